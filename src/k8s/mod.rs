@@ -1,0 +1,21 @@
+//! Slim [`Pod`] and [`Node`], and pure helpers on API types.
+//!
+//! Vocabulary only: nothing here knows a cache, a queue, a clock or a network. Every other module may import this one;
+//! this one imports none of them.
+
+mod meta;
+mod node;
+mod pod;
+pub mod quantity;
+mod resource_list;
+
+pub use meta::{annotations, labels, object_key};
+pub use node::{ContainerImage, Node, NodeSpec, NodeStatus};
+pub use pod::{
+    Container, ContainerPort, ContainerStatus, Pod, PodSpec, PodStatus, ResourceRequirements, Volume, VolumeSource,
+};
+pub use quantity::Quantity;
+pub use resource_list::ResourceList;
+
+/// Labels, annotations and selectors' `matchLabels`, as the API has them.
+pub type StringMap = std::collections::BTreeMap<String, String>;

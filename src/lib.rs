@@ -1,0 +1,2 @@
+//! A scheduler for Kubernetes.
+pub mod k8s;

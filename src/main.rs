@@ -1,0 +1,2 @@
+//! The `kube-scheduler` command.
+fn main() {}
