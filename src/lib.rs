@@ -1,3 +1,4 @@
 //! A scheduler for Kubernetes.
 pub mod clock;
 pub mod k8s;
+pub mod metrics;
