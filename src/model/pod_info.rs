@@ -32,7 +32,7 @@ impl NonZeroRequest {
 
 /// A pod with what is derived from it once and used in every attempt; shared by queue, cache and snapshots.
 /// Follows `pkg/scheduler/framework/types.go#PodInfo @v1.36.3`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PodInfo {
     pod: Arc<Pod>,
     key: Arc<str>,
@@ -72,6 +72,14 @@ impl PodInfo {
             class: classes.intern(pod.namespace(), pod.labels()),
             pod,
         }
+    }
+
+    /// The pod as it will be on `node`, before the API server says so: a copy with its node name set.
+    #[must_use]
+    pub fn assumed_on(&self, node: &str) -> Self {
+        let mut pod = (*self.pod).clone();
+        pod.spec.node_name = Some(node.to_owned());
+        Self { pod: Arc::new(pod), ..self.clone() }
     }
 
     /// The pod.
