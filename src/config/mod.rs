@@ -10,11 +10,11 @@
 //! modules see. Nothing here reads a clock or the network, or knows what a plugin does: which plugin implements which
 //! point is a question that [`expand`] asks its caller.
 
-mod args;
+pub mod args;
 mod base64;
 mod decode;
 mod defaults;
-mod duration;
+pub mod duration;
 mod expand;
 mod gates;
 mod load;

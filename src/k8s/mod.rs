@@ -4,9 +4,11 @@
 //! this one imports none of them.
 
 mod meta;
+pub mod names;
 mod node;
 mod pod;
 pub mod quantity;
+pub mod requests;
 mod resource_list;
 
 pub use meta::{annotations, labels, object_key};
@@ -19,3 +21,7 @@ pub use resource_list::ResourceList;
 
 /// Labels, annotations and selectors' `matchLabels`, as the API has them.
 pub type StringMap = std::collections::BTreeMap<String, String>;
+/// shim
+pub fn host_ports(pod: &Pod) -> impl Iterator<Item = &ContainerPort> {
+    pod.spec.containers.iter().flat_map(|c| &c.ports)
+}
