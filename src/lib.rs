@@ -1,7 +1,7 @@
 //! A scheduler for Kubernetes.
 pub mod clock;
-pub mod dispatcher;
 pub mod config;
+pub mod dispatcher;
 pub mod framework;
 pub mod k8s;
 pub mod listers;
