@@ -21,12 +21,14 @@ import (
 type Oracle struct {
 	configs configs
 
-	mu     sync.Mutex
-	logged []string
+	mu       sync.Mutex
+	logged   []string
+	panicked any
 }
 
-// New makes the oracle of this process. It silences upstream's log, and takes over the errors that upstream only logs: they
-// become warnings of the case at hand.
+// New makes the oracle of this process. It silences upstream's log, and takes over what upstream handles out of sight of its
+// callers: errors that it only logs become warnings of the case at hand, and a panic in a worker becomes the case's error
+// instead of ending the process.
 func New() *Oracle {
 	o := &Oracle{}
 	klog.LogToStderr(false)
@@ -39,6 +41,15 @@ func New() *Oracle {
 				message += ": " + err.Error()
 			}
 			o.logged = append(o.logged, message)
+		},
+	}
+	utilruntime.ReallyCrash = false
+	utilruntime.PanicHandlers = []func(context.Context, interface{}){
+		func(_ context.Context, failure interface{}) {
+			fmt.Fprintf(os.Stderr, "%v\n%s", failure, debug.Stack())
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.panicked = failure
 		},
 	}
 	return o
@@ -55,21 +66,26 @@ func (o *Oracle) Answer(req *Request) (answer Answer) {
 	}()
 	o.takeLogged()
 	result, err := o.result(req)
+	logged, panicked := o.takeLogged()
+	if panicked != nil {
+		err = fmt.Errorf("panic: %v", panicked)
+	}
 	if err != nil {
 		answer.Error = err.Error()
 		return answer
 	}
-	result.Warnings = append(result.Warnings, o.takeLogged()...)
+	result.Warnings = append(result.Warnings, logged...)
 	answer.Result = result
 	return answer
 }
 
-func (o *Oracle) takeLogged() []string {
+// takeLogged hands over what was logged since the last call, and the last panic.
+func (o *Oracle) takeLogged() (logged []string, panicked any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	logged := o.logged
-	o.logged = nil
-	return logged
+	logged, panicked = o.logged, o.panicked
+	o.logged, o.panicked = nil, nil
+	return logged, panicked
 }
 
 func (o *Oracle) result(req *Request) (*Result, error) {
