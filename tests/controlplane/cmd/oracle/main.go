@@ -48,7 +48,7 @@ func explain(file, config string) error {
 	if err != nil {
 		return err
 	}
-	req := oracle.Request{Objects: objects, Default: true}
+	req := oracle.Request{Objects: objects, Default: true, Reserve: true}
 	if config != "" {
 		text, err := os.ReadFile(config)
 		if err != nil {

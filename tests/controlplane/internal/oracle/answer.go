@@ -2,6 +2,8 @@ package oracle
 
 import (
 	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Request is one case: a cluster, and what to ask about it.
@@ -19,9 +21,11 @@ type Request struct {
 	// StartNodeIndex is where the search for feasible nodes starts.
 	StartNodeIndex int `json:"startNodeIndex,omitempty"`
 	// Pods narrows the evaluation to these pending pods ("namespace/name"); absent means all of them.
-	Pods   []string        `json:"pods,omitempty"`
-	Events []EventRequest  `json:"events,omitempty"`
-	Direct []DirectRequest `json:"direct,omitempty"`
+	Pods []string `json:"pods,omitempty"`
+	// Reserve asks what Reserve and PreBind would do on the chosen host.
+	Reserve bool            `json:"reserve,omitempty"`
+	Events  []EventRequest  `json:"events,omitempty"`
+	Direct  []DirectRequest `json:"direct,omitempty"`
 }
 
 // EventRequest asks what a change of one object would mean to one pending pod.
@@ -119,6 +123,25 @@ type CandidateAnswer struct {
 	PDBViolations int      `json:"pdbViolations"`
 }
 
+// ReserveAnswer is the outcome of Reserve, and of PreBind after it.
+type ReserveAnswer struct {
+	Status
+	// PreBind lists what went wrong there, except for waits, which are cut short.
+	PreBind []Status `json:"preBind"`
+	Writes  []Write  `json:"writes"`
+}
+
+// Write is one API request.
+type Write struct {
+	Verb        string          `json:"verb"`
+	Resource    string          `json:"resource"`
+	Subresource string          `json:"subresource,omitempty"`
+	Namespace   string          `json:"namespace,omitempty"`
+	Name        string          `json:"name"`
+	Object      runtime.Object  `json:"object,omitempty"`
+	Patch       json.RawMessage `json:"patch,omitempty"`
+}
+
 // PodAnswer is everything about one pending pod.
 type PodAnswer struct {
 	Pod            string            `json:"pod"`
@@ -137,6 +160,7 @@ type PodAnswer struct {
 	PendingPlugins []string          `json:"pendingPlugins"`
 	Error          string            `json:"error"`
 	PostFilter     *PostFilterAnswer `json:"postFilter"`
+	Reserve        *ReserveAnswer    `json:"reserve,omitempty"`
 }
 
 // Hint is what one plugin says about one cluster event.

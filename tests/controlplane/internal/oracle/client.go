@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,9 +19,9 @@ var forgetful = sync.OnceValue(func() *fake.Clientset {
 	client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		switch action := action.(type) {
 		case clienttesting.CreateAction: // also an update: it carries the object just the same
-			return true, action.GetObject(), nil
+			return true, accepted(action.GetObject()), nil
 		case clienttesting.PatchAction:
-			return true, &corev1.Pod{}, nil
+			return true, patched(action), nil
 		case clienttesting.DeleteAction:
 			return true, nil, nil
 		}
@@ -28,6 +29,16 @@ var forgetful = sync.OnceValue(func() *fake.Clientset {
 	})
 	return client
 })
+
+// patched makes an answer of the type that the caller of a patch expects.
+func patched(action clienttesting.PatchAction) runtime.Object {
+	for _, k := range kinds {
+		if strings.ToLower(k.name)+"s" == action.GetResource().Resource {
+			return k.empty()
+		}
+	}
+	return &corev1.Pod{}
+}
 
 // silent is an event recorder that records nothing.
 type silent struct{}

@@ -8,5 +8,5 @@
 //
 // Every verdict, score, reason and hint comes from upstream's code. What is ours is glue: objects are handed to the informers
 // at once, the framework is called node by node, and results are written down. No cycle changes what the next one sees:
-// nothing is bound, assumed or reserved, and writes go to a client that accepts and forgets them.
+// nothing is bound, what is reserved is given back, and writes go to a client that accepts and forgets them.
 package oracle

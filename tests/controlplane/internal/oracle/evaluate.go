@@ -22,7 +22,7 @@ type evaluation struct {
 }
 
 // evaluate asks everything about one pending pod.
-func (c *cluster) evaluate(pod *corev1.Pod) PodAnswer {
+func (c *cluster) evaluate(pod *corev1.Pod, reserve bool) PodAnswer {
 	answer := PodAnswer{
 		Pod: podKey(pod), Scheduler: pod.Spec.SchedulerName,
 		Nodes: []NodeAnswer{}, ScoreSkip: []string{}, Rejectors: []string{}, PendingPlugins: []string{},
@@ -39,7 +39,9 @@ func (c *cluster) evaluate(pod *corev1.Pod) PodAnswer {
 		answer.Signature = &text
 	}
 	e.examine()
-	e.schedule()
+	if state := e.schedule(); reserve && answer.Host != "" {
+		e.reserve(state, answer.Host)
+	}
 	return answer
 }
 
@@ -103,15 +105,15 @@ func (e *evaluation) absentStatus() *fwk.Status {
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sets.List(plugins)))
 }
 
-// schedule runs upstream's cycle up to the choice of a host, and PostFilter when no node fits.
-func (e *evaluation) schedule() {
+// schedule runs upstream's cycle up to the choice of a host, and PostFilter when no node fits. It returns the cycle's state.
+func (e *evaluation) schedule() fwk.CycleState {
+	state := newState()
 	info, err := framework.NewPodInfo(e.pod)
 	if err != nil {
 		e.answer.Error = err.Error()
-		return
+		return state
 	}
 	e.rewind()
-	state := newState()
 	// Without a signature in the queued pod, no result of an earlier cycle is reused for this one.
 	result, err := e.sched.SchedulePod(e.ctx, e.fw, state, &framework.QueuedPodInfo{PodInfo: info})
 	var fit *framework.FitError
@@ -128,6 +130,7 @@ func (e *evaluation) schedule() {
 	default:
 		e.answer.Error = err.Error()
 	}
+	return state
 }
 
 // postFilter runs the PostFilter plugins and puts their message where FitError.Error looks for it.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
@@ -27,8 +28,7 @@ type objects struct {
 	warnings []string
 }
 
-// decodeObjects reads the objects of a case. Pods without a UID get one, since the API server never leaves it out and
-// upstream's cache cannot hold such a pod.
+// decodeObjects reads the objects of a case.
 func decodeObjects(raws []json.RawMessage, withDefaults bool) (*objects, error) {
 	objs := &objects{byKind: map[string][]any{}}
 	seen := map[string]bool{}
@@ -84,13 +84,26 @@ func decode(k kind, raw json.RawMessage, withDefaults bool) (object, []string, e
 	if obj.GetName() == "" {
 		return nil, nil, fmt.Errorf("metadata.name is missing")
 	}
-	if pod, ok := obj.(*corev1.Pod); ok {
-		pod.ManagedFields = nil
-		if pod.UID == "" {
-			pod.UID = types.UID(pod.Namespace + "/" + pod.Name)
+	complete(obj)
+	return obj, fields, nil
+}
+
+// complete fills in what the API server never leaves out and upstream's caches cannot do without: the UID of pods and
+// resource claims, and a number as resource version of what goes into an assume cache.
+func complete(obj object) {
+	switch obj.(type) {
+	case *corev1.Pod, *resourcev1.ResourceClaim:
+		if obj.GetUID() == "" {
+			obj.SetUID(types.UID(obj.GetNamespace() + "/" + obj.GetName()))
 		}
 	}
-	return obj, fields, nil
+	switch obj.(type) {
+	case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim, *resourcev1.ResourceClaim:
+		if obj.GetResourceVersion() == "" {
+			obj.SetResourceVersion("1")
+		}
+	}
+	obj.SetManagedFields(nil)
 }
 
 // visible tells whether the scheduler's pod informer, which selects by phase, would list the pod.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	resourcev1 "k8s.io/api/resource/v1"
 )
 
 // nodes is a small cluster that most cases start from.
@@ -129,6 +131,45 @@ spec: {resourceClaims: [{name: x, resourceClaimName: x}], containers: [{name: c,
 				t.Errorf("host %q, message %q, error %q", pod.Host, pod.Message, pod.Error)
 			}
 		})
+	}
+}
+
+// TestReserve checks that an allocation is reported, and given back before the next pod.
+func TestReserve(t *testing.T) {
+	answer := run(t, nodes+`
+kind: DeviceClass
+apiVersion: resource.k8s.io/v1
+metadata: {name: gpu}
+---
+kind: ResourceSlice
+apiVersion: resource.k8s.io/v1
+metadata: {name: s}
+spec: {nodeName: n2, driver: d, pool: {name: n2, generation: 1, resourceSliceCount: 1}, devices: [{name: d0}]}
+---
+kind: ResourceClaimList
+apiVersion: resource.k8s.io/v1
+items:
+- metadata: {name: x}
+  spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}
+- metadata: {name: "y"}
+  spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}
+---
+kind: PodList
+apiVersion: v1
+items:
+- metadata: {name: px}
+  spec: {resourceClaims: [{name: c, resourceClaimName: x}], containers: [{name: c, image: i, resources: {claims: [{name: c}]}}]}
+- metadata: {name: py}
+  spec: {resourceClaims: [{name: c, resourceClaimName: "y"}], containers: [{name: c, image: i, resources: {claims: [{name: c}]}}]}
+`, func(req *Request) { req.Reserve = true })
+	for _, pod := range answer.Pods {
+		if pod.Host != "n2" || pod.Reserve == nil || len(pod.Reserve.PreBind) > 0 || len(pod.Reserve.Writes) != 2 {
+			t.Fatalf("%s: host %q, reserve %+v", pod.Pod, pod.Host, pod.Reserve)
+		}
+		claim, ok := pod.Reserve.Writes[1].Object.(*resourcev1.ResourceClaim)
+		if !ok || claim.Status.Allocation == nil || claim.Status.Allocation.Devices.Results[0].Device != "d0" {
+			t.Errorf("%s: %+v", pod.Pod, claim)
+		}
 	}
 }
 

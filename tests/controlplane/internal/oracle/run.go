@@ -105,7 +105,7 @@ func (o *Oracle) result(req *Request) (*Result, error) {
 	result := &Result{Pods: []PodAnswer{}, Ignored: objs.ignored, Warnings: objs.warnings}
 	for _, pod := range objs.pending() {
 		if len(req.Pods) == 0 || slices.Contains(req.Pods, podKey(pod)) {
-			result.Pods = append(result.Pods, c.evaluate(pod))
+			result.Pods = append(result.Pods, c.evaluate(pod, req.Reserve))
 		}
 	}
 	for i, event := range req.Events {
