@@ -144,8 +144,10 @@ type Write struct {
 
 // PodAnswer is everything about one pending pod.
 type PodAnswer struct {
-	Pod            string            `json:"pod"`
-	Scheduler      string            `json:"scheduler"`
+	Pod       string `json:"pod"`
+	Scheduler string `json:"scheduler"`
+	// Skipped is what upstream says instead of scheduling the pod at all; the rest is what it would have decided.
+	Skipped        string            `json:"skipped,omitempty"`
 	PreEnqueue     *Status           `json:"preEnqueue"`
 	Signature      *string           `json:"signature"`
 	PreFilter      *PreFilterAnswer  `json:"preFilter"`

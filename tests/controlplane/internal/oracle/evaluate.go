@@ -32,6 +32,9 @@ func (c *cluster) evaluate(pod *corev1.Pod, reserve bool) PodAnswer {
 		answer.Error = fmt.Sprintf("profile not found for scheduler name %q", pod.Spec.SchedulerName)
 		return answer
 	}
+	if pod.DeletionTimestamp != nil {
+		answer.Skipped = fmt.Sprintf("skip schedule deleting pod: %v/%v", pod.Namespace, pod.Name)
+	}
 	e := &evaluation{cluster: c, fw: fw, pod: pod, answer: &answer}
 	answer.PreEnqueue = e.preEnqueue()
 	if signature := fw.SignPod(c.ctx, pod); signature != nil {
