@@ -19,7 +19,7 @@ mod state;
 mod waiting;
 
 pub use crate::config::{ExtensionPoint, PluginArgs};
-pub(crate) use context::NodeOutcome;
+pub(crate) use context::{NodeOutcome, ScratchBoard};
 pub use context::{Candidates, CycleContext, NodeScores, Scratch};
 pub use diagnosis::{Diagnosis, EXTENDER, FilterRunner, NO_NODES_AVAILABLE, NodeRejection};
 pub use enqueue::{EnqueueExtensions, EventRegistration, QueueingHint, QueueingHintFn};
@@ -39,7 +39,7 @@ pub use plugin::{
 pub use pre_bind::{PodInPreBind, PodsInPreBind};
 pub use registration::{PluginFactory, Registration};
 pub use registry::{DuplicatePlugin, Registry};
-pub(crate) use runtime::{ScratchList, filter_error};
+pub(crate) use runtime::filter_error;
 pub use runtime::{
     BlockRun, BuildError, Entry, Framework, PermitRun, PluginScores, PostFilterRun, PreFilterRun, PreFlight,
     ScoreEntry, ScoreRun,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Failure, Scheduler};
 use crate::framework::{
     BlockRun, Code, CycleContext, Diagnosis, EXTENDER, Framework, NodeOutcome, NodeRejection, PluginError, Rejection,
-    ScratchList, filter_error,
+    ScratchBoard, filter_error,
 };
 use crate::metrics::Point;
 use crate::model::{NodeInfo, Snapshot};
@@ -26,7 +26,7 @@ const BLOCK: usize = 128;
 pub(super) struct Found<'a> {
     pub(super) feasible: Vec<&'a NodeInfo>,
     /// What the filters left for the feasible nodes, by position in `feasible`.
-    pub(super) scratch: ScratchList,
+    pub(super) scratch: ScratchBoard,
     pub(super) diagnosis: Diagnosis,
 }
 
@@ -59,7 +59,7 @@ impl Search {
 struct Searched {
     /// Positions in the snapshot, in the order in which they were found.
     feasible: Vec<usize>,
-    scratch: ScratchList,
+    scratch: ScratchBoard,
     rejected: Vec<NodeRejection>,
 }
 
@@ -92,7 +92,7 @@ impl Scheduler {
             diagnosis.pre_filter_message = rejection.reasons.to_string();
             diagnosis.unschedulable_plugins.extend(plugin);
             diagnosis.absent = Some(rejection);
-            return Ok(Found { feasible: Vec::new(), scratch: Vec::new(), diagnosis });
+            return Ok(Found { feasible: Vec::new(), scratch: ScratchBoard::default(), diagnosis });
         }
         let mut tried = None;
         if let Some(nominated) = cx.pod.pod().nominated_node_name() {
@@ -236,9 +236,9 @@ impl Scheduler {
         &self,
         cx: &CycleContext<'_>,
         mut feasible: Vec<&'a NodeInfo>,
-        mut scratch: ScratchList,
+        mut scratch: ScratchBoard,
         rejected: &mut Vec<NodeRejection>,
-    ) -> Result<(Vec<&'a NodeInfo>, ScratchList), PluginError> {
+    ) -> Result<(Vec<&'a NodeInfo>, ScratchBoard), PluginError> {
         for extender in &self.extenders {
             if feasible.is_empty() {
                 break;
@@ -266,7 +266,7 @@ impl Scheduler {
                     rejected.extend(reject(name, Rejection::unschedulable(reason.clone())));
                 }
             }
-            scratch = keep_scratch(scratch, &kept.kept);
+            scratch = scratch.keep(&kept.kept);
             feasible = kept.kept.iter().map(|&at| feasible[at]).collect();
         }
         Ok((feasible, scratch))
@@ -275,7 +275,7 @@ impl Scheduler {
 
 /// What became of the node that is held for the pod.
 enum Nominated<'a> {
-    Fits(Vec<&'a NodeInfo>, ScratchList),
+    Fits(Vec<&'a NodeInfo>, ScratchBoard),
     Rejected(NodeRejection),
 }
 
@@ -339,8 +339,7 @@ fn take_block(
                 let (index, outcome) = plain.next().expect("every other node is in the run");
                 while let Some((_, plugin, slot)) = scratch.next_if(|(node, ..)| *node as usize <= index) {
                     if matches!(outcome, NodeOutcome::Feasible) && searched.feasible.len() < wanted {
-                        let node = u32::try_from(searched.feasible.len()).unwrap_or(u32::MAX);
-                        searched.scratch.push((node, framework.filter_index(plugin), slot));
+                        searched.scratch.push(searched.feasible.len(), framework.filter_index(plugin), slot);
                     }
                 }
                 calls.verdict(framework, outcome)
@@ -386,22 +385,6 @@ impl Calls {
             }
         }
     }
-}
-
-/// The slots of the nodes that are kept, under their new positions.
-fn keep_scratch(scratch: ScratchList, kept: &[usize]) -> ScratchList {
-    if scratch.is_empty() {
-        return scratch;
-    }
-    let mut moved: ScratchList = scratch
-        .into_iter()
-        .filter_map(|(node, plugin, slot)| {
-            let at = kept.iter().position(|&old| old == node as usize)?;
-            Some((u32::try_from(at).ok()?, plugin, slot))
-        })
-        .collect();
-    moved.sort_unstable_by_key(|(node, plugin, _)| (*node, *plugin));
-    moved
 }
 
 #[cfg(test)]

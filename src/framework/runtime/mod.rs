@@ -15,7 +15,6 @@ pub use binding::{PermitRun, PreFlight};
 pub use build::BuildError;
 pub(crate) use filter::filter_error;
 pub use filter::{BlockRun, PostFilterRun, PreFilterRun};
-pub(crate) use score::ScratchList;
 pub use score::{PluginScores, ScoreRun};
 
 use super::{
