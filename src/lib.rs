@@ -2,6 +2,7 @@
 pub mod clock;
 pub mod config;
 pub mod dispatcher;
+pub mod events;
 pub mod framework;
 pub mod k8s;
 pub mod listers;
