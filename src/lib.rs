@@ -1,2 +1,3 @@
 //! A scheduler for Kubernetes.
+pub mod apiserver;
 pub mod k8s;
