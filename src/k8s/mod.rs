@@ -11,6 +11,7 @@ mod pod;
 pub mod quantity;
 pub mod requests;
 mod resource_list;
+pub mod tolerations;
 
 pub use meta::{annotations, labels, object_key};
 pub use node::{ContainerImage, Node, NodeSpec, NodeStatus};
@@ -21,6 +22,7 @@ pub use pod::{
 pub use quantity::Quantity;
 pub use requests::{RequestOptions, Requests, pod_limits, pod_requests};
 pub use resource_list::ResourceList;
+pub use tolerations::{find_untolerated_taint, tolerates};
 
 /// Labels, annotations and selectors' `matchLabels`, as the API has them.
 pub type StringMap = std::collections::BTreeMap<String, String>;
