@@ -7,7 +7,9 @@
 mod context;
 mod diagnosis;
 mod enqueue;
+mod evaluate;
 mod handle;
+mod host;
 mod outcome;
 mod parallel;
 mod plugin;
@@ -23,9 +25,11 @@ pub(crate) use context::{NodeOutcome, ScratchBoard};
 pub use context::{Candidates, CycleContext, NodeScores, Scratch};
 pub use diagnosis::{Diagnosis, EXTENDER, FilterRunner, NO_NODES_AVAILABLE, NodeRejection};
 pub use enqueue::{EnqueueExtensions, EventRegistration, QueueingHint, QueueingHintFn};
+pub use evaluate::{Evaluation, NodeEvaluation, PreFilterEvaluation, ScoreEvaluation, StatusEvaluation, evaluate};
 pub use handle::{
     Activator, Effects, Handle, HandleParts, NominatingInfo, Nominator, PodEvent, PodsToActivate, SlotAllocator,
 };
+pub(crate) use host::{Rank, select_host};
 pub use outcome::{
     BindOutcome, Code, PermitOutcome, PluginError, PostFilterOutcome, PreBindOutcome, PreBindPreFlight,
     PreFilterOutcome, PreScoreOutcome, Reasons, Rejection, RejectionKind, SignOutcome, Verdict,

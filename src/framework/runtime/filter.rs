@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::context::NodeOutcome;
 use super::super::{
-    Candidates, Code, CycleContext, FilterRunner, PluginError, PostFilterContext, PostFilterOutcome, PreFilterOutcome,
+    Candidates, Code, CycleContext, CycleState, FilterRunner, PluginError, PostFilterContext, PostFilterOutcome, PreFilterOutcome,
     Rejection, RejectionKind, Scratch, Verdict,
 };
 use super::{Framework, sampled};
@@ -144,7 +144,7 @@ impl Framework {
 
     /// Counts `scheduler_plugin_evaluation_total` for nodes that passed every filter, and for nodes whose last filter was
     /// the one at each position.
-    pub fn count_filter_calls(&self, skipped: &super::super::CycleState, passed: usize, ended_at: &[usize]) {
+    pub fn count_filter_calls(&self, skipped: &CycleState, passed: usize, ended_at: &[usize]) {
         let mut reached = passed + ended_at.iter().sum::<usize>();
         for (position, entry) in self.filter.iter().enumerate() {
             if reached == 0 {
@@ -155,6 +155,18 @@ impl Framework {
             }
             reached -= ended_at.get(position).copied().unwrap_or(0);
         }
+    }
+
+    /// The plugins whose `Filter` has nothing to say in this cycle, sorted.
+    pub(crate) fn skipped_filters(&self, state: &CycleState) -> Vec<Arc<str>> {
+        super::names(self.pre_filter.iter().filter(|entry| state.skip_filter.contains(entry.index)))
+    }
+
+    /// Whether pods of other cycles are nominated to the node.
+    pub(crate) fn is_crowded(&self, node: &NodeInfo) -> bool {
+        self.handle.nominator().is_some_and(|nominator| {
+            nominator.has_nominated_pods() && !nominator.nominated_pods_for_node(node.name()).is_empty()
+        })
     }
 
     /// How many filters there are.

@@ -181,6 +181,13 @@ impl fmt::Debug for Framework {
     }
 }
 
+/// The plugins' names, sorted.
+fn names<'a, P: ?Sized + 'a>(entries: impl Iterator<Item = &'a Entry<P>>) -> Vec<Arc<str>> {
+    let mut names: Vec<Arc<str>> = entries.map(|entry| entry.name.clone()).collect();
+    names.sort_unstable();
+    names
+}
+
 /// Whether this attempt's plugin calls are timed.
 fn sampled(state: &CycleState) -> bool {
     state.record_plugin_metrics

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::{Code, CycleContext, NodeScores, PluginError, PreScoreOutcome, Scratch, ScratchBoard};
+use super::super::{Code, CycleContext, CycleState, NodeScores, PluginError, PreScoreOutcome, Scratch, ScratchBoard};
 use super::{Framework, ScoreEntry, sampled};
 use crate::metrics::Point;
 use crate::model::NodeInfo;
@@ -70,6 +70,11 @@ impl Framework {
             }
         }
         Ok(())
+    }
+
+    /// The plugins whose `Score` has nothing to say in this cycle, sorted.
+    pub(crate) fn skipped_scores(&self, state: &CycleState) -> Vec<Arc<str>> {
+        super::names(self.pre_score.iter().filter(|entry| state.skip_score.contains(entry.index)))
     }
 
     /// Runs `Score`, normalises and weighs. `detailed` keeps each plugin's scores.
