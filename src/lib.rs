@@ -1,4 +1,5 @@
 //! A scheduler for Kubernetes.
+pub mod cache;
 pub mod clock;
 pub mod config;
 pub mod framework;
