@@ -1,5 +1,6 @@
 //! A scheduler for Kubernetes.
 pub mod apiserver;
+pub mod cache;
 pub mod clock;
 pub mod config;
 pub mod dispatcher;
