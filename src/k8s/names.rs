@@ -1,4 +1,4 @@
-//! shim
-pub fn is_scalar_resource(_name: &str) -> bool {
-    true
-}
+//! Names: what the API accepts, and which resources they stand for.
+
+/// What the name of every huge page resource begins with; the page size follows.
+pub const HUGE_PAGES_PREFIX: &str = "hugepages-";
