@@ -8,6 +8,7 @@ mod context;
 mod diagnosis;
 mod enqueue;
 mod evaluate;
+mod fragment;
 mod handle;
 mod host;
 mod outcome;
@@ -26,6 +27,8 @@ pub use context::{Candidates, CycleContext, NodeScores, Scratch};
 pub use diagnosis::{Diagnosis, EXTENDER, FilterRunner, NO_NODES_AVAILABLE, NodeRejection};
 pub use enqueue::{EnqueueExtensions, EventRegistration, QueueingHint, QueueingHintFn};
 pub use evaluate::{Evaluation, NodeEvaluation, PreFilterEvaluation, ScoreEvaluation, StatusEvaluation, evaluate};
+pub use fragment::Fragment;
+pub(crate) use fragment::encode;
 pub use handle::{
     Activator, Effects, Handle, HandleParts, NominatingInfo, Nominator, PodEvent, PodsToActivate, SlotAllocator,
 };
