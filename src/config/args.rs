@@ -14,21 +14,21 @@ pub enum PluginArgs {
     /// None were given, and the plugin has no defaults.
     #[default]
     None,
-    /// For DefaultPreemption.
+    /// For `DefaultPreemption`.
     DefaultPreemption(DefaultPreemptionArgs),
-    /// For DynamicResources.
+    /// For `DynamicResources`.
     DynamicResources(DynamicResourcesArgs),
-    /// For InterPodAffinity.
+    /// For `InterPodAffinity`.
     InterPodAffinity(InterPodAffinityArgs),
-    /// For NodeAffinity.
+    /// For `NodeAffinity`.
     NodeAffinity(NodeAffinityArgs),
-    /// For NodeResourcesBalancedAllocation.
+    /// For `NodeResourcesBalancedAllocation`.
     NodeResourcesBalancedAllocation(NodeResourcesBalancedAllocationArgs),
-    /// For NodeResourcesFit.
+    /// For `NodeResourcesFit`.
     NodeResourcesFit(NodeResourcesFitArgs),
-    /// For PodTopologySpread.
+    /// For `PodTopologySpread`.
     PodTopologySpread(PodTopologySpreadArgs),
-    /// For VolumeBinding.
+    /// For `VolumeBinding`.
     VolumeBinding(VolumeBindingArgs),
     /// For any other plugin, as written.
     Raw(serde_json::Value),
@@ -42,7 +42,7 @@ pub struct ArgsError {
     source: serde_json::Error,
 }
 
-/// Arguments of DefaultPreemption.
+/// Arguments of `DefaultPreemption`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultPreemptionArgs {
@@ -52,7 +52,7 @@ pub struct DefaultPreemptionArgs {
     pub min_candidate_nodes_absolute: i32,
 }
 
-/// Arguments of InterPodAffinity.
+/// Arguments of `InterPodAffinity`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InterPodAffinityArgs {
@@ -63,7 +63,7 @@ pub struct InterPodAffinityArgs {
     pub ignore_preferred_terms_of_existing_pods: bool,
 }
 
-/// Arguments of NodeAffinity.
+/// Arguments of `NodeAffinity`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeAffinityArgs {
@@ -82,7 +82,7 @@ pub struct ResourceSpec {
     pub weight: i64,
 }
 
-/// Arguments of NodeResourcesBalancedAllocation.
+/// Arguments of `NodeResourcesBalancedAllocation`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeResourcesBalancedAllocationArgs {
@@ -90,7 +90,7 @@ pub struct NodeResourcesBalancedAllocationArgs {
     pub resources: Vec<ResourceSpec>,
 }
 
-/// Arguments of NodeResourcesFit.
+/// Arguments of `NodeResourcesFit`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeResourcesFitArgs {
@@ -104,7 +104,7 @@ pub struct NodeResourcesFitArgs {
     pub scoring_strategy: ScoringStrategy,
 }
 
-/// How NodeResourcesFit ranks nodes.
+/// How `NodeResourcesFit` ranks nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoringStrategy {
@@ -138,7 +138,7 @@ pub struct UtilizationShapePoint {
     pub score: i32,
 }
 
-/// Arguments of PodTopologySpread.
+/// Arguments of `PodTopologySpread`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodTopologySpreadArgs {
@@ -149,18 +149,18 @@ pub struct PodTopologySpreadArgs {
     pub defaulting_type: String,
 }
 
-/// Arguments of VolumeBinding.
+/// Arguments of `VolumeBinding`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VolumeBindingArgs {
     /// Seconds that binding a pod's volumes may take.
     pub bind_timeout_seconds: i64,
-    /// The curve that scores storage utilization; none unless StorageCapacityScoring is on.
+    /// The curve that scores storage utilization; none unless `StorageCapacityScoring` is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Vec<UtilizationShapePoint>>,
 }
 
-/// Arguments of DynamicResources.
+/// Arguments of `DynamicResources`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DynamicResourcesArgs {

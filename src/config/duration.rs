@@ -47,6 +47,13 @@ impl GoDuration {
     }
 }
 
+/// Saturates at the longest that fits.
+impl From<std::time::Duration> for GoDuration {
+    fn from(duration: std::time::Duration) -> Self {
+        Self(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
+    }
+}
+
 impl std::str::FromStr for GoDuration {
     type Err = ParseDurationError;
 

@@ -1,4 +1,4 @@
-//! MultiPoint expansion: which plugins run at each point of a profile, in which order and with which weight.
+//! `MultiPoint` expansion: which plugins run at each point of a profile, in which order and with which weight.
 //!
 //! Pure: what implements what is a question that the caller answers. Follows
 //! `pkg/scheduler/framework/runtime/framework.go#NewFramework`, `#updatePluginList`, `#expandMultiPointPlugins` and
@@ -22,7 +22,7 @@ pub struct ExpandError(String);
 pub struct ExpandedPlugin {
     /// The plugin's name.
     pub name: String,
-    /// The weight of its scores at Score and PlacementScore (never 0, but a negative one is accepted); 0 elsewhere.
+    /// The weight of its scores at Score and `PlacementScore` (never 0, but a negative one is accepted); 0 elsewhere.
     pub weight: i32,
 }
 
@@ -211,3 +211,7 @@ impl ProfileChecker {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "expand_tests.rs"]
+mod tests;

@@ -48,9 +48,7 @@ pub(super) fn default_plugins(gates: &FeatureGates) -> Plugins {
         enabled.push(Plugin::new("TopologyPlacementGenerator"));
         enabled.push(Plugin::new("PodGroupPodsCount").weighted(1));
     }
-    let mut plugins = Plugins::default();
-    plugins.multi_point = PluginSet { enabled, disabled: Vec::new() };
-    plugins
+    Plugins::from_multi_point(PluginSet { enabled, disabled: Vec::new() })
 }
 
 /// The user's plugins merged into `defaults`, set by set.

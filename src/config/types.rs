@@ -162,6 +162,11 @@ pub struct Plugins {
 }
 
 impl Plugins {
+    /// `multi_point`, and nothing at any point of its own.
+    pub fn from_multi_point(multi_point: PluginSet) -> Self {
+        Self { multi_point, ..Self::default() }
+    }
+
     /// The set of one point.
     pub fn point(&self, point: ExtensionPoint) -> &PluginSet {
         &self.points[point as usize]

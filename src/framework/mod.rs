@@ -11,6 +11,7 @@ mod handle;
 mod outcome;
 mod parallel;
 mod plugin;
+mod pre_bind;
 mod registration;
 mod registry;
 mod runtime;
@@ -18,6 +19,7 @@ mod state;
 mod waiting;
 
 pub use crate::config::{ExtensionPoint, PluginArgs};
+pub(crate) use context::{NodeOutcome, ScratchBoard};
 pub use context::{Candidates, CycleContext, NodeScores, Scratch};
 pub use diagnosis::{Diagnosis, EXTENDER, FilterRunner, NO_NODES_AVAILABLE, NodeRejection};
 pub use enqueue::{EnqueueExtensions, EventRegistration, QueueingHint, QueueingHintFn};
@@ -34,8 +36,10 @@ pub use plugin::{
     PostFilterContext, PostFilterPlugin, PreBindPlugin, PreEnqueuePlugin, PreFilterExtensions, PreFilterPlugin,
     PreScorePlugin, QueueSortKey, QueueSortPlugin, ReservePlugin, ScorePlugin, SignPlugin,
 };
+pub use pre_bind::{PodInPreBind, PodsInPreBind};
 pub use registration::{PluginFactory, Registration};
 pub use registry::{DuplicatePlugin, Registry};
+pub(crate) use runtime::filter_error;
 pub use runtime::{
     BlockRun, BuildError, Entry, Framework, PermitRun, PluginScores, PostFilterRun, PreFilterRun, PreFlight,
     ScoreEntry, ScoreRun,

@@ -208,3 +208,7 @@ fn check_versions(emulated: Version, compatible: Version) -> Result<(), GateErro
     }
     finish(errors)
 }
+
+#[cfg(test)]
+#[path = "parse_tests.rs"]
+mod tests;

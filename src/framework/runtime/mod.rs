@@ -13,6 +13,7 @@ use prometheus::IntCounter;
 
 pub use binding::{PermitRun, PreFlight};
 pub use build::BuildError;
+pub(crate) use filter::filter_error;
 pub use filter::{BlockRun, PostFilterRun, PreFilterRun};
 pub use score::{PluginScores, ScoreRun};
 
