@@ -11,4 +11,5 @@ pub mod listers;
 pub mod metrics;
 pub mod model;
 pub mod queue;
+pub mod scheduler;
 pub mod testing;

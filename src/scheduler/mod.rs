@@ -32,7 +32,7 @@ use crate::framework::{
 };
 use crate::listers::Listers;
 use crate::metrics::{Metrics, PLUGIN_SAMPLE_PERCENT};
-use crate::model::{LabelClasses, PodInfo, Snapshot};
+use crate::model::{LabelClasses, PodInfo, ResourceGates, Snapshot};
 use crate::queue::{Queue, QueuedPodInfo};
 
 /// What scheduling and binding cycles share.
@@ -53,6 +53,8 @@ pub struct Shared {
     pub clock: Clock,
     /// Interned label classes.
     pub classes: LabelClasses,
+    /// Which of a pod's resources count.
+    pub resource_gates: ResourceGates,
     /// Pods that wait at Permit.
     pub waiting_pods: WaitingPods,
     /// Pods between Permit and Bind.
