@@ -1,7 +1,7 @@
 //! What changed in a pod or node, as the events that plugins register.
 
-use crate::config::FeatureGates;
-use crate::config::Gate;
+use crate::config::{FeatureGates, Gate};
+
 use crate::k8s::{Node, Pod, RequestOptions, pod_requests};
 use crate::model::{ActionType, ClusterEvent, EventResource};
 
@@ -49,8 +49,8 @@ pub fn node_events(old: &Node, new: &Node, gates: &FeatureGates) -> Vec<ClusterE
 }
 
 fn events<const N: usize>(resource: &EventResource, changes: [(ActionType, bool); N]) -> Vec<ClusterEvent> {
-    let changed = changes.into_iter().filter(|(_, changed)| *changed);
-    changed.map(|(action, _)| ClusterEvent::new(resource.clone(), action)).collect()
+    let happened = changes.into_iter().filter(|(_, changed)| *changed);
+    happened.map(|(action, _)| ClusterEvent::new(resource.clone(), action)).collect()
 }
 
 /// Whether the pod asks for less of something, or not at all any more.

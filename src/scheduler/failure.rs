@@ -109,8 +109,7 @@ impl Shared {
             Some(known) => {
                 let pod = Arc::new(PodInfo::with_gates(known, &self.classes, self.resource_gates));
                 queued.pod = pod.clone();
-                let cycle = self.queue.scheduling_cycle();
-                if let Err(error) = self.queue.add_unschedulable_if_not_present(queued, cycle, now) {
+                if let Err(error) = self.queue.add_unschedulable_if_not_present(queued, now) {
                     tracing::error!(%error, "Error occurred");
                 }
                 pod

@@ -139,7 +139,7 @@ impl Scheduler {
     /// Takes the next pod from the queue, if there is one, and tries to schedule it. Says whether there was one.
     /// Follows `pkg/scheduler/schedule_one.go#ScheduleOne @v1.36.3`.
     pub fn schedule_one(&mut self, now: Now) -> bool {
-        let Some(queued) = self.shared.queue.try_pop() else { return false };
+        let Some(queued) = self.shared.queue.try_pop(now) else { return false };
         self.schedule(queued, now);
         true
     }
