@@ -123,6 +123,7 @@ impl ApiServer {
     }
 
     /// The server as a `tower` service.
+    #[must_use]
     pub fn service(&self) -> Self {
         self.clone()
     }

@@ -18,15 +18,15 @@ pub(super) fn apply(kind: &Kind, target: &mut Value, patch: &Value) -> Result<()
     let Some(patch) = patch.as_object() else {
         return Err(Status::bad_request("error decoding patch: a strategic merge patch must be an object"));
     };
-    let merger = Merger { kind };
-    merger.object(as_object(target), patch, &mut String::new())
+    Change { kind }.object(as_object(target), patch, &mut String::new())
 }
 
-struct Merger<'a> {
+/// A patch of an object of this kind.
+struct Change<'a> {
     kind: &'a Kind,
 }
 
-impl Merger<'_> {
+impl Change<'_> {
     /// Merges an object; `path` is its own, without list positions.
     fn object(
         &self,

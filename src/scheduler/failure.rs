@@ -1,0 +1,202 @@
+//! Attempts that failed: what is said, where the pod goes, what is written.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::Shared;
+use crate::clock::{Mono, Now};
+use crate::dispatcher::StatusUpdate;
+use crate::framework::{
+    Diagnosis, Framework, NO_NODES_AVAILABLE, NominatingInfo, PluginError, PodEvent, Rejection,
+};
+use crate::metrics::AttemptResult;
+use crate::model::PodInfo;
+use crate::queue::QueuedPodInfo;
+
+/// The condition's reason for a pod that was rejected.
+const REASON_UNSCHEDULABLE: &str = "Unschedulable";
+
+/// The condition's reason for an attempt that broke.
+const REASON_SCHEDULER_ERROR: &str = "SchedulerError";
+
+/// The longest note of an event, in bytes. Follows `pkg/apis/core/validation/events.go#NoteLengthLimit @v1.36.3`.
+const NOTE_LENGTH_LIMIT: usize = 1024;
+
+/// What ends a note that was cut.
+const NOTE_CUT: &str = " ...";
+
+/// Why an attempt failed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// The cluster has no nodes.
+    NoNodes,
+    /// The pod fits nowhere, or a plugin rejected it at Reserve, Permit or while it waited.
+    Fit {
+        /// Why.
+        diagnosis: Box<Diagnosis>,
+        /// The number of nodes that the message speaks of.
+        num_all_nodes: usize,
+    },
+    /// A plugin rejected the pod after it had stopped being schedulable or not: at PreBind or Bind.
+    Rejected(Rejection),
+    /// Something broke.
+    Error(PluginError),
+}
+
+impl Failure {
+    /// A rejection at Reserve or Permit.
+    pub(super) fn of_plugin(plugin: Arc<str>, rejection: Rejection) -> Self {
+        Self::Fit { diagnosis: Box::new(Diagnosis::of_plugin(plugin, rejection)), num_all_nodes: 1 }
+    }
+
+    /// Whether the pod was rejected, as against something having broken.
+    pub fn is_rejection(&self) -> bool {
+        !matches!(self, Self::Error(_))
+    }
+
+    /// What is said.
+    pub fn message(&self) -> String {
+        match self {
+            Self::NoNodes => NO_NODES_AVAILABLE.to_owned(),
+            Self::Fit { diagnosis, num_all_nodes } => diagnosis.message(*num_all_nodes),
+            Self::Rejected(rejection) => rejection.reasons.to_string(),
+            Self::Error(error) => error.to_string(),
+        }
+    }
+}
+
+impl From<PluginError> for Failure {
+    fn from(error: PluginError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl Shared {
+    /// Ends a failed attempt: counts it, puts the pod back into the queue unless it is gone or bound, records the
+    /// nomination, and has the event and the condition written.
+    /// Follows `pkg/scheduler/schedule_one.go#handleSchedulingFailure @v1.36.3`.
+    pub(super) fn handle_failure(
+        &self,
+        framework: &Framework,
+        mut queued: QueuedPodInfo,
+        failure: &Failure,
+        nominating: NominatingInfo,
+        started: Mono,
+        now: Now,
+    ) {
+        let (reason, result) = if failure.is_rejection() {
+            (REASON_UNSCHEDULABLE, AttemptResult::Unschedulable)
+        } else {
+            (REASON_SCHEDULER_ERROR, AttemptResult::Error)
+        };
+        framework.metrics().attempt(result, now.mono.seconds_since(started));
+        let message = failure.message();
+        let (unschedulable, pending) = rejectors(failure);
+        queued.set_rejectors(unschedulable, pending);
+        log(&queued, failure, &message);
+
+        let known = self.listers.pods.get(queued.pod_info().key());
+        let pod = match known {
+            None => {
+                tracing::info!(pod = &**queued.pod_info().key(), "Pod doesn't exist in informer cache");
+                self.queue.done(queued.pod_info().uid(), now);
+                queued.pod_info().clone()
+            }
+            Some(known) if known.node_name().is_some() => {
+                let (pod, node) = (queued.pod_info(), known.node_name().unwrap_or_default());
+                tracing::info!(pod = &**pod.key(), node, "Pod has been assigned to node. Abort adding it back to queue.");
+                self.queue.done(pod.uid(), now);
+                pod.clone()
+            }
+            Some(known) if known.uid() != queued.pod_info().uid() => {
+                self.queue.done(queued.pod_info().uid(), now);
+                return;
+            }
+            Some(known) => {
+                let pod = Arc::new(PodInfo::new(known, &self.classes));
+                queued.set_pod_info(pod.clone());
+                let uid = pod.uid().to_owned();
+                if let Err(error) = self.queue.add_unschedulable_if_not_present(queued, now) {
+                    tracing::error!(%error, "Error occurred");
+                    self.queue.done(&uid, now);
+                }
+                pod
+            }
+        };
+        self.nominator().add_nominated_pod(&pod, &nominating);
+        self.report(framework, &pod, reason, &message, nominating);
+    }
+
+    /// Has the event and the condition written.
+    fn report(
+        &self,
+        framework: &Framework,
+        pod: &Arc<PodInfo>,
+        reason: &str,
+        message: &str,
+        nominating: NominatingInfo,
+    ) {
+        self.effects.record(
+            framework.name(),
+            PodEvent {
+                regarding: pod.pod(),
+                warning: true,
+                reason: "FailedScheduling",
+                action: "Scheduling",
+                note: &truncate(message),
+            },
+        );
+        let nominated = match nominating {
+            NominatingInfo::Keep => None,
+            NominatingInfo::Override(node) => Some(node),
+        };
+        self.writes.patch_status(pod.pod(), StatusUpdate::not_scheduled(pod.pod(), reason, message, nominated));
+    }
+}
+
+/// The plugins whose events may help: those of a rejection about nodes, or at Reserve or Permit; none otherwise.
+fn rejectors(failure: &Failure) -> (BTreeSet<Arc<str>>, BTreeSet<Arc<str>>) {
+    match failure {
+        Failure::Fit { diagnosis, .. } => {
+            (diagnosis.unschedulable_plugins.clone(), diagnosis.pending_plugins.clone())
+        }
+        _ => (BTreeSet::new(), BTreeSet::new()),
+    }
+}
+
+fn log(queued: &QueuedPodInfo, failure: &Failure, message: &str) {
+    let pod = &**queued.pod_info().key();
+    match failure {
+        Failure::NoNodes => {
+            tracing::debug!(pod, "Unable to schedule pod; no nodes are registered to the cluster; waiting");
+        }
+        Failure::Fit { .. } => tracing::debug!(pod, err = message, "Unable to schedule pod; no fit; waiting"),
+        Failure::Rejected(_) | Failure::Error(_) => {
+            tracing::error!(pod, err = message, "Error scheduling pod; retrying");
+        }
+    }
+}
+
+/// The message as it goes into an event: 1020 bytes and ` ...` if it is longer than 1024. A character that the cut would
+/// split is left out as a whole, since the API takes text only.
+/// Follows `pkg/scheduler/schedule_one.go#truncateMessage @v1.36.3`.
+fn truncate(message: &str) -> std::borrow::Cow<'_, str> {
+    if message.len() <= NOTE_LENGTH_LIMIT {
+        return message.into();
+    }
+    let end = message.floor_char_boundary(NOTE_LENGTH_LIMIT - NOTE_CUT.len());
+    format!("{}{NOTE_CUT}", &message[..end]).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_cut_at_1024_bytes() {
+        assert_eq!(truncate(&"x".repeat(1024)).len(), 1024);
+        let cut = truncate(&"x".repeat(1025)).into_owned();
+        assert_eq!((cut.len(), &cut[1018..]), (1024, "xx ..."));
+        assert_eq!(truncate(&"é".repeat(600)).len(), 1024);
+    }
+}
