@@ -44,6 +44,5 @@ pub use runtime::{
     BlockRun, BuildError, Entry, Framework, PermitRun, PluginScores, PostFilterRun, PreFilterRun, PreFlight,
     ScoreEntry, ScoreRun,
 };
-pub(crate) use runtime::{ScratchList, filter_error};
 pub use state::{CycleState, Slot};
 pub use waiting::{MAX_PERMIT_TIMEOUT, WaitDecision, WaitingPod, WaitingPods};

@@ -138,10 +138,10 @@ impl BindingCycle {
         );
         let now = shared.clock.mono();
         self.framework.metrics().attempt(AttemptResult::Scheduled, now.seconds_since(self.started));
-        let attempts = self.queued.attempts();
+        let attempts = self.queued.attempts;
         #[expect(clippy::cast_precision_loss, reason = "nobody tries a pod 2^52 times")]
         shared.metrics.pod_scheduling_attempts().observe(attempts as f64);
-        if let Some(first) = self.queued.initial_attempt_timestamp() {
+        if let Some(first) = self.queued.initial_attempt_timestamp {
             shared.metrics.pod_scheduling_sli_duration(attempts).observe(now.seconds_since(first));
         }
         tracing::debug!(pod = &**pod.key(), node = &*node, "Successfully bound pod to node");

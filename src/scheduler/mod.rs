@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub use effects::{ApiEffects, RecordEvents, Spawn};
+pub use effects::{ApiEffects, Spawn};
 pub use extender::{Extender, ExtenderFilter};
 pub use failure::Failure;
 
@@ -138,7 +138,7 @@ impl Scheduler {
 
     /// Follows `pkg/scheduler/schedule_one.go#scheduleOnePod @v1.36.3`.
     fn schedule(&mut self, queued: QueuedPodInfo, now: Now) {
-        let pod = queued.pod_info().clone();
+        let pod = queued.pod.clone();
         let Some(framework) = self.profiles.get(pod.pod().scheduler_name()).cloned() else {
             let name = pod.pod().scheduler_name();
             tracing::error!(pod = &**pod.key(), "profile not found for scheduler name {name:?}");
@@ -202,7 +202,10 @@ impl Scheduler {
             );
             return true;
         }
-        self.shared.cache.is_assumed(pod.uid())
+        self.shared.cache.is_assumed(pod.pod()).unwrap_or_else(|error| {
+            tracing::error!(pod = &**pod.key(), %error, "Failed to check whether pod is assumed");
+            false
+        })
     }
 
     /// Chooses a node, or tries to make room where there is none.
