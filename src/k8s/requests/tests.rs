@@ -238,4 +238,8 @@ fn limits() {
         "cpu=2",
     );
     check(&pod_level, json!({"resources": {"limits": {"cpu": "2"}}}), &SPEC, "cpu=1");
+
+    let refused = |resources: Value| json!({"resources": resources, "conditions": status("Infeasible")["conditions"]});
+    check(&pod_level, refused(json!({"limits": {"memory": "2"}})), &STATUS, "cpu=0");
+    check(&pod_level, refused(json!({"requests": {"cpu": "2"}})), &STATUS, "cpu=1");
 }
