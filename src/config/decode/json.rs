@@ -1,0 +1,306 @@
+//! JSON text to [`Value`]s, with the error texts of Go's `encoding/json`.
+
+use super::super::text::quote;
+use super::value::{DecodeError, Value};
+
+/// How deep arrays and objects may nest. Go allows 10,000; no configuration comes near, and recursion stays shallow.
+pub(super) const MAX_DEPTH: usize = 256;
+
+/// Reads one JSON value that fills `text`.
+pub(super) fn parse(text: &str) -> Result<Value, DecodeError> {
+    let mut parser = Parser { text, at: 0, depth: 0 };
+    let value = parser.value()?;
+    parser.skip_space();
+    match parser.peek() {
+        None => Ok(value),
+        Some(c) => Err(parser.unexpected(c, "after top-level value")),
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    /// Offset of the next byte.
+    at: usize,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+            self.at += 1;
+        }
+    }
+
+    /// The error for byte `c`; Go prints a byte above ASCII as the character with its number.
+    #[expect(clippy::unused_self, reason = "reads as the parser's verdict")]
+    fn unexpected(&self, c: u8, context: &str) -> DecodeError {
+        let shown = match c {
+            b'\'' => "'\\''".to_owned(),
+            b'"' => "'\"'".to_owned(),
+            c => {
+                let quoted = quote(&char::from(c).to_string());
+                format!("'{}'", &quoted[1..quoted.len() - 1])
+            }
+        };
+        DecodeError(format!("invalid character {shown} {context}"))
+    }
+
+    fn expect(&self, context: &str) -> DecodeError {
+        match self.peek() {
+            Some(c) => self.unexpected(c, context),
+            None => "unexpected end of JSON input".into(),
+        }
+    }
+
+    fn value(&mut self) -> Result<Value, DecodeError> {
+        self.skip_space();
+        match self.peek() {
+            Some(b'{') => self.nested(Self::object),
+            Some(b'[') => self.nested(Self::array),
+            Some(b'"') => self.string().map(Value::String),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.literal("true", Value::Bool(true)),
+            Some(b'f') => self.literal("false", Value::Bool(false)),
+            Some(b'n') => self.literal("null", Value::Null),
+            _ => Err(self.expect("looking for beginning of value")),
+        }
+    }
+
+    fn nested(&mut self, read: fn(&mut Self) -> Result<Value, DecodeError>) -> Result<Value, DecodeError> {
+        if self.depth == MAX_DEPTH {
+            return Err("exceeded max depth".into());
+        }
+        self.depth += 1;
+        self.at += 1;
+        let value = read(self)?;
+        self.depth -= 1;
+        Ok(value)
+    }
+
+    fn object(&mut self) -> Result<Value, DecodeError> {
+        let mut entries = Vec::new();
+        self.skip_space();
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(Value::Object(entries));
+        }
+        loop {
+            self.skip_space();
+            if self.peek() != Some(b'"') {
+                return Err(self.expect("looking for beginning of object key string"));
+            }
+            let key = self.string()?;
+            self.skip_space();
+            if self.peek() != Some(b':') {
+                return Err(self.expect("after object key"));
+            }
+            self.at += 1;
+            entries.push((key, self.value()?));
+            self.skip_space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => {
+                    self.at += 1;
+                    return Ok(Value::Object(entries));
+                }
+                _ => return Err(self.expect("after object key:value pair")),
+            }
+        }
+    }
+
+    fn array(&mut self) -> Result<Value, DecodeError> {
+        let mut items = Vec::new();
+        self.skip_space();
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Ok(Value::Array(items));
+        }
+        loop {
+            items.push(self.value()?);
+            self.skip_space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b']') => {
+                    self.at += 1;
+                    return Ok(Value::Array(items));
+                }
+                _ => return Err(self.expect("after array element")),
+            }
+        }
+    }
+
+    fn literal(&mut self, word: &str, value: Value) -> Result<Value, DecodeError> {
+        for expected in word.bytes() {
+            if self.peek() != Some(expected) {
+                let context = format!("in literal {word} (expecting '{}')", char::from(expected));
+                return Err(self.expect(&context));
+            }
+            self.at += 1;
+        }
+        Ok(value)
+    }
+
+    fn number(&mut self) -> Result<Value, DecodeError> {
+        let start = self.at;
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits("in numeric literal")?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits("after decimal point in numeric literal")?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.digits("in exponent of numeric literal")?;
+        }
+        Ok(Value::Number(self.text[start..self.at].to_owned()))
+    }
+
+    fn digits(&mut self, context: &str) -> Result<(), DecodeError> {
+        if !matches!(self.peek(), Some(b'0'..=b'9')) {
+            return Err(self.expect(context));
+        }
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    /// Reads a string from its opening quote.
+    fn string(&mut self) -> Result<String, DecodeError> {
+        self.at += 1;
+        let mut out = String::new();
+        loop {
+            let plain = self.text.as_bytes()[self.at..]
+                .iter()
+                .take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1f))
+                .count();
+            out.push_str(&self.text[self.at..self.at + plain]);
+            self.at += plain;
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(out);
+                }
+                Some(b'\\') => {
+                    self.at += 1;
+                    out.push(self.escape()?);
+                }
+                _ => return Err(self.expect("in string literal")),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char, DecodeError> {
+        let c = match self.peek() {
+            Some(c @ (b'"' | b'\\' | b'/')) => char::from(c),
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => {
+                self.at += 1;
+                return self.unicode();
+            }
+            _ => return Err(self.expect("in string escape code")),
+        };
+        self.at += 1;
+        Ok(c)
+    }
+
+    /// Reads `XXXX` after `\u`, and the second half of a surrogate pair; a half alone becomes U+FFFD.
+    fn unicode(&mut self) -> Result<char, DecodeError> {
+        let first = self.hex()?;
+        if !(0xd800..0xdc00).contains(&first) || !self.text[self.at..].starts_with("\\u") {
+            return Ok(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER));
+        }
+        let back = self.at;
+        self.at += 2;
+        let second = self.hex()?;
+        if (0xdc00..0xe000).contains(&second) {
+            let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+            return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+        }
+        self.at = back;
+        Ok(char::REPLACEMENT_CHARACTER)
+    }
+
+    fn hex(&mut self) -> Result<u32, DecodeError> {
+        let mut code = 0;
+        for _ in 0..4 {
+            let digit = self.peek().and_then(|c| char::from(c).to_digit(16));
+            let Some(digit) = digit else {
+                return Err(self.expect("in \\u hexadecimal character escape"));
+            };
+            code = code * 16 + digit;
+            self.at += 1;
+        }
+        Ok(code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: impl Into<serde_json::Value>) {
+        assert_eq!(parse(text).map(|value| value.to_json()), Ok(expected.into()), "{text}");
+    }
+
+    fn check_error(text: &str, expected: &str) {
+        assert_eq!(parse(text).map_err(|error| error.0), Err(expected.to_owned()), "{text}");
+    }
+
+    #[test]
+    fn reads_json() {
+        check(
+            r#" {"a": [1, -2.5e3, true, null], "b": {"c": ""}} "#,
+            serde_json::json!({
+                "a": [1, -2500.0, true, null], "b": {"c": ""}
+            }),
+        );
+        check(r#""a\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00\ud83dx""#, "a\"\\/\u{8}\u{c}\n\r\té😀\u{fffd}x");
+        check("18446744073709551615", u64::MAX);
+        check("[]", serde_json::json!([]));
+    }
+
+    #[test]
+    fn keeps_repeated_keys() {
+        let Ok(Value::Object(entries)) = parse(r#"{"a": 1, "a": 2}"#) else { panic!("an object") };
+        assert_eq!(entries.len(), 2);
+    }
+
+    #[test]
+    fn errors_read_as_gos() {
+        check_error("", "unexpected end of JSON input");
+        check_error(r#"{"a": "#, "unexpected end of JSON input");
+        check_error("{a", "invalid character 'a' looking for beginning of object key string");
+        check_error(r#"{"a" 1"#, "invalid character '1' after object key");
+        check_error(r#"{"a": 1 "b""#, "invalid character '\"' after object key:value pair");
+        check_error(r#"{"a": 1,}"#, "invalid character '}' looking for beginning of object key string");
+        check_error(r#"{"a": '"#, "invalid character '\\'' looking for beginning of value");
+        check_error("[1 2]", "invalid character '2' after array element");
+        check_error("{} x", "invalid character 'x' after top-level value");
+        check_error("tru-", "invalid character '-' in literal true (expecting 'e')");
+        check_error("-x", "invalid character 'x' in numeric literal");
+        check_error("1.x", "invalid character 'x' after decimal point in numeric literal");
+        check_error("1ex", "invalid character 'x' in exponent of numeric literal");
+        check_error("\"\n\"", "invalid character '\\n' in string literal");
+        check_error(r#""\x""#, "invalid character 'x' in string escape code");
+        check_error(r#""\u00zz""#, "invalid character 'z' in \\u hexadecimal character escape");
+        check_error(&"[".repeat(MAX_DEPTH + 1), "exceeded max depth");
+    }
+}

@@ -1,0 +1,354 @@
+//! [`Value`]s into wire types, as Go's decoder fills structs: strict, and with its words for what is wrong.
+//!
+//! Follows `sigs.k8s.io/json/internal/golang/encoding/json/decode.go` and `kubernetes_patch.go`, the version that
+//! `@v1.36.3` depends on.
+
+use std::collections::BTreeMap;
+
+use super::super::duration::GoDuration;
+use super::super::text::quote;
+use super::value::{DecodeError, Value};
+
+/// How many faults of strictness are kept.
+const MAX_STRICT_ERRORS: usize = 100;
+
+/// Something that a [`Value`] is read into.
+pub(in super::super) trait Wire {
+    /// The type's name in Go's messages, such as `int32` or `v1.PluginSet`.
+    fn go_type() -> String;
+
+    /// Reads `value` over what is there. `go` names the type where a field has a named one. A wrong type is noted in
+    /// `reader` and reading goes on; an error ends it.
+    fn read(&mut self, value: &Value, go: Option<&'static str>, reader: &mut Reader) -> Result<(), DecodeError>;
+}
+
+/// Where reading is, and what it found so far.
+#[derive(Debug, Default)]
+pub(in super::super) struct Reader {
+    /// The struct last entered, for messages.
+    in_struct: &'static str,
+    /// Fields from the root, embedded structs included, without indices.
+    fields: Vec<&'static str>,
+    /// The path from the root, with indices.
+    path: Vec<String>,
+    /// The first value of a wrong type.
+    type_error: Option<String>,
+    strict: Vec<String>,
+}
+
+impl Reader {
+    /// Reads `value` into `T` and returns it with its faults of strictness; a wrong type is an error.
+    pub(in super::super) fn read<T: Wire + Default>(value: &Value) -> Result<(T, Vec<String>), DecodeError> {
+        let mut reader = Self::default();
+        let mut out = T::default();
+        out.read(value, None, &mut reader)?;
+        match reader.type_error {
+            Some(text) => Err(DecodeError(text)),
+            None => Ok((out, reader.strict)),
+        }
+    }
+
+    /// Notes that a value described by `what` cannot become a `go_type`.
+    pub(in super::super) fn mismatch(&mut self, what: &str, go_type: &str) {
+        let text = self.mismatch_text(what, go_type);
+        self.type_error.get_or_insert(text);
+    }
+
+    fn mismatch_text(&self, what: &str, go_type: &str) -> String {
+        if self.fields.is_empty() {
+            return format!("json: cannot unmarshal {what} into Go value of type {go_type}");
+        }
+        let field = self.fields.join(".");
+        format!("json: cannot unmarshal {what} into Go struct field {}.{field} of type {go_type}", self.in_struct)
+    }
+
+    /// Reads the entries of an object, each through `read_field`, which says whether it knows the key.
+    pub(in super::super) fn object(
+        &mut self,
+        value: &Value,
+        go_type: &str,
+        mut read_field: impl FnMut(&str, &Value, &mut Self) -> Result<bool, DecodeError>,
+    ) -> Result<(), DecodeError> {
+        let entries = match value {
+            Value::Object(entries) => entries,
+            Value::Null => return Ok(()),
+            other => {
+                self.mismatch(other.describe(), go_type);
+                return Ok(());
+            }
+        };
+        let mut seen: Vec<&str> = Vec::new();
+        for (key, value) in entries {
+            if seen.contains(&key.as_str()) {
+                self.strict_error("duplicate field", key);
+            }
+            if read_field(key, value, self)? {
+                seen.push(key);
+            } else {
+                self.strict_error("unknown field", key);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads one field of a struct; `fields` is its name, after those of the structs it is embedded through.
+    pub(in super::super) fn field(
+        &mut self,
+        go_type: &'static str,
+        fields: &[&'static str],
+        read: impl FnOnce(&mut Self) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
+        let in_struct = go_type.rsplit('.').next().unwrap_or(go_type);
+        let outer = std::mem::replace(&mut self.in_struct, in_struct);
+        let depth = self.fields.len();
+        self.fields.extend(fields);
+        let name = fields.last().copied().unwrap_or_default();
+        self.path.push(if self.path.is_empty() { name.to_owned() } else { format!(".{name}") });
+        let out = read(self);
+        self.path.pop();
+        self.fields.truncate(depth);
+        self.in_struct = outer;
+        out
+    }
+
+    fn at<T>(&mut self, segment: String, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.path.push(segment);
+        let out = read(self);
+        self.path.pop();
+        out
+    }
+
+    fn strict_error(&mut self, fault: &str, key: &str) {
+        let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path.concat()) };
+        let text = format!("{fault} {}", quote(&path));
+        if self.strict.len() < MAX_STRICT_ERRORS && !self.strict.contains(&text) {
+            self.strict.push(text);
+        }
+    }
+}
+
+/// Implements [`Wire`] for a struct: its Go type, and its fields as `"key" => field`, with `in "Embedded"` for one that
+/// Go has through an embedded struct, and `as "type"` for one of a named type.
+macro_rules! wire_struct {
+    ($type:ty, $go:literal, {
+        $($key:literal $(in $embedded:literal)? $(as $named:literal)? => $field:ident),+ $(,)?
+    }) => {
+        impl $crate::config::decode::Wire for $type {
+            fn go_type() -> String {
+                $go.to_owned()
+            }
+
+            fn read(
+                &mut self,
+                value: &$crate::config::decode::Value,
+                _go: Option<&'static str>,
+                reader: &mut $crate::config::decode::Reader,
+            ) -> Result<(), $crate::config::decode::DecodeError> {
+                reader.object(value, $go, |key, value, reader| {
+                    match key {
+                        $($key => reader.field($go, &[$($embedded,)? $key], |reader| {
+                            let named: &[&'static str] = &[$($named)?];
+                            self.$field.read(value, named.first().copied(), reader)
+                        })?,)+
+                        _ => return Ok(false),
+                    }
+                    Ok(true)
+                })
+            }
+        }
+    };
+}
+pub(in super::super) use wire_struct;
+
+impl Wire for bool {
+    fn go_type() -> String {
+        "bool".to_owned()
+    }
+
+    fn read(&mut self, value: &Value, go: Option<&'static str>, reader: &mut Reader) -> Result<(), DecodeError> {
+        match value {
+            Value::Null => {}
+            Value::Bool(value) => *self = *value,
+            other => reader.mismatch(other.describe(), go.unwrap_or("bool")),
+        }
+        Ok(())
+    }
+}
+
+impl Wire for String {
+    fn go_type() -> String {
+        "string".to_owned()
+    }
+
+    fn read(&mut self, value: &Value, go: Option<&'static str>, reader: &mut Reader) -> Result<(), DecodeError> {
+        match value {
+            Value::Null => {}
+            Value::String(text) => self.clone_from(text),
+            other => reader.mismatch(other.describe(), go.unwrap_or("string")),
+        }
+        Ok(())
+    }
+}
+
+macro_rules! wire_number {
+    ($type:ty, $go:literal) => {
+        impl Wire for $type {
+            fn go_type() -> String {
+                $go.to_owned()
+            }
+
+            fn read(
+                &mut self,
+                value: &Value,
+                _go: Option<&'static str>,
+                reader: &mut Reader,
+            ) -> Result<(), DecodeError> {
+                match value {
+                    Value::Null => {}
+                    Value::Number(literal) => match literal.parse::<$type>() {
+                        Ok(value) if <$type>::is_in_range(value) => *self = value,
+                        _ => reader.mismatch(&format!("number {literal}"), $go),
+                    },
+                    other => reader.mismatch(other.describe(), $go),
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+/// Whether a parsed number is one that Go takes: a float must not have overflowed.
+trait InRange {
+    fn is_in_range(value: Self) -> bool;
+}
+
+impl InRange for i32 {
+    fn is_in_range(_: Self) -> bool {
+        true
+    }
+}
+
+impl InRange for i64 {
+    fn is_in_range(_: Self) -> bool {
+        true
+    }
+}
+
+impl InRange for f32 {
+    fn is_in_range(value: Self) -> bool {
+        value.is_finite()
+    }
+}
+
+wire_number!(i32, "int32");
+wire_number!(i64, "int64");
+wire_number!(f32, "float32");
+
+impl<T: Wire + Default> Wire for Option<T> {
+    fn go_type() -> String {
+        T::go_type()
+    }
+
+    fn read(&mut self, value: &Value, go: Option<&'static str>, reader: &mut Reader) -> Result<(), DecodeError> {
+        if *value == Value::Null {
+            *self = None;
+            return Ok(());
+        }
+        self.get_or_insert_default().read(value, go, reader)
+    }
+}
+
+impl<T: Wire + Default> Wire for Vec<T> {
+    fn go_type() -> String {
+        format!("[]{}", T::go_type())
+    }
+
+    fn read(&mut self, value: &Value, _go: Option<&'static str>, reader: &mut Reader) -> Result<(), DecodeError> {
+        match value {
+            Value::Null => self.clear(),
+            Value::Array(items) => {
+                self.clear();
+                for (index, item) in items.iter().enumerate() {
+                    let mut element = T::default();
+                    reader.at(format!("[{index}]"), |reader| element.read(item, None, reader))?;
+                    self.push(element);
+                }
+            }
+            other => reader.mismatch(other.describe(), &Self::go_type()),
+        }
+        Ok(())
+    }
+}
+
+impl Wire for BTreeMap<String, String> {
+    fn go_type() -> String {
+        "map[string]string".to_owned()
+    }
+
+    fn read(&mut self, value: &Value, _go: Option<&'static str>, reader: &mut Reader) -> Result<(), DecodeError> {
+        reader.object(value, "map[string]string", |key, value, reader| {
+            let segment = if reader.path.is_empty() { key.to_owned() } else { format!(".{key}") };
+            let entry = self.entry(key.to_owned()).or_default();
+            reader.at(segment, |reader| entry.read(value, None, reader))?;
+            Ok(true)
+        })
+    }
+}
+
+/// A Go duration; what is no duration ends the reading.
+impl Wire for GoDuration {
+    fn go_type() -> String {
+        "v1.Duration".to_owned()
+    }
+
+    fn read(&mut self, value: &Value, _go: Option<&'static str>, reader: &mut Reader) -> Result<(), DecodeError> {
+        let text = match value {
+            Value::String(text) => text.as_str(),
+            Value::Null => "",
+            other => return Err(DecodeError(reader.mismatch_text(other.describe(), "string"))),
+        };
+        *self = text.parse().map_err(|error: super::super::duration::ParseDurationError| error.to_string())?;
+        Ok(())
+    }
+}
+
+/// Bytes, in base64.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Bytes(pub(in super::super) Vec<u8>);
+
+impl Wire for Bytes {
+    fn go_type() -> String {
+        "[]uint8".to_owned()
+    }
+
+    fn read(&mut self, value: &Value, _go: Option<&'static str>, reader: &mut Reader) -> Result<(), DecodeError> {
+        match value {
+            Value::Null => self.0.clear(),
+            Value::String(text) => match super::super::base64::decode(text) {
+                Ok(bytes) => self.0 = bytes,
+                Err(error) => {
+                    reader.type_error.get_or_insert_with(|| error.to_string());
+                }
+            },
+            other => reader.mismatch(other.describe(), "[]uint8"),
+        }
+        Ok(())
+    }
+}
+
+/// Anything, kept as written; null is nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in super::super) struct Raw(pub(in super::super) Option<Value>);
+
+impl Wire for Raw {
+    fn go_type() -> String {
+        "runtime.RawExtension".to_owned()
+    }
+
+    fn read(&mut self, value: &Value, _go: Option<&'static str>, _reader: &mut Reader) -> Result<(), DecodeError> {
+        if *value != Value::Null {
+            self.0 = Some(value.clone());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,236 @@
+//! What a plain YAML scalar means: the rules of YAML 1.1 as `go-yaml` has them, which differ from YAML 1.2 in what is a
+//! boolean (`yes`, `off`, `n`, …) and an integer (`0755`, `1_000`, `0b11`).
+//!
+//! Follows `go.yaml.in/yaml/v2/resolve.go#resolve`, the version that `@v1.36.3` depends on.
+
+use super::super::text::json_float;
+use super::value::DecodeError;
+
+/// What a scalar means.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Scalar {
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// Beyond [`i64::MAX`].
+    Uint(u64),
+    Float(f64),
+    String(String),
+}
+
+/// The prefix of tags that `!!` stands for.
+pub(super) const TAG_PREFIX: &str = "tag:yaml.org,2002:";
+
+impl Scalar {
+    fn tag(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "bool",
+            Self::Int(_) | Self::Uint(_) => "int",
+            Self::Float(_) => "float",
+            Self::String(_) => "str",
+        }
+    }
+
+    /// The JSON literal of a number; an error for one that JSON has no word for.
+    pub(super) fn number_literal(&self) -> Option<Result<String, DecodeError>> {
+        match self {
+            Self::Int(value) => Some(Ok(value.to_string())),
+            Self::Uint(value) => Some(Ok(value.to_string())),
+            Self::Float(value) if value.is_finite() => Some(Ok(json_float(*value))),
+            Self::Float(value) if value.is_nan() => Some(Err("json: unsupported value: NaN".into())),
+            Self::Float(value) => {
+                let sign = if *value > 0.0 { '+' } else { '-' };
+                Some(Err(DecodeError(format!("json: unsupported value: {sign}Inf"))))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The meaning of a scalar that is plain or carries one of YAML's own tags (`tag` without [`TAG_PREFIX`]).
+pub(super) fn resolve(tag: Option<&str>, text: &str) -> Result<Scalar, DecodeError> {
+    if tag == Some("str") {
+        return Ok(Scalar::String(text.to_owned()));
+    }
+    let timestamp = matches!(tag, None | Some("timestamp")) && is_timestamp(text);
+    let found = if timestamp { Scalar::String(text.to_owned()) } else { plain(text) };
+    let found_tag = if timestamp { "timestamp" } else { found.tag() };
+    match (tag, found) {
+        (None, found) => Ok(found),
+        (Some(tag), found) if tag == found_tag => Ok(found),
+        #[expect(clippy::cast_precision_loss, reason = "as Go converts it")]
+        (Some("float"), Scalar::Int(value)) => Ok(Scalar::Float(value as f64)),
+        (Some(tag), _) => Err(DecodeError(format!("yaml: cannot decode !!{found_tag} `{text}` as a !!{tag}"))),
+    }
+}
+
+fn plain(text: &str) -> Scalar {
+    match text {
+        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => Scalar::Bool(true),
+        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => Scalar::Bool(false),
+        "" | "~" | "null" | "Null" | "NULL" => Scalar::Null,
+        ".nan" | ".NaN" | ".NAN" => Scalar::Float(f64::NAN),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Scalar::Float(f64::INFINITY),
+        "-.inf" | "-.Inf" | "-.INF" => Scalar::Float(f64::NEG_INFINITY),
+        _ => number(text).unwrap_or_else(|| Scalar::String(text.to_owned())),
+    }
+}
+
+fn number(text: &str) -> Option<Scalar> {
+    match text.as_bytes().first()? {
+        b'.' => go_float(text).map(Scalar::Float),
+        b'+' | b'-' | b'0'..=b'9' => {
+            let digits = text.replace('_', "");
+            integer(&digits).or_else(|| is_yaml_float(&digits).then(|| go_float(&digits).map(Scalar::Float)).flatten())
+        }
+        _ => None,
+    }
+}
+
+/// An integer as Go's `strconv.ParseInt` reads it with base 0: `0x`, `0o`, `0b` and the old octal `0755`.
+fn integer(text: &str) -> Option<Scalar> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let lower = digits.to_ascii_lowercase();
+    let (base, digits) = match lower.as_str() {
+        "0" => (10, "0"),
+        other => match other.as_bytes() {
+            [b'0', b'x', ..] => (16, &other[2..]),
+            [b'0', b'o', ..] => (8, &other[2..]),
+            [b'0', b'b', ..] => (2, &other[2..]),
+            [b'0', ..] => (8, &other[1..]),
+            _ => (10, other),
+        },
+    };
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(base)) {
+        return None;
+    }
+    let magnitude = u64::from_str_radix(digits, base).ok()?;
+    if negative {
+        return 0i64.checked_sub_unsigned(magnitude).map(Scalar::Int);
+    }
+    match i64::try_from(magnitude) {
+        Ok(value) => Some(Scalar::Int(value)),
+        // An unsigned number takes no sign.
+        Err(_) => (!text.starts_with('+')).then_some(Scalar::Uint(magnitude)),
+    }
+}
+
+/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`
+fn is_yaml_float(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent.strip_prefix(['-', '+']).unwrap_or(exponent))),
+        None => (unsigned, None),
+    };
+    let digits = |text: &str| text.bytes().all(|c| c.is_ascii_digit());
+    let mantissa_ok = match mantissa.split_once('.') {
+        Some(("", fraction)) => !fraction.is_empty() && digits(fraction),
+        Some((whole, fraction)) => digits(whole) && digits(fraction),
+        None => !mantissa.is_empty() && digits(mantissa),
+    };
+    mantissa_ok && exponent.is_none_or(|exponent| !exponent.is_empty() && digits(exponent))
+}
+
+/// A float as Go's `strconv.ParseFloat` reads it; none if it overflows.
+fn go_float(text: &str) -> Option<f64> {
+    if !is_yaml_float(text) {
+        return None;
+    }
+    text.parse::<f64>().ok().filter(|value| value.is_finite())
+}
+
+/// Whether `text` is a date, or a date and time, in the forms of `resolve.go#allowedTimestampFormats`: such text stays a
+/// string, but a tag other than `!!timestamp` on it is refused. Nothing else depends on it, so ranges are not checked.
+fn is_timestamp(text: &str) -> bool {
+    let mut parts = text.splitn(3, '-');
+    let (Some(year), Some(month), Some(rest)) = (parts.next(), parts.next(), parts.next()) else { return false };
+    let number = |text: &str, longest: usize| {
+        !text.is_empty() && text.len() <= longest && text.bytes().all(|c| c.is_ascii_digit())
+    };
+    let day_end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    year.len() == 4
+        && number(year, 4)
+        && number(month, 2)
+        && number(&rest[..day_end], 2)
+        && (day_end == rest.len() || rest[day_end..].starts_with(['T', 't', ' ']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Scalar) {
+        assert_eq!(resolve(None, text), Ok(expected), "{text:?}");
+    }
+
+    #[test]
+    fn yaml_1_1_booleans() {
+        for text in ["y", "Yes", "TRUE", "on", "ON"] {
+            check(text, Scalar::Bool(true));
+        }
+        for text in ["n", "No", "FALSE", "off", "Off"] {
+            check(text, Scalar::Bool(false));
+        }
+        for text in ["yEs", "oN", "truE", "t", "f"] {
+            check(text, Scalar::String(text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn yaml_1_1_integers() {
+        check("0", Scalar::Int(0));
+        check("-12", Scalar::Int(-12));
+        check("+12", Scalar::Int(12));
+        check("0755", Scalar::Int(0o755));
+        check("0o755", Scalar::Int(0o755));
+        check("-0x1F", Scalar::Int(-31));
+        check("0b101", Scalar::Int(5));
+        check("1_000", Scalar::Int(1000));
+        check("9223372036854775807", Scalar::Int(i64::MAX));
+        check("-9223372036854775808", Scalar::Int(i64::MIN));
+        check("18446744073709551615", Scalar::Uint(u64::MAX));
+        // No octal digits, so read as a decimal float.
+        check("09", Scalar::Float(9.0));
+        check("190:20:30", Scalar::String("190:20:30".to_owned()));
+        check("0x", Scalar::String("0x".to_owned()));
+    }
+
+    #[test]
+    fn floats_nulls_and_dates() {
+        check("1e3", Scalar::Float(1000.0));
+        check(".5", Scalar::Float(0.5));
+        check("-1.", Scalar::Float(-1.0));
+        check("+.inf", Scalar::Float(f64::INFINITY));
+        check("1e999", Scalar::String("1e999".to_owned()));
+        check("", Scalar::Null);
+        check("~", Scalar::Null);
+        check("Null", Scalar::Null);
+        check("2001-01-01", Scalar::String("2001-01-01".to_owned()));
+        check("5m0s", Scalar::String("5m0s".to_owned()));
+        check(".", Scalar::String(".".to_owned()));
+    }
+
+    #[test]
+    fn tags_are_checked() {
+        assert_eq!(resolve(Some("str"), "5"), Ok(Scalar::String("5".to_owned())));
+        assert_eq!(resolve(Some("float"), "5"), Ok(Scalar::Float(5.0)));
+        assert_eq!(resolve(Some("int"), "0x10"), Ok(Scalar::Int(16)));
+        let error = "yaml: cannot decode !!str `x` as a !!int";
+        assert_eq!(resolve(Some("int"), "x"), Err(error.into()));
+        let error = "yaml: cannot decode !!str `2001-01-01` as a !!null";
+        assert_eq!(resolve(Some("null"), "2001-01-01"), Err(error.into()));
+    }
+
+    #[test]
+    fn numbers_have_json_literals() {
+        assert_eq!(Scalar::Float(1000.0).number_literal(), Some(Ok("1000".to_owned())));
+        assert_eq!(Scalar::Float(f64::NAN).number_literal(), Some(Err("json: unsupported value: NaN".into())));
+        let negative = Scalar::Float(f64::NEG_INFINITY).number_literal();
+        assert_eq!(negative, Some(Err("json: unsupported value: -Inf".into())));
+        assert_eq!(Scalar::Bool(true).number_literal(), None);
+    }
+}

@@ -1,0 +1,164 @@
+//! Tests of [`super`]: what a file says in, what is resolved out.
+
+use super::super::args::PluginArgs;
+use super::super::gates::{FeatureGates, Gate};
+use super::super::types::{Config, ExtensionPoint};
+
+const HEAD: &str = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+
+fn resolved(body: &str, gates: &FeatureGates) -> Config {
+    Config::parse(format!("{HEAD}{body}").as_bytes(), gates).unwrap_or_else(|error| panic!("{body}: {error}"))
+}
+
+/// The args that `plugin` gets from `args` in YAML's flow form, as JSON.
+fn check_args(plugin: &str, args: &str, gates: &FeatureGates, expected: &str) {
+    let config = resolved(&format!("profiles: [{{pluginConfig: [{{name: {plugin}, args: {args}}}]}}]"), gates);
+    let json = config.profiles[0].args(plugin).to_json().expect("JSON");
+    let expected: serde_json::Value = serde_json::from_str(expected).expect("JSON");
+    assert_eq!(json, expected, "{plugin} {args}");
+}
+
+#[test]
+fn an_empty_file_is_the_default_configuration() {
+    let gates = FeatureGates::default();
+    let config = resolved("", &gates);
+    assert_eq!(config, Config::defaults(&gates));
+    assert_eq!(config.parallelism, 16);
+    assert_eq!(config.leader_election.lease_duration.to_string(), "15s");
+    assert_eq!(config.leader_election.renew_deadline.to_string(), "10s");
+    assert_eq!(config.leader_election.retry_period.to_string(), "2s");
+    assert_eq!(config.leader_election.resource_namespace, "kube-system");
+    assert!(config.leader_election.leader_elect);
+    assert_eq!((config.client_connection.qps, config.client_connection.burst), (50.0, 100));
+    assert_eq!((config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds), (1, 10));
+    assert_eq!(config.profiles[0].scheduler_name, "default-scheduler");
+    let names: Vec<&str> = config.profiles[0].plugin_config.iter().map(|config| config.name.as_str()).collect();
+    let expected = [
+        "DefaultPreemption",
+        "DynamicResources",
+        "InterPodAffinity",
+        "NodeAffinity",
+        "NodeResourcesBalancedAllocation",
+        "NodeResourcesFit",
+        "PodTopologySpread",
+        "VolumeBinding",
+    ];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn zero_means_default_where_upstream_says_so() {
+    let gates = FeatureGates::default();
+    let config = resolved(
+        "clientConnection: {qps: 0, burst: 0, contentType: ''}\nleaderElection: {leaseDuration: 0s, leaderElect: off}",
+        &gates,
+    );
+    assert_eq!((config.client_connection.qps, config.client_connection.burst), (50.0, 100));
+    assert_eq!(config.leader_election.lease_duration.to_string(), "15s");
+    assert!(!config.leader_election.leader_elect);
+}
+
+#[test]
+fn contention_profiling_follows_profiling() {
+    let gates = FeatureGates::default();
+    let flags = |body: &str| {
+        let config = resolved(body, &gates);
+        (config.enable_profiling, config.enable_contention_profiling)
+    };
+    assert_eq!(flags(""), (true, true));
+    assert_eq!(flags("enableProfiling: no"), (false, false));
+    assert_eq!(flags("enableProfiling: no\nenableContentionProfiling: yes"), (false, true));
+    assert_eq!(flags("enableContentionProfiling: no"), (true, false));
+}
+
+#[test]
+fn only_a_single_profile_is_named() {
+    let gates = FeatureGates::default();
+    let names = |body: &str| -> Vec<String> {
+        resolved(body, &gates).profiles.into_iter().map(|profile| profile.scheduler_name).collect()
+    };
+    assert_eq!(names("profiles: [{}]"), ["default-scheduler"]);
+    assert_eq!(names("profiles: [{schedulerName: ''}]"), [""]);
+    assert_eq!(names("profiles: [{}, {schedulerName: b}]"), ["", "b"]);
+}
+
+#[test]
+fn plugin_config_is_added_for_enabled_plugins_only() {
+    let gates = FeatureGates::default();
+    let body = "profiles: [{plugins: {multiPoint: {disabled: [{name: '*'}]}, \
+                score: {enabled: [{name: NodeResourcesFit, weight: 4}, {name: Mine}]}}, \
+                pluginConfig: [{name: Mine, args: {a: 1}}, {name: Other}]}]";
+    let profile = &resolved(body, &gates).profiles[0];
+    let names: Vec<&str> = profile.plugin_config.iter().map(|config| config.name.as_str()).collect();
+    assert_eq!(names, ["Mine", "Other", "NodeResourcesFit"]);
+    assert_eq!(profile.args("Mine"), &PluginArgs::Raw(serde_json::json!({"a": 1})));
+    assert_eq!(profile.args("Other"), &PluginArgs::None);
+    assert_eq!(profile.args("Absent"), &PluginArgs::None);
+    assert_eq!(profile.plugins.point(ExtensionPoint::Score).enabled[0].weight, 4);
+}
+
+#[test]
+fn args_are_defaulted_field_by_field() {
+    let gates = FeatureGates::default();
+    let cpu_memory = r#"[{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]"#;
+    check_args(
+        "DefaultPreemption",
+        "{minCandidateNodesAbsolute: 5}",
+        &gates,
+        r#"{
+        "minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 5}"#,
+    );
+    check_args(
+        "InterPodAffinity",
+        "{hardPodAffinityWeight: 0}",
+        &gates,
+        r#"{
+        "hardPodAffinityWeight": 0, "ignorePreferredTermsOfExistingPods": false}"#,
+    );
+    check_args("NodeAffinity", "null", &gates, "{}");
+    let resources = r#"{"resources": [{"name": "a", "weight": 1}]}"#;
+    check_args("NodeResourcesBalancedAllocation", "{resources: [{name: a, weight: 0}]}", &gates, resources);
+    check_args(
+        "NodeResourcesFit",
+        "{}",
+        &gates,
+        &format!(
+            r#"{{
+        "scoringStrategy": {{"type": "LeastAllocated", "resources": {cpu_memory}}}}}"#
+        ),
+    );
+    check_args(
+        "NodeResourcesFit",
+        "{scoringStrategy: {}}",
+        &gates,
+        &format!(
+            r#"{{
+        "scoringStrategy": {{"type": "", "resources": {cpu_memory}}}}}"#
+        ),
+    );
+    check_args("PodTopologySpread", "{}", &gates, r#"{"defaultingType": "System"}"#);
+    check_args("VolumeBinding", "{}", &gates, r#"{"bindTimeoutSeconds": 600}"#);
+    check_args(
+        "DynamicResources",
+        "{filterTimeout: 0s}",
+        &gates,
+        r#"{
+        "filterTimeout": "0s", "bindingTimeout": "10m0s"}"#,
+    );
+}
+
+#[test]
+fn gates_change_the_defaults_of_args() {
+    let gates = FeatureGates::default()
+        .with(Gate::StorageCapacityScoring, true)
+        .with(Gate::DRASchedulerFilterTimeout, false)
+        .with(Gate::DRAResourceClaimDeviceStatus, false);
+    check_args(
+        "VolumeBinding",
+        "{}",
+        &gates,
+        r#"{"bindTimeoutSeconds": 600,
+        "shape": [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]}"#,
+    );
+    check_args("DynamicResources", "{}", &gates, r#"{"filterTimeout": null}"#);
+}

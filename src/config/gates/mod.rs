@@ -1,0 +1,180 @@
+//! Feature gates: which are on, at the version that is emulated.
+//!
+//! Follows `k8s.io/component-base/featuregate/feature_gate.go @v1.36.3`.
+
+mod parse;
+mod table;
+
+pub use parse::{GateError, GateFlags};
+pub use table::{Gate, Stage};
+
+use table::{Row, Spec, TABLE};
+
+/// The minor version (of 1.x) that this scheduler stands in for.
+pub const BINARY_MINOR: u8 = 36;
+/// The oldest minor version that can be emulated.
+pub const OLDEST_MINOR: u8 = 33;
+
+const WORDS: usize = TABLE.len().div_ceil(64);
+
+/// Which gates are on. Small and `Copy`; asking is reading a bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeatureGates {
+    on: [u64; WORDS],
+    emulated_minor: u8,
+}
+
+impl Default for FeatureGates {
+    fn default() -> Self {
+        Self::at(BINARY_MINOR)
+    }
+}
+
+impl FeatureGates {
+    /// The defaults of version 1.`emulated_minor`.
+    pub fn at(emulated_minor: u8) -> Self {
+        let mut gates = Self { on: [0; WORDS], emulated_minor };
+        for gate in Gate::ALL {
+            gates.set(*gate, gate.spec(emulated_minor).default);
+        }
+        gates
+    }
+
+    /// Whether `gate` is on.
+    pub fn enabled(&self, gate: Gate) -> bool {
+        let index = gate as usize;
+        self.on[index / 64] >> (index % 64) & 1 == 1
+    }
+
+    /// The minor version (of 1.x) that is emulated.
+    pub fn emulated_minor(&self) -> u8 {
+        self.emulated_minor
+    }
+
+    /// The same gates with `gate` switched, whatever its lock, dependencies and support: for tests and embedders.
+    #[must_use]
+    pub fn with(mut self, gate: Gate, on: bool) -> Self {
+        self.set(gate, on);
+        self
+    }
+
+    /// Gates that are not what they are by default at 1.36, and that the product does not honour in this state yet, named
+    /// in a sentence each. Only emulating an older version leads here: the flag refuses such values.
+    pub fn warnings(&self) -> Vec<String> {
+        let changed =
+            Gate::ALL.iter().filter(|gate| !gate.row().supported && self.enabled(**gate) != gate.default_on());
+        let texts = changed.map(|gate| {
+            let state = if self.enabled(*gate) { "on" } else { "off" };
+            format!(
+                "feature gate {} is {state} at emulated version 1.{}: not supported yet",
+                gate.name(),
+                self.emulated_minor
+            )
+        });
+        texts.collect()
+    }
+
+    fn set(&mut self, gate: Gate, on: bool) {
+        let index = gate as usize;
+        let bit = 1 << (index % 64);
+        if on {
+            self.on[index / 64] |= bit;
+        } else {
+            self.on[index / 64] &= !bit;
+        }
+    }
+}
+
+impl Gate {
+    /// The gate's name, as in `--feature-gates`.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The gate named `name`.
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.binary_search_by(|gate| gate.name().cmp(name)).ok().map(|at| Self::ALL[at])
+    }
+
+    /// How mature it is at version 1.`minor`.
+    pub fn stage(self, minor: u8) -> Stage {
+        self.spec(minor).stage
+    }
+
+    /// Whether it is on by default at 1.36.
+    pub fn default_on(self) -> bool {
+        self.spec(BINARY_MINOR).default
+    }
+
+    fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+
+    /// The stage at version 1.`minor`: the newest that is not younger. Follows
+    /// `feature_gate.go#featureSpecAtEmulationAndMinCompatVersion @v1.36.3`; no gate of 1.36 has a stage that depends on
+    /// the minimum compatibility version.
+    fn spec(self, minor: u8) -> Spec {
+        let unborn = Spec { since: 0, stage: Stage::PreAlpha, default: false, locked: false };
+        self.row().history.iter().rev().find(|spec| spec.since <= minor).copied().unwrap_or(unborn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_is_sorted_and_histories_rise() {
+        assert!(Gate::ALL.is_sorted_by(|a, b| a.name() < b.name()));
+        for gate in Gate::ALL {
+            assert!(gate.row().history.is_sorted_by(|a, b| a.since < b.since), "{}", gate.name());
+            assert_eq!(Gate::find(gate.name()), Some(*gate));
+        }
+        assert_eq!(Gate::find("Nope"), None);
+    }
+
+    #[test]
+    fn defaults_satisfy_dependencies_at_every_version() {
+        for minor in OLDEST_MINOR..=BINARY_MINOR {
+            let gates = FeatureGates::at(minor);
+            for gate in Gate::ALL.iter().filter(|gate| gates.enabled(**gate)) {
+                assert!(gate.row().needs.iter().all(|need| gates.enabled(*need)), "{} at 1.{minor}", gate.name());
+            }
+        }
+    }
+
+    fn check(gate: Gate, minor: u8, on: bool, stage: Stage) {
+        assert_eq!(
+            (FeatureGates::at(minor).enabled(gate), gate.stage(minor)),
+            (on, stage),
+            "{} 1.{minor}",
+            gate.name()
+        );
+    }
+
+    #[test]
+    fn emulation_returns_a_gate_to_its_past() {
+        check(Gate::SchedulerQueueingHints, 36, true, Stage::Ga);
+        check(Gate::SchedulerQueueingHints, 33, true, Stage::Beta);
+        check(Gate::NodeDeclaredFeatures, 36, true, Stage::Beta);
+        check(Gate::NodeDeclaredFeatures, 35, false, Stage::Alpha);
+        check(Gate::NodeDeclaredFeatures, 34, false, Stage::PreAlpha);
+        check(Gate::SchedulerAsyncAPICalls, 36, false, Stage::Beta);
+        check(Gate::GangScheduling, 36, false, Stage::Alpha);
+    }
+
+    #[test]
+    fn switching_one_leaves_the_others() {
+        let gates = FeatureGates::default().with(Gate::GangScheduling, true);
+        assert!(gates.enabled(Gate::GangScheduling));
+        assert_eq!(gates.with(Gate::GangScheduling, false), FeatureGates::default());
+    }
+
+    #[test]
+    fn warns_of_unsupported_states_of_older_versions() {
+        assert_eq!(FeatureGates::default().warnings(), Vec::<String>::new());
+        let warnings = FeatureGates::at(35).warnings();
+        let taints = "feature gate DRADeviceTaints is off at emulated version 1.35: not supported yet".to_owned();
+        assert!(warnings.contains(&taints), "{warnings:?}");
+    }
+}

@@ -1,0 +1,83 @@
+//! From a file or a text to a [`Config`].
+
+use std::io::Read;
+use std::path::Path;
+
+use super::gates::FeatureGates;
+use super::types::Config;
+use super::{decode, defaults, wire};
+
+/// The largest configuration file that is read, in bytes: a thousand times what the largest known ones have.
+pub const MAX_FILE_BYTES: u64 = 16 << 20;
+
+/// Why there is no configuration; upstream's text. Texts from a file name its fields; callers that want the file's name
+/// too prefix it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(String);
+
+impl ConfigError {
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl Config {
+    /// The configuration without a file.
+    pub fn defaults(gates: &FeatureGates) -> Self {
+        defaults::resolve(wire::KubeSchedulerConfiguration::default(), gates)
+    }
+
+    /// Reads and defaults the text of a configuration file, YAML or JSON. Not validated: flags come in between.
+    pub fn parse(data: &[u8], gates: &FeatureGates) -> Result<Self, ConfigError> {
+        let wire = decode::decode(data).map_err(|error| ConfigError::new(error.0))?;
+        Ok(defaults::resolve(wire, gates))
+    }
+
+    /// Reads and defaults the configuration file at `path`. Not validated: flags come in between.
+    pub fn load(path: &Path, gates: &FeatureGates) -> Result<Self, ConfigError> {
+        Self::parse(&read(path)?, gates)
+    }
+}
+
+/// The bytes of a file, up to [`MAX_FILE_BYTES`].
+fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
+    let failed =
+        |verb: &str, error: &std::io::Error| ConfigError::new(format!("{verb} {}: {}", path.display(), go_text(error)));
+    let file = std::fs::File::open(path).map_err(|error| failed("open", &error))?;
+    let mut data = Vec::new();
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut data).map_err(|error| failed("read", &error))?;
+    if data.len() as u64 > MAX_FILE_BYTES {
+        let text = format!("read {}: larger than {MAX_FILE_BYTES} bytes, which is no configuration", path.display());
+        return Err(ConfigError::new(text));
+    }
+    Ok(data)
+}
+
+/// An operating system's error in Go's words: the system's own, in lower case.
+fn go_text(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        std::io::ErrorKind::IsADirectory => "is a directory".to_owned(),
+        std::io::ErrorKind::NotADirectory => "not a directory".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_cannot_be_read_are_named() {
+        let gates = FeatureGates::default();
+        let error = Config::load(Path::new("/no/such/file.yaml"), &gates).expect_err("no file");
+        assert_eq!(error.to_string(), "open /no/such/file.yaml: no such file or directory");
+        let error = Config::load(Path::new("/"), &gates).expect_err("a directory");
+        assert_eq!(error.to_string(), "read /: is a directory");
+        // Endless: what is read is bounded.
+        let error = Config::load(Path::new("/dev/zero"), &gates).expect_err("endless");
+        assert_eq!(error.to_string(), "read /dev/zero: larger than 16777216 bytes, which is no configuration");
+    }
+}

@@ -1,0 +1,151 @@
+//! The default plugin set, and the merge of a user's set into it.
+//!
+//! Follows `pkg/scheduler/apis/config/v1/default_plugins.go @v1.36.3`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::gates::{FeatureGates, Gate};
+use super::types::{ExtensionPoint, Plugin, PluginSet, Plugins};
+
+/// Name and weight of every default plugin; 0 for none, which counts as 1 where scores are weighed. The order is that in
+/// which plugins run at each point.
+const DEFAULTS: [(&str, i32); 18] = [
+    ("SchedulingGates", 0),
+    ("PrioritySort", 0),
+    ("NodeUnschedulable", 0),
+    ("NodeName", 0),
+    ("TaintToleration", 3),
+    ("NodeAffinity", 2),
+    ("NodePorts", 0),
+    ("NodeResourcesFit", 1),
+    ("VolumeRestrictions", 0),
+    ("NodeVolumeLimits", 0),
+    ("VolumeBinding", 0),
+    ("VolumeZone", 0),
+    ("PodTopologySpread", 2),
+    ("InterPodAffinity", 2),
+    ("DefaultPreemption", 0),
+    ("NodeResourcesBalancedAllocation", 1),
+    ("ImageLocality", 1),
+    ("DefaultBinder", 0),
+];
+
+/// The default plugin set: all in `multiPoint`, by the gates.
+pub(super) fn default_plugins(gates: &FeatureGates) -> Plugins {
+    let mut enabled: Vec<Plugin> = DEFAULTS.iter().map(|(name, weight)| Plugin::new(*name).weighted(*weight)).collect();
+    if gates.enabled(Gate::NodeDeclaredFeatures) {
+        enabled.push(Plugin::new("NodeDeclaredFeatures"));
+    }
+    if gates.enabled(Gate::DynamicResourceAllocation) {
+        // Before preemption: deallocating an idle claim is better than evicting a pod that may be at work.
+        let at = enabled.iter().position(|plugin| plugin.name == "DefaultPreemption").unwrap_or(enabled.len());
+        enabled.insert(at, Plugin::new("DynamicResources").weighted(2));
+    }
+    if gates.enabled(Gate::GangScheduling) {
+        enabled.push(Plugin::new("GangScheduling"));
+    }
+    if gates.enabled(Gate::TopologyAwareWorkloadScheduling) {
+        enabled.push(Plugin::new("TopologyPlacementGenerator"));
+        enabled.push(Plugin::new("PodGroupPodsCount").weighted(1));
+    }
+    Plugins::from_multi_point(PluginSet { enabled, disabled: Vec::new() })
+}
+
+/// The user's plugins merged into `defaults`, set by set.
+pub(super) fn merge(defaults: Plugins, user: Option<Plugins>) -> Plugins {
+    let Some(mut user) = user else { return defaults };
+    let mut merged = defaults;
+    merged.multi_point = merge_set(std::mem::take(&mut merged.multi_point), user.multi_point.clone());
+    for point in ExtensionPoint::ALL {
+        let defaults = std::mem::take(merged.point_mut(point));
+        *merged.point_mut(point) = merge_set(defaults, std::mem::take(user.point_mut(point)));
+    }
+    merged
+}
+
+fn merge_set(defaults: PluginSet, user: PluginSet) -> PluginSet {
+    let disabled: Vec<Plugin> =
+        user.disabled.into_iter().chain(defaults.disabled).map(|plugin| Plugin::new(plugin.name)).collect();
+    let dropped: BTreeSet<&str> = disabled.iter().map(|plugin| plugin.name.as_str()).collect();
+    // Of several entries with one name the last stands in for the default; the others stay in the list, where the build of
+    // the profile finds the repetition.
+    let by_name: BTreeMap<&str, usize> =
+        user.enabled.iter().enumerate().map(|(at, plugin)| (plugin.name.as_str(), at)).collect();
+    let mut replacing = BTreeSet::new();
+    let mut enabled = Vec::new();
+    if !dropped.contains("*") {
+        for default in defaults.enabled {
+            if dropped.contains(default.name.as_str()) {
+                continue;
+            }
+            match by_name.get(default.name.as_str()) {
+                Some(at) => {
+                    replacing.insert(*at);
+                    enabled.push(user.enabled[*at].clone());
+                }
+                None => enabled.push(default),
+            }
+        }
+    }
+    let appended = user.enabled.iter().enumerate().filter(|(at, _)| !replacing.contains(at));
+    enabled.extend(appended.map(|(_, plugin)| plugin.clone()));
+    PluginSet { enabled, disabled }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A set written as names, `name=weight`, and `-name` for disabled ones.
+    fn set(text: &str) -> PluginSet {
+        let mut set = PluginSet::default();
+        for word in text.split_whitespace() {
+            if let Some(name) = word.strip_prefix('-') {
+                set.disabled.push(Plugin::new(name));
+            } else {
+                let (name, weight) = word.split_once('=').unwrap_or((word, "0"));
+                set.enabled.push(Plugin::new(name).weighted(weight.parse().expect("a weight")));
+            }
+        }
+        set
+    }
+
+    fn check(defaults: &str, user: &str, expected: &str) {
+        assert_eq!(merge_set(set(defaults), set(user)), set(expected), "{defaults:?} with {user:?}");
+    }
+
+    #[test]
+    fn user_set_merges_into_default_set() {
+        check("A B=2 C", "", "A B=2 C");
+        check("A B=2 C", "-B", "A C -B");
+        check("A B=2 C", "-* X", "X -*");
+        check("A B=2 C", "B=5 X", "A B=5 C X");
+        check("A B=2 C", "-B B=5", "A C B=5 -B");
+        check("A B -D", "-B", "A -B -D");
+        check("A B=2 C", "B=5 B=6", "A B=6 C B=5");
+        check("", "X=3 Y", "X=3 Y");
+    }
+
+    #[test]
+    fn default_set_follows_the_gates() {
+        let names = |gates: &FeatureGates| -> Vec<String> {
+            default_plugins(gates).multi_point.enabled.into_iter().map(|plugin| plugin.name).collect()
+        };
+        let default = names(&FeatureGates::default());
+        assert_eq!(default[14], "DynamicResources");
+        assert_eq!(default[15], "DefaultPreemption");
+        assert_eq!(default.last().map(String::as_str), Some("NodeDeclaredFeatures"));
+        assert_eq!(default.len(), 20);
+        let gates = FeatureGates::default()
+            .with(Gate::NodeDeclaredFeatures, false)
+            .with(Gate::GangScheduling, true)
+            .with(Gate::TopologyAwareWorkloadScheduling, true);
+        assert_eq!(names(&gates)[19..], ["GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"]);
+    }
+
+    #[test]
+    fn without_user_plugins_the_default_set_stands() {
+        let defaults = default_plugins(&FeatureGates::default());
+        assert_eq!(merge(defaults.clone(), None), defaults);
+    }
+}

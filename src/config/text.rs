@@ -1,0 +1,87 @@
+//! Values as Go prints them in messages.
+
+use std::fmt::Write;
+
+/// `text` in double quotes, escaped as Go's `strconv.Quote` (and `%q`) does.
+pub(super) fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\x07' => out.push_str("\\a"),
+            '\x08' => out.push_str("\\b"),
+            '\x0c' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\x0b' => out.push_str("\\v"),
+            c if c < ' ' || c == '\x7f' => {
+                let _ = write!(out, "\\x{:02x}", u32::from(c));
+            }
+            c if is_unprintable(c) => {
+                let code = u32::from(c);
+                let _ = if code < 0x1_0000 { write!(out, "\\u{code:04x}") } else { write!(out, "\\U{code:08x}") };
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// The characters outside ASCII that turn up in files and are not printable: controls, separators, marks of direction,
+/// byte order marks and private use.
+fn is_unprintable(c: char) -> bool {
+    matches!(u32::from(c),
+        0x80..=0xa0 | 0xad | 0x1680 | 0x2000..=0x200f | 0x2028..=0x202f | 0x205f..=0x206f | 0x3000 | 0xe000..=0xf8ff
+        | 0xfeff | 0xfff9..=0xfffb | 0xffff | 0xe_0000..)
+}
+
+/// `value` as Go's `encoding/json` prints a float: the shortest digits that read back the same, with an exponent only
+/// below 1e-6 and from 1e21.
+pub(super) fn json_float(value: f64) -> String {
+    let magnitude = value.abs();
+    if magnitude != 0.0 && !(1e-6..1e21).contains(&magnitude) {
+        let text = format!("{value:e}");
+        return match text.split_once('e') {
+            Some((digits, exponent)) if !exponent.starts_with('-') => format!("{digits}e+{exponent}"),
+            _ => text,
+        };
+    }
+    value.to_string()
+}
+
+/// A boolean as Go's `strconv.ParseBool` reads it, with its error text.
+pub(super) fn parse_bool(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err(format!("strconv.ParseBool: parsing {}: invalid syntax", quote(text))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{json_float, quote};
+
+    #[test]
+    fn quotes_as_go() {
+        assert_eq!(quote("a\"b\\c\n\x01\u{feff}é"), "\"a\\\"b\\\\c\\n\\x01\\ufeffé\"");
+    }
+
+    #[test]
+    fn floats_as_go() {
+        for (value, expected) in [
+            (1000.0, "1000"),
+            (1.5, "1.5"),
+            (1e21, "1e+21"),
+            (1e20, "100000000000000000000"),
+            (1e-7, "1e-7"),
+            (0.0, "0"),
+        ] {
+            assert_eq!(json_float(value), expected);
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! The configuration as files have it: every field optional, nothing defaulted.
+//!
+//! Follows `staging/src/k8s.io/kube-scheduler/config/v1/types.go`, `types_pluginargs.go` and
+//! `staging/src/k8s.io/component-base/config/v1alpha1/types.go @v1.36.3`.
+
+use k8s_openapi::api::core::v1::{
+    NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm,
+    TopologySpreadConstraint,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+
+use super::decode::{Bytes, DecodeError, Raw, Reader, Value, wire_struct};
+use super::duration::GoDuration;
+
+/// The root of a configuration file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct KubeSchedulerConfiguration {
+    pub(super) api_version: String,
+    pub(super) kind: String,
+    pub(super) parallelism: Option<i32>,
+    pub(super) leader_election: LeaderElection,
+    pub(super) client_connection: ClientConnection,
+    pub(super) enable_profiling: Option<bool>,
+    pub(super) enable_contention_profiling: Option<bool>,
+    pub(super) percentage_of_nodes_to_score: Option<i32>,
+    pub(super) pod_initial_backoff_seconds: Option<i64>,
+    pub(super) pod_max_backoff_seconds: Option<i64>,
+    pub(super) profiles: Vec<Profile>,
+    pub(super) extenders: Vec<Extender>,
+    pub(super) delay_cache_until_active: bool,
+}
+
+wire_struct!(KubeSchedulerConfiguration, "v1.KubeSchedulerConfiguration", {
+    "apiVersion" in "TypeMeta" => api_version,
+    "kind" in "TypeMeta" => kind,
+    "parallelism" => parallelism,
+    "leaderElection" => leader_election,
+    "clientConnection" => client_connection,
+    "enableProfiling" in "DebuggingConfiguration" => enable_profiling,
+    "enableContentionProfiling" in "DebuggingConfiguration" => enable_contention_profiling,
+    "percentageOfNodesToScore" => percentage_of_nodes_to_score,
+    "podInitialBackoffSeconds" => pod_initial_backoff_seconds,
+    "podMaxBackoffSeconds" => pod_max_backoff_seconds,
+    "profiles" => profiles,
+    "extenders" => extenders,
+    "delayCacheUntilActive" => delay_cache_until_active,
+});
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct LeaderElection {
+    pub(super) leader_elect: Option<bool>,
+    pub(super) lease_duration: GoDuration,
+    pub(super) renew_deadline: GoDuration,
+    pub(super) retry_period: GoDuration,
+    pub(super) resource_lock: String,
+    pub(super) resource_name: String,
+    pub(super) resource_namespace: String,
+}
+
+wire_struct!(LeaderElection, "v1alpha1.LeaderElectionConfiguration", {
+    "leaderElect" => leader_elect,
+    "leaseDuration" => lease_duration,
+    "renewDeadline" => renew_deadline,
+    "retryPeriod" => retry_period,
+    "resourceLock" => resource_lock,
+    "resourceName" => resource_name,
+    "resourceNamespace" => resource_namespace,
+});
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ClientConnection {
+    pub(super) kubeconfig: String,
+    pub(super) accept_content_types: String,
+    pub(super) content_type: String,
+    pub(super) qps: f32,
+    pub(super) burst: i32,
+}
+
+wire_struct!(ClientConnection, "v1alpha1.ClientConnectionConfiguration", {
+    "kubeconfig" => kubeconfig,
+    "acceptContentTypes" => accept_content_types,
+    "contentType" => content_type,
+    "qps" => qps,
+    "burst" => burst,
+});
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Profile {
+    pub(super) scheduler_name: Option<String>,
+    pub(super) percentage_of_nodes_to_score: Option<i32>,
+    pub(super) plugins: Option<Plugins>,
+    pub(super) plugin_config: Vec<PluginConfig>,
+}
+
+wire_struct!(Profile, "v1.KubeSchedulerProfile", {
+    "schedulerName" => scheduler_name,
+    "percentageOfNodesToScore" => percentage_of_nodes_to_score,
+    "plugins" => plugins,
+    "pluginConfig" => plugin_config,
+});
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Plugins {
+    pub(super) pre_enqueue: PluginSet,
+    pub(super) queue_sort: PluginSet,
+    pub(super) pre_filter: PluginSet,
+    pub(super) filter: PluginSet,
+    pub(super) post_filter: PluginSet,
+    pub(super) pre_score: PluginSet,
+    pub(super) score: PluginSet,
+    pub(super) reserve: PluginSet,
+    pub(super) permit: PluginSet,
+    pub(super) pre_bind: PluginSet,
+    pub(super) bind: PluginSet,
+    pub(super) post_bind: PluginSet,
+    pub(super) multi_point: PluginSet,
+    pub(super) placement_generate: PluginSet,
+    pub(super) placement_score: PluginSet,
+}
+
+wire_struct!(Plugins, "v1.Plugins", {
+    "preEnqueue" => pre_enqueue,
+    "queueSort" => queue_sort,
+    "preFilter" => pre_filter,
+    "filter" => filter,
+    "postFilter" => post_filter,
+    "preScore" => pre_score,
+    "score" => score,
+    "reserve" => reserve,
+    "permit" => permit,
+    "preBind" => pre_bind,
+    "bind" => bind,
+    "postBind" => post_bind,
+    "multiPoint" => multi_point,
+    "placementGenerate" => placement_generate,
+    "placementScore" => placement_score,
+});
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct PluginSet {
+    pub(super) enabled: Vec<Plugin>,
+    pub(super) disabled: Vec<Plugin>,
+}
+
+wire_struct!(PluginSet, "v1.PluginSet", { "enabled" => enabled, "disabled" => disabled });
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Plugin {
+    pub(super) name: String,
+    pub(super) weight: Option<i32>,
+}
+
+wire_struct!(Plugin, "v1.Plugin", { "name" => name, "weight" => weight });
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct PluginConfig {
+    pub(super) name: String,
+    pub(super) args: Raw,
+    /// `args` read as the kind that the plugin takes, where it is one of ours.
+    pub(super) typed: Option<WireArgs>,
+}
+
+wire_struct!(PluginConfig, "v1.PluginConfig", { "name" => name, "args" => args });
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Extender {
+    pub(super) url_prefix: String,
+    pub(super) filter_verb: String,
+    pub(super) preempt_verb: String,
+    pub(super) prioritize_verb: String,
+    pub(super) weight: i64,
+    pub(super) bind_verb: String,
+    pub(super) enable_https: bool,
+    pub(super) tls_config: Option<ExtenderTls>,
+    pub(super) http_timeout: GoDuration,
+    pub(super) node_cache_capable: bool,
+    pub(super) managed_resources: Vec<ManagedResource>,
+    pub(super) ignorable: bool,
+}
+
+wire_struct!(Extender, "v1.Extender", {
+    "urlPrefix" => url_prefix,
+    "filterVerb" => filter_verb,
+    "preemptVerb" => preempt_verb,
+    "prioritizeVerb" => prioritize_verb,
+    "weight" => weight,
+    "bindVerb" => bind_verb,
+    "enableHTTPS" => enable_https,
+    "tlsConfig" => tls_config,
+    "httpTimeout" => http_timeout,
+    "nodeCacheCapable" => node_cache_capable,
+    "managedResources" => managed_resources,
+    "ignorable" => ignorable,
+});
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ManagedResource {
+    pub(super) name: String,
+    pub(super) ignored_by_scheduler: bool,
+}
+
+wire_struct!(ManagedResource, "v1.ExtenderManagedResource", {
+    "name" => name,
+    "ignoredByScheduler" => ignored_by_scheduler,
+});
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ExtenderTls {
+    pub(super) insecure: bool,
+    pub(super) server_name: String,
+    pub(super) cert_file: String,
+    pub(super) key_file: String,
+    pub(super) ca_file: String,
+    pub(super) cert_data: Bytes,
+    pub(super) key_data: Bytes,
+    pub(super) ca_data: Bytes,
+}
+
+wire_struct!(ExtenderTls, "v1.ExtenderTLSConfig", {
+    "insecure" => insecure,
+    "serverName" => server_name,
+    "certFile" => cert_file,
+    "keyFile" => key_file,
+    "caFile" => ca_file,
+    "certData" => cert_data,
+    "keyData" => key_data,
+    "caData" => ca_data,
+});
+
+/// The args of a plugin that has a kind for them.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum WireArgs {
+    DefaultPreemption(DefaultPreemptionArgs),
+    DynamicResources(DynamicResourcesArgs),
+    InterPodAffinity(InterPodAffinityArgs),
+    NodeAffinity(NodeAffinityArgs),
+    NodeResourcesBalancedAllocation(NodeResourcesBalancedAllocationArgs),
+    NodeResourcesFit(NodeResourcesFitArgs),
+    PodTopologySpread(PodTopologySpreadArgs),
+    VolumeBinding(VolumeBindingArgs),
+}
+
+impl WireArgs {
+    /// Every kind of args.
+    pub(super) const KINDS: [&'static str; 8] = [
+        "DefaultPreemptionArgs",
+        "DynamicResourcesArgs",
+        "InterPodAffinityArgs",
+        "NodeAffinityArgs",
+        "NodeResourcesBalancedAllocationArgs",
+        "NodeResourcesFitArgs",
+        "PodTopologySpreadArgs",
+        "VolumeBindingArgs",
+    ];
+
+    /// Reads `value` as `kind`, and its faults of strictness; none if there is no such kind.
+    pub(super) fn read(kind: &str, value: &Value) -> Option<Result<(Self, Vec<String>), DecodeError>> {
+        macro_rules! read {
+            ($variant:ident) => {
+                Reader::read(value).map(|(args, faults)| (Self::$variant(args), faults))
+            };
+        }
+        Some(match kind {
+            "DefaultPreemptionArgs" => read!(DefaultPreemption),
+            "DynamicResourcesArgs" => read!(DynamicResources),
+            "InterPodAffinityArgs" => read!(InterPodAffinity),
+            "NodeAffinityArgs" => read!(NodeAffinity),
+            "NodeResourcesBalancedAllocationArgs" => read!(NodeResourcesBalancedAllocation),
+            "NodeResourcesFitArgs" => read!(NodeResourcesFit),
+            "PodTopologySpreadArgs" => read!(PodTopologySpread),
+            "VolumeBindingArgs" => read!(VolumeBinding),
+            _ => return None,
+        })
+    }
+}
+
+/// What args say they are; read, so that a wrong type is found, and not used.
+macro_rules! wire_args {
+    ($type:ident, $go:literal, { $($field:ident: $field_type:ty = $key:literal $(as $named:literal)?),+ $(,)? }) => {
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub(super) struct $type {
+            api_version: String,
+            kind: String,
+            $(pub(super) $field: $field_type,)+
+        }
+
+        wire_struct!($type, $go, {
+            "apiVersion" in "TypeMeta" => api_version,
+            "kind" in "TypeMeta" => kind,
+            $($key $(as $named)? => $field,)+
+        });
+    };
+}
+
+wire_args!(DefaultPreemptionArgs, "v1.DefaultPreemptionArgs", {
+    min_candidate_nodes_percentage: Option<i32> = "minCandidateNodesPercentage",
+    min_candidate_nodes_absolute: Option<i32> = "minCandidateNodesAbsolute",
+});
+
+wire_args!(DynamicResourcesArgs, "v1.DynamicResourcesArgs", {
+    filter_timeout: Option<GoDuration> = "filterTimeout",
+    binding_timeout: Option<GoDuration> = "bindingTimeout",
+});
+
+wire_args!(InterPodAffinityArgs, "v1.InterPodAffinityArgs", {
+    hard_pod_affinity_weight: Option<i32> = "hardPodAffinityWeight",
+    ignore_preferred_terms_of_existing_pods: bool = "ignorePreferredTermsOfExistingPods",
+});
+
+wire_args!(NodeAffinityArgs, "v1.NodeAffinityArgs", {
+    added_affinity: Option<NodeAffinity> = "addedAffinity",
+});
+
+wire_args!(NodeResourcesBalancedAllocationArgs, "v1.NodeResourcesBalancedAllocationArgs", {
+    resources: Vec<ResourceSpec> = "resources",
+});
+
+wire_args!(NodeResourcesFitArgs, "v1.NodeResourcesFitArgs", {
+    ignored_resources: Vec<String> = "ignoredResources",
+    ignored_resource_groups: Vec<String> = "ignoredResourceGroups",
+    scoring_strategy: Option<ScoringStrategy> = "scoringStrategy",
+});
+
+wire_args!(PodTopologySpreadArgs, "v1.PodTopologySpreadArgs", {
+    default_constraints: Vec<TopologySpreadConstraint> = "defaultConstraints",
+    defaulting_type: String = "defaultingType" as "v1.PodTopologySpreadConstraintsDefaulting",
+});
+
+wire_args!(VolumeBindingArgs, "v1.VolumeBindingArgs", {
+    bind_timeout_seconds: Option<i64> = "bindTimeoutSeconds",
+    shape: Option<Vec<UtilizationShapePoint>> = "shape",
+});
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ResourceSpec {
+    pub(super) name: String,
+    pub(super) weight: i64,
+}
+
+wire_struct!(ResourceSpec, "v1.ResourceSpec", { "name" => name, "weight" => weight });
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ScoringStrategy {
+    pub(super) kind: String,
+    pub(super) resources: Vec<ResourceSpec>,
+    pub(super) requested_to_capacity_ratio: Option<RequestedToCapacityRatio>,
+}
+
+wire_struct!(ScoringStrategy, "v1.ScoringStrategy", {
+    "type" as "v1.ScoringStrategyType" => kind,
+    "resources" => resources,
+    "requestedToCapacityRatio" => requested_to_capacity_ratio,
+});
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct RequestedToCapacityRatio {
+    pub(super) shape: Vec<UtilizationShapePoint>,
+}
+
+wire_struct!(RequestedToCapacityRatio, "v1.RequestedToCapacityRatioParam", {
+    "shape" => shape,
+});
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct UtilizationShapePoint {
+    pub(super) utilization: i32,
+    pub(super) score: i32,
+}
+
+wire_struct!(UtilizationShapePoint, "v1.UtilizationShapePoint", {
+    "utilization" => utilization,
+    "score" => score,
+});
+
+wire_struct!(NodeAffinity, "v1.NodeAffinity", {
+    "requiredDuringSchedulingIgnoredDuringExecution" => required_during_scheduling_ignored_during_execution,
+    "preferredDuringSchedulingIgnoredDuringExecution" => preferred_during_scheduling_ignored_during_execution,
+});
+
+wire_struct!(NodeSelector, "v1.NodeSelector", { "nodeSelectorTerms" => node_selector_terms });
+
+wire_struct!(NodeSelectorTerm, "v1.NodeSelectorTerm", {
+    "matchExpressions" => match_expressions,
+    "matchFields" => match_fields,
+});
+
+wire_struct!(NodeSelectorRequirement, "v1.NodeSelectorRequirement", {
+    "key" => key,
+    "operator" as "v1.NodeSelectorOperator" => operator,
+    "values" => values,
+});
+
+wire_struct!(PreferredSchedulingTerm, "v1.PreferredSchedulingTerm", {
+    "weight" => weight,
+    "preference" => preference,
+});
+
+wire_struct!(TopologySpreadConstraint, "v1.TopologySpreadConstraint", {
+    "maxSkew" => max_skew,
+    "topologyKey" => topology_key,
+    "whenUnsatisfiable" as "v1.UnsatisfiableConstraintAction" => when_unsatisfiable,
+    "labelSelector" => label_selector,
+    "minDomains" => min_domains,
+    "nodeAffinityPolicy" as "v1.NodeInclusionPolicy" => node_affinity_policy,
+    "nodeTaintsPolicy" as "v1.NodeInclusionPolicy" => node_taints_policy,
+    "matchLabelKeys" => match_label_keys,
+});
+
+wire_struct!(LabelSelector, "v1.LabelSelector", {
+    "matchLabels" => match_labels,
+    "matchExpressions" => match_expressions,
+});
+
+wire_struct!(LabelSelectorRequirement, "v1.LabelSelectorRequirement", {
+    "key" => key,
+    "operator" as "v1.LabelSelectorOperator" => operator,
+    "values" => values,
+});

@@ -1,0 +1,103 @@
+//! The client-side rate limit: a token bucket that works in virtual time.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::clock::{Clock, Mono};
+
+/// Requests per second, with a burst. Cheap to clone; clones share the bucket. Its lock guards the bucket, for a computation.
+///
+/// The bucket starts full, holds at most `burst` tokens and gains `qps` of them a second. A request takes one, and goes into
+/// debt if there is none; it is sent when the debt is paid. Requests therefore leave in the order in which they asked.
+/// Follows `client-go/util/flowcontrol/throttle.go#NewTokenBucketRateLimiter @v1.36.3`.
+#[derive(Clone, Debug)]
+pub struct RateLimiter {
+    bucket: Arc<Mutex<Bucket>>,
+    qps: f64,
+    burst: f64,
+}
+
+#[derive(Debug)]
+struct Bucket {
+    /// Below 0 while requests wait.
+    tokens: f64,
+    filled: Mono,
+}
+
+impl RateLimiter {
+    /// A limit of `qps` requests a second after a burst of `burst`; `None`, which means no limit, if `qps` is not above 0.
+    /// A burst of 0 would never send anything and counts as 1.
+    pub fn new(qps: f32, burst: u32) -> Option<Self> {
+        let burst = f64::from(burst.max(1));
+        let bucket = Arc::new(Mutex::new(Bucket { tokens: burst, filled: Mono::ZERO }));
+        (qps > 0.0).then(|| Self { bucket, qps: f64::from(qps), burst })
+    }
+
+    /// The bucket, with what it gained until now.
+    fn filled(&self, now: Mono) -> MutexGuard<'_, Bucket> {
+        let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        bucket.tokens = (bucket.tokens + now.seconds_since(bucket.filled) * self.qps).min(self.burst);
+        bucket.filled = bucket.filled.max(now);
+        bucket
+    }
+
+    /// Takes a token if there is one, and says whether there was.
+    pub fn try_acquire(&self, now: Mono) -> bool {
+        let mut bucket = self.filled(now);
+        let available = bucket.tokens >= 1.0;
+        if available {
+            bucket.tokens -= 1.0;
+        }
+        available
+    }
+
+    /// Takes a token, and says how long to wait before using it.
+    pub fn reserve(&self, now: Mono) -> Duration {
+        let mut bucket = self.filled(now);
+        bucket.tokens -= 1.0;
+        let debt = (-bucket.tokens).max(0.0);
+        // Whole nanoseconds, as the Go limiter has it: the fraction below is cut.
+        Duration::try_from_secs_f64(debt / self.qps).unwrap_or(Duration::MAX)
+    }
+
+    /// Waits for a token.
+    pub async fn acquire(&self, clock: &Clock) {
+        let now = clock.mono();
+        let wait = self.reserve(now);
+        if !wait.is_zero() {
+            clock.sleep_until(now + wait).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_is_free_and_then_each_request_waits_its_turn() {
+        let limiter = RateLimiter::new(50.0, 3).unwrap();
+        let at = |milliseconds: u64| Mono::from_nanos(milliseconds * 1_000_000);
+        let waits: Vec<u128> = (0..5).map(|_| limiter.reserve(at(0)).as_millis()).collect();
+        assert_eq!(waits, [0, 0, 0, 20, 40]);
+        assert_eq!(limiter.reserve(at(40)).as_millis(), 20, "two of three debts are paid");
+        assert_eq!(limiter.reserve(at(10_000)), Duration::ZERO);
+        let waits: Vec<u128> = (0..3).map(|_| limiter.reserve(at(10_000)).as_millis()).collect();
+        assert_eq!(waits, [0, 0, 20], "a long rest fills the bucket, not more");
+    }
+
+    #[test]
+    fn who_does_not_wait_takes_nothing() {
+        let limiter = RateLimiter::new(1.0, 1).unwrap();
+        let taken: Vec<bool> = [0, 0, 0, 1, 1].map(|second| limiter.try_acquire(Mono::from_secs(second))).to_vec();
+        assert_eq!(taken, [true, false, false, true, false]);
+    }
+
+    #[test]
+    fn no_rate_is_no_limit() {
+        assert!(RateLimiter::new(0.0, 10).is_none());
+        assert!(RateLimiter::new(-1.0, 10).is_none());
+        assert!(RateLimiter::new(f32::NAN, 10).is_none());
+        assert_eq!(RateLimiter::new(1.0, 0).unwrap().reserve(Mono::ZERO), Duration::ZERO);
+    }
+}

@@ -1,0 +1,161 @@
+//! Why no node could take a pod.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{CycleContext, PluginError, Rejection, Verdict};
+use crate::model::{NodeInfo, PodInfo};
+
+/// The pseudo-plugin that stands for extenders. Follows `pkg/scheduler/framework/types.go#ExtenderName @v1.36.3`.
+pub const EXTENDER: &str = "Extender";
+
+/// What is said when the cluster has no node. Follows `pkg/scheduler/schedule_one.go#ErrNoNodesAvailable @v1.36.3`.
+pub const NO_NODES_AVAILABLE: &str = "no nodes available to schedule pods";
+
+/// A node that was examined and rejected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRejection {
+    /// The node, as its position in the snapshot.
+    pub position: usize,
+    /// The plugin that rejected it, or [`EXTENDER`].
+    pub plugin: Arc<str>,
+    /// Why.
+    pub rejection: Rejection,
+}
+
+/// Why no node could take a pod. Follows `kube-scheduler/framework/types.go#Diagnosis @v1.36.3`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// The nodes that were examined, in the order in which they were.
+    pub nodes: Vec<NodeRejection>,
+    /// What is said of every node that was not examined.
+    pub absent: Option<Rejection>,
+    /// The plugins that rejected the pod: their events may help it.
+    pub unschedulable_plugins: BTreeSet<Arc<str>>,
+    /// Those of them that will say themselves when to try again.
+    pub pending_plugins: BTreeSet<Arc<str>>,
+    /// What `PreFilter` said, if it rejected the pod.
+    pub pre_filter_message: String,
+    /// What `PostFilter` said.
+    pub post_filter_message: String,
+}
+
+impl Diagnosis {
+    /// A rejection by one plugin that was not about nodes: at `Reserve` or `Permit`.
+    pub fn of_plugin(plugin: Arc<str>, rejection: Rejection) -> Self {
+        Self {
+            nodes: vec![NodeRejection { position: 0, plugin: plugin.clone(), rejection }],
+            unschedulable_plugins: BTreeSet::from([plugin]),
+            ..Self::default()
+        }
+    }
+
+    /// Records a rejected node, and its plugin among those whose events may help.
+    pub fn record(&mut self, node: NodeRejection) {
+        if !self.unschedulable_plugins.contains(&node.plugin) {
+            self.unschedulable_plugins.insert(node.plugin.clone());
+        }
+        if node.rejection.kind == super::RejectionKind::Pending && !self.pending_plugins.contains(&node.plugin) {
+            self.pending_plugins.insert(node.plugin.clone());
+        }
+        self.nodes.push(node);
+    }
+
+    /// `0/N nodes are available: …`. Follows `kube-scheduler/framework/types.go#FitError.Error @v1.36.3`: the counted
+    /// reasons are sorted as text, so `10 x` comes before `2 y`.
+    pub fn message(&self, num_all_nodes: usize) -> String {
+        let mut message = format!("0/{num_all_nodes} nodes are available:");
+        if self.pre_filter_message.is_empty() {
+            message.push_str(&self.histogram(num_all_nodes));
+        } else {
+            message.push(' ');
+            message.push_str(&self.pre_filter_message);
+            message.push('.');
+        }
+        if !self.post_filter_message.is_empty() {
+            message.push(' ');
+            message.push_str(&self.post_filter_message);
+        }
+        message
+    }
+
+    fn histogram(&self, num_all_nodes: usize) -> String {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for node in &self.nodes {
+            for reason in node.rejection.reasons.iter() {
+                *counts.entry(reason).or_default() += 1;
+            }
+        }
+        let unexamined = num_all_nodes.saturating_sub(self.nodes.len());
+        if let Some(absent) = self.absent.as_ref().filter(|_| unexamined > 0) {
+            for reason in absent.reasons.iter() {
+                *counts.entry(reason).or_default() += unexamined;
+            }
+        }
+        let mut lines: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        lines.sort_unstable();
+        if lines.is_empty() { String::new() } else { format!(" {}.", lines.join(", ")) }
+    }
+}
+
+/// Runs a profile's filters on what-ifs, for plugins that try to make room.
+pub trait FilterRunner: Send + Sync {
+    /// All filters on one node, as it is given.
+    fn run_filters(&self, cx: &CycleContext<'_>, node: &NodeInfo) -> Result<Verdict, PluginError>;
+
+    /// All filters on one node, with and without the pods nominated to it that are as important as this one.
+    /// Follows `kube-scheduler/framework/interface.go#Handle.RunFilterPluginsWithNominatedPods @v1.36.3`.
+    fn run_filters_with_nominated_pods(&self, cx: &CycleContext<'_>, node: &NodeInfo) -> Result<Verdict, PluginError>;
+
+    /// Tells the plugins that `added` came to the node in this what-if.
+    fn add_pod(&self, cx: &mut CycleContext<'_>, added: &PodInfo, node: &NodeInfo) -> Result<(), PluginError>;
+
+    /// Tells the plugins that `removed` left the node in this what-if.
+    fn remove_pod(&self, cx: &mut CycleContext<'_>, removed: &PodInfo, node: &NodeInfo) -> Result<(), PluginError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn diagnosis(reasons: &[(&'static str, usize)]) -> Diagnosis {
+        let mut diagnosis = Diagnosis::default();
+        for (reason, count) in reasons {
+            for _ in 0..*count {
+                diagnosis.record(NodeRejection {
+                    position: diagnosis.nodes.len(),
+                    plugin: Arc::from("P"),
+                    rejection: Rejection::unschedulable(*reason),
+                });
+            }
+        }
+        diagnosis
+    }
+
+    #[test]
+    fn reasons_are_sorted_as_text() {
+        assert_eq!(
+            diagnosis(&[("Too many pods", 2), ("Insufficient cpu", 10)]).message(12),
+            "0/12 nodes are available: 10 Insufficient cpu, 2 Too many pods."
+        );
+    }
+
+    #[test]
+    fn nodes_that_were_not_examined_count_with_the_absent_reason() {
+        let mut diagnosis = diagnosis(&[("Insufficient cpu", 1)]);
+        diagnosis.absent = Some(Rejection::unresolvable("node(s) didn't satisfy plugin(s) [NodeAffinity]"));
+        diagnosis.post_filter_message = "no new claims to deallocate".into();
+        assert_eq!(
+            diagnosis.message(3),
+            "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]. no new claims to deallocate"
+        );
+    }
+
+    #[test]
+    fn pre_filter_rejections_have_no_histogram() {
+        let mut diagnosis = diagnosis(&[]);
+        diagnosis.pre_filter_message = "pod affinity terms conflict".into();
+        diagnosis.absent = Some(Rejection::unresolvable("pod affinity terms conflict"));
+        assert_eq!(diagnosis.message(3), "0/3 nodes are available: pod affinity terms conflict.");
+    }
+}

@@ -1,0 +1,48 @@
+//! The contract between the scheduler and its plugins, and the machinery that runs them.
+//!
+//! A plugin implements one trait an extension point ([`FilterPlugin`], [`ScorePlugin`], …) and hands itself over in a
+//! [`Registration`]: it is what it registers as. Outcomes are one enum a point. What a plugin works out once a cycle goes
+//! into a typed [`Slot`] of the [`CycleState`]. Everything else that a plugin may ask for is on the [`Handle`].
+
+mod context;
+mod diagnosis;
+mod enqueue;
+mod handle;
+mod outcome;
+mod parallel;
+mod plugin;
+mod pre_bind;
+mod registration;
+mod registry;
+mod runtime;
+mod state;
+mod waiting;
+
+pub use crate::config::{ExtensionPoint, PluginArgs};
+pub(crate) use context::{NodeOutcome, ScratchBoard};
+pub use context::{Candidates, CycleContext, NodeScores, Scratch};
+pub use diagnosis::{Diagnosis, EXTENDER, FilterRunner, NO_NODES_AVAILABLE, NodeRejection};
+pub use enqueue::{EnqueueExtensions, EventRegistration, QueueingHint, QueueingHintFn};
+pub use handle::{
+    Activator, Effects, Handle, HandleParts, NominatingInfo, Nominator, PodEvent, PodsToActivate, SlotAllocator,
+};
+pub use outcome::{
+    BindOutcome, Code, PermitOutcome, PluginError, PostFilterOutcome, PreBindOutcome, PreBindPreFlight,
+    PreFilterOutcome, PreScoreOutcome, Reasons, Rejection, RejectionKind, SignOutcome, Verdict,
+};
+pub use parallel::Parallelizer;
+pub use plugin::{
+    BindContext, BindPlugin, BoxFuture, FilterPlugin, NormalizeScore, PermitPlugin, Plugin, PostBindPlugin,
+    PostFilterContext, PostFilterPlugin, PreBindPlugin, PreEnqueuePlugin, PreFilterExtensions, PreFilterPlugin,
+    PreScorePlugin, QueueSortKey, QueueSortPlugin, ReservePlugin, ScorePlugin, SignPlugin,
+};
+pub use pre_bind::{PodInPreBind, PodsInPreBind};
+pub use registration::{PluginFactory, Registration};
+pub use registry::{DuplicatePlugin, Registry};
+pub(crate) use runtime::filter_error;
+pub use runtime::{
+    BlockRun, BuildError, Entry, Framework, PermitRun, PluginScores, PostFilterRun, PreFilterRun, PreFlight,
+    ScoreEntry, ScoreRun,
+};
+pub use state::{CycleState, Slot};
+pub use waiting::{MAX_PERMIT_TIMEOUT, WaitDecision, WaitingPod, WaitingPods};

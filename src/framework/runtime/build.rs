@@ -1,0 +1,183 @@
+//! Builds a profile: its plugins from the registry, in the order that its configuration expands to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::super::{Handle, HandleParts, PluginError, Registration, Registry};
+use super::{Entry, Framework, ScoreEntry};
+use crate::config::{self, ExpandError, ExpandedPlugin, ExpandedPlugins, ExtensionPoint};
+use crate::metrics::{Metrics, Point, ProfileMetrics};
+
+/// Why a profile cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// The configuration does not expand.
+    #[error(transparent)]
+    Expand(#[from] ExpandError),
+    /// A plugin refuses its arguments, or fails otherwise.
+    #[error("initializing plugin \"{plugin}\": {error}")]
+    Plugin {
+        /// The plugin.
+        plugin: String,
+        /// What it said.
+        error: PluginError,
+    },
+}
+
+/// What entries are made from.
+struct Parts<'a> {
+    /// By name; the order gives every plugin its index.
+    registrations: BTreeMap<String, Registration>,
+    expanded: ExpandedPlugins,
+    profile: &'a ProfileMetrics,
+    metrics: &'a Metrics,
+}
+
+impl Parts<'_> {
+    /// The entries of one point, in running order.
+    fn entries<P: ?Sized>(
+        &self,
+        point: ExtensionPoint,
+        metric: Point,
+        get: impl Fn(&Registration) -> Option<Arc<P>>,
+    ) -> Vec<Entry<P>> {
+        let counted = matches!(metric, Point::PreFilter | Point::Filter | Point::PreScore | Point::Score);
+        let entry = |expanded: &ExpandedPlugin| {
+            let (index, registration) = self.registration(&expanded.name);
+            Entry {
+                index,
+                name: Arc::from(expanded.name.as_str()),
+                plugin: get(registration).expect("expansion leaves only plugins that have the point"),
+                durations: self.metrics.plugin_durations(&expanded.name, metric),
+                evaluations: counted.then(|| self.profile.plugin_evaluation(&expanded.name, metric)),
+            }
+        };
+        self.expanded.point(point).iter().map(entry).collect()
+    }
+
+    fn registration(&self, name: &str) -> (usize, &Registration) {
+        let found = self.registrations.iter().enumerate().find(|(_, (key, _))| *key == name);
+        let (index, (_, registration)) = found.expect("expansion leaves only plugins that were built");
+        (index, registration)
+    }
+
+    /// Every plugin that decides about nodes, once each: all of them have to sign.
+    fn deciding(&self) -> BTreeSet<&str> {
+        [ExtensionPoint::PreFilter, ExtensionPoint::Filter, ExtensionPoint::PreScore, ExtensionPoint::Score]
+            .into_iter()
+            .flat_map(|point| self.expanded.point(point))
+            .map(|plugin| plugin.name.as_str())
+            .collect()
+    }
+}
+
+impl Framework {
+    /// Builds `profile`. The texts of errors are upstream's without their prefix
+    /// `initializing profiles: creating profile for scheduler name <name>: `.
+    /// Follows `pkg/scheduler/framework/runtime/framework.go#NewFramework @v1.36.3`.
+    pub fn new(registry: &Registry, profile: &config::Profile, parts: Arc<HandleParts>) -> Result<Self, BuildError> {
+        let handle = Handle::new(parts, &profile.scheduler_name);
+        let registrations = build_plugins(registry, profile, &handle)?;
+        let expanded = config::expand(profile, &|name, point| {
+            // A plugin that no list enables is never asked for, and one that is not in the registry does not exist.
+            registrations.get(name).map(|registration| registration.implements(point))
+        })?;
+        let metrics = handle.metrics().clone();
+        let profile_metrics = metrics.profile(&profile.scheduler_name);
+        let parts = Parts { registrations, expanded, profile: &profile_metrics, metrics: &metrics };
+        let mut queue_sort =
+            parts.entries(ExtensionPoint::QueueSort, Point::PreEnqueue, |plugin| plugin.queue_sort.clone());
+        let queue_sort = queue_sort.pop().expect("expansion checks that there is one queue sort plugin");
+        Ok(Self {
+            name: handle.profile_name().clone(),
+            percentage_of_nodes_to_score: profile.percentage_of_nodes_to_score,
+            recorder: metrics.recorder(),
+            queue_sort_args: profile.args(&queue_sort.name).clone(),
+            queue_sort,
+            pre_enqueue: parts
+                .entries(ExtensionPoint::PreEnqueue, Point::PreEnqueue, |plugin| plugin.pre_enqueue.clone()),
+            pre_filter: parts.entries(ExtensionPoint::PreFilter, Point::PreFilter, |plugin| plugin.pre_filter.clone()),
+            filter: parts.entries(ExtensionPoint::Filter, Point::Filter, |plugin| plugin.filter.clone()),
+            post_filter: parts
+                .entries(ExtensionPoint::PostFilter, Point::PostFilter, |plugin| plugin.post_filter.clone()),
+            pre_score: parts.entries(ExtensionPoint::PreScore, Point::PreScore, |plugin| plugin.pre_score.clone()),
+            score: score_entries(&parts),
+            reserve: parts.entries(ExtensionPoint::Reserve, Point::Reserve, |plugin| plugin.reserve.clone()),
+            permit: parts.entries(ExtensionPoint::Permit, Point::Permit, |plugin| plugin.permit.clone()),
+            pre_bind: parts.entries(ExtensionPoint::PreBind, Point::PreBind, |plugin| plugin.pre_bind.clone()),
+            bind: parts.entries(ExtensionPoint::Bind, Point::Bind, |plugin| plugin.bind.clone()),
+            post_bind: parts.entries(ExtensionPoint::PostBind, Point::PostBind, |plugin| plugin.post_bind.clone()),
+            signers: signers(&parts),
+            events: events(&parts),
+            needs_full_objects: parts.registrations.values().any(|plugin| plugin.needs_full_objects),
+            metrics: profile_metrics,
+            handle,
+        })
+    }
+
+    /// The arguments of the plugin that orders activeQ: they have to be the same in all profiles.
+    pub fn queue_sort_args(&self) -> &config::PluginArgs {
+        &self.queue_sort_args
+    }
+}
+
+/// Builds every plugin that an enabled list names, be it disabled at every point.
+fn build_plugins(
+    registry: &Registry,
+    profile: &config::Profile,
+    handle: &Handle,
+) -> Result<BTreeMap<String, Registration>, BuildError> {
+    let mut registrations = BTreeMap::new();
+    for name in profile.plugins.enabled_names() {
+        let Some(factory) = registry.get(name) else { continue };
+        let registration = factory(profile.args(name).clone(), handle)
+            .map_err(|error| BuildError::Plugin { plugin: name.to_owned(), error })?;
+        registrations.insert(name.to_owned(), registration);
+    }
+    Ok(registrations)
+}
+
+fn score_entries(parts: &Parts<'_>) -> Vec<ScoreEntry> {
+    let entries = parts.entries(ExtensionPoint::Score, Point::Score, |plugin| plugin.score.clone());
+    let weights = parts.expanded.point(ExtensionPoint::Score).iter().map(|plugin| i64::from(plugin.weight));
+    entries
+        .into_iter()
+        .zip(weights)
+        .map(|(entry, weight)| ScoreEntry {
+            normalize: parts.registration(&entry.name).1.normalize.clone(),
+            normalize_durations: parts.metrics.plugin_durations(&entry.name, Point::ScoreExtensionNormalize),
+            entry,
+            weight,
+        })
+        .collect()
+}
+
+/// The signers of all plugins that decide about nodes, sorted by name; none if one of them cannot sign.
+/// Follows `pkg/scheduler/framework/runtime/framework.go#computeBatchablePlugins @v1.36.3`.
+fn signers(parts: &Parts<'_>) -> Option<Vec<Entry<dyn super::SignPlugin>>> {
+    let signer = |name: &str| {
+        let (index, registration) = parts.registration(name);
+        let plugin = registration.sign.clone()?;
+        let durations = parts.metrics.plugin_durations(name, Point::Sign);
+        Some(Entry { index, name: Arc::from(name), plugin, durations, evaluations: None })
+    };
+    parts.deciding().into_iter().map(signer).collect()
+}
+
+/// What wakes the pods that a plugin rejects: asked of every plugin that can reject one.
+/// Follows `pkg/scheduler/framework/runtime/framework.go#fillEnqueueExtensions @v1.36.3`.
+fn events(parts: &Parts<'_>) -> Vec<(Arc<str>, Option<Arc<dyn super::EnqueueExtensions>>)> {
+    let rejects = |plugin: &Registration| {
+        plugin.pre_enqueue.is_some()
+            || plugin.pre_filter.is_some()
+            || plugin.filter.is_some()
+            || plugin.reserve.is_some()
+            || plugin.permit.is_some()
+    };
+    parts
+        .registrations
+        .iter()
+        .filter(|(_, plugin)| rejects(plugin))
+        .map(|(name, plugin)| (Arc::from(name.as_str()), plugin.events.clone()))
+        .collect()
+}

@@ -1,0 +1,193 @@
+//! `PreScore`, `Score` and the weighing of scores.
+
+use std::sync::Arc;
+
+use super::super::{Code, CycleContext, NodeScores, PluginError, PreScoreOutcome, Scratch, ScratchBoard};
+use super::{Framework, ScoreEntry, sampled};
+use crate::metrics::Point;
+use crate::model::NodeInfo;
+
+/// The lowest score that a plugin may end with. Follows `kube-scheduler/framework/interface.go#MinNodeScore @v1.36.3`.
+const MIN_NODE_SCORE: i64 = 0;
+
+/// The highest. Follows `kube-scheduler/framework/interface.go#MaxNodeScore @v1.36.3`.
+const MAX_NODE_SCORE: i64 = 100;
+
+/// Nodes that one thread scores at a time.
+const CHUNK: usize = 1024;
+
+/// One plugin's scores, for those who want to know why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginScores {
+    /// The plugin.
+    pub plugin: Arc<str>,
+    /// As `Score` gave them, node by node.
+    pub raw: Vec<i64>,
+    /// After `NormalizeScore`.
+    pub normalized: Vec<i64>,
+    /// What these are multiplied with.
+    pub weight: i64,
+}
+
+/// What scoring came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScoreRun {
+    /// The weighted sum, node by node.
+    pub totals: Vec<i64>,
+    /// Plugin by plugin; empty unless it was asked for.
+    pub plugins: Vec<PluginScores>,
+}
+
+impl Framework {
+    /// Runs `PreScore`. Follows `pkg/scheduler/framework/runtime/framework.go#RunPreScorePlugins @v1.36.3`.
+    pub fn run_pre_score(&self, cx: &mut CycleContext<'_>, nodes: &[&NodeInfo]) -> Result<(), PluginError> {
+        let started = self.mono();
+        cx.state.skip_score.clear();
+        let run = self.pre_score(cx, nodes);
+        self.observe_point(Point::PreScore, if run.is_ok() { Code::Success } else { Code::Error }, started);
+        run
+    }
+
+    fn pre_score(&self, cx: &mut CycleContext<'_>, nodes: &[&NodeInfo]) -> Result<(), PluginError> {
+        for entry in &self.pre_score {
+            let outcome = self.timed(
+                entry,
+                sampled(cx.state),
+                |plugin| plugin.pre_score(cx, nodes),
+                |outcome| match outcome {
+                    Ok(PreScoreOutcome::Pass) => Code::Success,
+                    Ok(PreScoreOutcome::Skip) => Code::Skip,
+                    Err(_) => Code::Error,
+                },
+            );
+            if !matches!(outcome, Ok(PreScoreOutcome::Skip)) {
+                entry.count(1);
+            }
+            let outcome =
+                outcome.map_err(|error| error.context(format_args!("running PreScore plugin {:?}", entry.name)))?;
+            if outcome == PreScoreOutcome::Skip {
+                cx.state.skip_score.insert(entry.index);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs `Score`, normalises and weighs. `detailed` keeps each plugin's scores.
+    /// Follows `pkg/scheduler/framework/runtime/framework.go#RunScorePlugins @v1.36.3`.
+    pub(crate) fn run_score(
+        &self,
+        cx: &CycleContext<'_>,
+        nodes: &[&NodeInfo],
+        scratch: &ScratchBoard,
+        detailed: bool,
+    ) -> Result<ScoreRun, PluginError> {
+        let started = self.mono();
+        let run = self.score(cx, nodes, scratch, detailed);
+        self.observe_point(Point::Score, if run.is_ok() { Code::Success } else { Code::Error }, started);
+        run
+    }
+
+    fn score(
+        &self,
+        cx: &CycleContext<'_>,
+        nodes: &[&NodeInfo],
+        scratch: &ScratchBoard,
+        detailed: bool,
+    ) -> Result<ScoreRun, PluginError> {
+        let mut run = ScoreRun { totals: vec![0; nodes.len()], plugins: Vec::new() };
+        let mut scores = vec![0; nodes.len()];
+        for score in self.score.iter().filter(|score| !cx.state.skip_score.contains(score.entry.index)) {
+            let slots = scratch.slots(score.entry.index);
+            let failed = |doing: &str, error: &PluginError| {
+                error.context(format_args!("{doing}: plugin {:?} failed with", score.entry.name))
+            };
+            self.score_nodes(cx, score, nodes, &mut scores, slots)
+                .map_err(|error| failed("running Score plugins", &error))?;
+            let raw = if detailed { scores.clone() } else { Vec::new() };
+            let mut list = NodeScores { nodes, scores: &mut scores, scratch: slots };
+            self.normalize(cx, score, &mut list)
+                .map_err(|error| failed("running Normalize on Score plugins", &error))?;
+            weigh(score, &scores, &mut run.totals)?;
+            if detailed {
+                let plugin = score.entry.name.clone();
+                run.plugins.push(PluginScores { plugin, raw, normalized: scores.clone(), weight: score.weight });
+            }
+        }
+        Ok(run)
+    }
+
+    fn score_nodes(
+        &self,
+        cx: &CycleContext<'_>,
+        score: &ScoreEntry,
+        nodes: &[&NodeInfo],
+        scores: &mut [i64],
+        slots: &[(u32, Scratch)],
+    ) -> Result<(), PluginError> {
+        let entry = &score.entry;
+        entry.count(nodes.len());
+        let started = sampled(cx.state).then(|| self.mono());
+        let outcome = if nodes.len() <= CHUNK || !slots.is_empty() {
+            entry.plugin.score_block(cx, &mut NodeScores { nodes, scores, scratch: slots })
+        } else {
+            self.score_chunks(cx, score, nodes, scores)
+        };
+        if let Some(started) = started {
+            #[expect(clippy::cast_precision_loss, reason = "a cluster has few nodes")]
+            let seconds = self.mono().seconds_since(started) / nodes.len().max(1) as f64;
+            let code = if outcome.is_ok() { Code::Success } else { Code::Error };
+            self.recorder.observe_each(entry.durations.series(code), seconds, nodes.len());
+        }
+        outcome
+    }
+
+    fn score_chunks(
+        &self,
+        cx: &CycleContext<'_>,
+        score: &ScoreEntry,
+        nodes: &[&NodeInfo],
+        scores: &mut [i64],
+    ) -> Result<(), PluginError> {
+        let chunks: Vec<&[&NodeInfo]> = nodes.chunks(CHUNK).collect();
+        let done = self.handle.parallelizer().map(chunks.len(), |at| {
+            let mut own = vec![0; chunks[at].len()];
+            let mut list = NodeScores { nodes: chunks[at], scores: &mut own, scratch: &[] };
+            score.entry.plugin.score_block(cx, &mut list).map(|()| own)
+        });
+        for (place, own) in scores.chunks_mut(CHUNK).zip(done) {
+            place.copy_from_slice(&own?);
+        }
+        Ok(())
+    }
+
+    fn normalize(
+        &self,
+        cx: &CycleContext<'_>,
+        score: &ScoreEntry,
+        scores: &mut NodeScores<'_>,
+    ) -> Result<(), PluginError> {
+        let Some(normalize) = &score.normalize else { return Ok(()) };
+        if !sampled(cx.state) {
+            return normalize.normalize(cx, scores);
+        }
+        let started = self.mono();
+        let outcome = normalize.normalize(cx, scores);
+        let code = if outcome.is_ok() { Code::Success } else { Code::Error };
+        self.recorder.observe(score.normalize_durations.series(code), self.mono().seconds_since(started));
+        outcome
+    }
+}
+
+fn weigh(score: &ScoreEntry, scores: &[i64], totals: &mut [i64]) -> Result<(), PluginError> {
+    for (&value, total) in scores.iter().zip(totals) {
+        if !(MIN_NODE_SCORE..=MAX_NODE_SCORE).contains(&value) {
+            return Err(PluginError::new(format!(
+                "applying score defaultWeights on Score plugins: plugin {:?} returns an invalid score {value}, it should in \
+                 the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing",
+                score.entry.name
+            )));
+        }
+        *total = total.wrapping_add(value * score.weight);
+    }
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! The text exposition format, with numbers written as Go writes them, so that `le` labels are those of upstream.
+//!
+//! The `prometheus` crate's own encoder writes 0.00001 where Go writes 1e-05; a recording rule or an alert that selects such
+//! a bucket would find nothing.
+
+use std::fmt::Write;
+
+use prometheus::proto::{Histogram, LabelPair, MetricFamily, MetricType};
+
+/// Writes families in the order given. Follows `github.com/prometheus/common/expfmt/text_create.go#MetricFamilyToText @v0.67.5`.
+pub fn encode(families: &[MetricFamily]) -> String {
+    let mut out = String::new();
+    for family in families {
+        family_text(&mut out, family);
+    }
+    out
+}
+
+fn family_text(out: &mut String, family: &MetricFamily) {
+    let name = family.name();
+    if !family.help().is_empty() {
+        put(out, &["# HELP ", name, " "]);
+        escaped(out, family.help(), false);
+        out.push('\n');
+    }
+    put(out, &["# TYPE ", name, " ", type_name(family.get_field_type()), "\n"]);
+    for metric in family.get_metric() {
+        let labels = metric.get_label();
+        match family.get_field_type() {
+            MetricType::COUNTER => sample(out, name, "", labels, None, metric.get_counter().get_value()),
+            MetricType::GAUGE => sample(out, name, "", labels, None, metric.get_gauge().get_value()),
+            MetricType::HISTOGRAM => histogram(out, name, labels, metric.get_histogram()),
+            MetricType::SUMMARY => {
+                let summary = metric.get_summary();
+                for quantile in summary.get_quantile() {
+                    sample(out, name, "", labels, Some(("quantile", quantile.quantile())), quantile.value());
+                }
+                sample(out, name, "_sum", labels, None, summary.sample_sum());
+                sample(out, name, "_count", labels, None, count(summary.sample_count()));
+            }
+            // The crate has no collector of this type.
+            MetricType::UNTYPED => {}
+        }
+    }
+}
+
+fn type_name(kind: MetricType) -> &'static str {
+    match kind {
+        MetricType::COUNTER => "counter",
+        MetricType::GAUGE => "gauge",
+        MetricType::SUMMARY => "summary",
+        MetricType::UNTYPED => "untyped",
+        MetricType::HISTOGRAM => "histogram",
+    }
+}
+
+fn histogram(out: &mut String, name: &str, labels: &[LabelPair], histogram: &Histogram) {
+    let total = count(histogram.get_sample_count());
+    let mut unbounded = false;
+    for bucket in histogram.get_bucket() {
+        let bound = bucket.upper_bound();
+        unbounded |= bound == f64::INFINITY;
+        sample(out, name, "_bucket", labels, Some(("le", bound)), count(bucket.cumulative_count()));
+    }
+    if !unbounded {
+        sample(out, name, "_bucket", labels, Some(("le", f64::INFINITY)), total);
+    }
+    sample(out, name, "_sum", labels, None, histogram.get_sample_sum());
+    sample(out, name, "_count", labels, None, total);
+}
+
+/// One line: `name+suffix`, the labels with the extra one last, the value.
+fn sample(out: &mut String, name: &str, suffix: &str, labels: &[LabelPair], extra: Option<(&str, f64)>, value: f64) {
+    put(out, &[name, suffix]);
+    let mut separator = '{';
+    for label in labels {
+        out.push(separator);
+        separator = ',';
+        put(out, &[label.name(), "=\""]);
+        escaped(out, label.value(), true);
+        out.push('"');
+    }
+    if let Some((name, bound)) = extra {
+        out.push(separator);
+        separator = ',';
+        put(out, &[name, "=\""]);
+        number(out, bound);
+        out.push('"');
+    }
+    if separator == ',' {
+        out.push('}');
+    }
+    out.push(' ');
+    number(out, value);
+    out.push('\n');
+}
+
+fn put(out: &mut String, parts: &[&str]) {
+    for part in parts {
+        out.push_str(part);
+    }
+}
+
+fn escaped(out: &mut String, text: &str, quotes: bool) {
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '"' if quotes => out.push_str("\\\""),
+            other => out.push(other),
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the format's numbers are floats; counts above 2^53 do not occur")]
+fn count(value: u64) -> f64 {
+    value as f64
+}
+
+/// A float as Go's `strconv.AppendFloat(f, 'g', -1, 64)`: the shortest digits that read back to the same number, with an
+/// exponent of at least two digits when it is below -4 or above 5.
+fn number(out: &mut String, value: f64) {
+    if value.is_nan() {
+        return out.push_str("NaN");
+    }
+    if value.is_infinite() {
+        return out.push_str(if value > 0.0 { "+Inf" } else { "-Inf" });
+    }
+    let scientific = format!("{value:e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    // Writing into a String cannot fail.
+    let _ = if value == 0.0 || (-4..6).contains(&exponent) {
+        write!(out, "{value}")
+    } else {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        write!(out, "{mantissa}e{sign}{:02}", exponent.unsigned_abs())
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus::{HistogramOpts, HistogramVec, IntGauge, Registry};
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_go_writes_them() {
+        let check = |value: f64, expected: &str| {
+            let mut out = String::new();
+            number(&mut out, value);
+            assert_eq!(out, expected);
+        };
+        check(0.0, "0");
+        check(1.0, "1");
+        check(-1.5, "-1.5");
+        check(0.0001, "0.0001");
+        check(0.00001, "1e-05");
+        check(0.000_022_5, "2.25e-05");
+        check(123_456.0, "123456");
+        check(1_000_000.0, "1e+06");
+        check(1_234_567.0, "1.234567e+06");
+        check(1e100, "1e+100");
+        check(f64::INFINITY, "+Inf");
+        check(f64::NEG_INFINITY, "-Inf");
+        check(f64::NAN, "NaN");
+    }
+
+    #[test]
+    fn histograms_and_escapes() {
+        let registry = Registry::new();
+        let options = HistogramOpts::new("h", "a \\ and\na \"line\"").buckets(vec![0.00001, 1.0]);
+        let family = HistogramVec::new(options, &["z", "a"]).unwrap();
+        let gauge = IntGauge::new("g", "plain").unwrap();
+        gauge.set(-3);
+        registry.register(Box::new(family.clone())).unwrap();
+        registry.register(Box::new(gauge)).unwrap();
+        let series = family.with_label_values(&["q\"\\\n", "x"]);
+        for value in [0.5, 0.25, 7.0] {
+            series.observe(value);
+        }
+        let expected = r#"# HELP g plain
+# TYPE g gauge
+g -3
+# HELP h a \\ and\na "line"
+# TYPE h histogram
+h_bucket{a="x",z="q\"\\\n",le="1e-05"} 0
+h_bucket{a="x",z="q\"\\\n",le="1"} 2
+h_bucket{a="x",z="q\"\\\n",le="+Inf"} 3
+h_sum{a="x",z="q\"\\\n"} 7.75
+h_count{a="x",z="q\"\\\n"} 3
+"#;
+        assert_eq!(encode(&registry.gather()), expected);
+    }
+}

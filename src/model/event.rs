@@ -1,0 +1,308 @@
+//! Cluster events: what happened to which kind of object, as queueing hints are told.
+
+use std::any::Any;
+use std::fmt;
+use std::ops::BitOr;
+use std::sync::Arc;
+
+use crate::k8s::{Node, Pod};
+
+/// What happened to an object: one bit each, in upstream's order, because matching compares the numbers.
+/// Follows `kube-scheduler/framework/types.go#ActionType @v1.36.3`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ActionType(u32);
+
+impl ActionType {
+    /// The object was added.
+    pub const ADD: Self = Self(1);
+    /// The object was deleted.
+    pub const DELETE: Self = Self(1 << 1);
+    /// A node's allocatable resources changed.
+    pub const UPDATE_NODE_ALLOCATABLE: Self = Self(1 << 2);
+    /// A node's labels changed.
+    pub const UPDATE_NODE_LABEL: Self = Self(1 << 3);
+    /// A node's taints changed, or it became schedulable.
+    pub const UPDATE_NODE_TAINT: Self = Self(1 << 4);
+    /// A node's conditions changed.
+    pub const UPDATE_NODE_CONDITION: Self = Self(1 << 5);
+    /// A node's annotations changed.
+    pub const UPDATE_NODE_ANNOTATION: Self = Self(1 << 6);
+    /// A node's declared features changed.
+    pub const UPDATE_NODE_DECLARED_FEATURE: Self = Self(1 << 7);
+    /// A pod's labels changed.
+    pub const UPDATE_POD_LABEL: Self = Self(1 << 8);
+    /// A pod asks for less than before.
+    pub const UPDATE_POD_SCALE_DOWN: Self = Self(1 << 9);
+    /// A pod's tolerations changed.
+    pub const UPDATE_POD_TOLERATION: Self = Self(1 << 10);
+    /// A pod lost its last scheduling gate.
+    pub const UPDATE_POD_SCHEDULING_GATES_ELIMINATED: Self = Self(1 << 11);
+    /// A claim was made for a pod.
+    pub const UPDATE_POD_GENERATED_RESOURCE_CLAIM: Self = Self(1 << 12);
+    /// Any update.
+    pub const UPDATE: Self = Self(((1 << 13) - 1) & !0b11);
+    /// Anything.
+    pub const ALL: Self = Self((1 << 13) - 1);
+
+    /// The bits.
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Both sets of actions.
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether one action is in both.
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// The name in labels, such as `UpdateNodeTaint`; empty for a mixed set that has none.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ADD => "Add",
+            Self::DELETE => "Delete",
+            Self::UPDATE_NODE_ALLOCATABLE => "UpdateNodeAllocatable",
+            Self::UPDATE_NODE_LABEL => "UpdateNodeLabel",
+            Self::UPDATE_NODE_TAINT => "UpdateNodeTaint",
+            Self::UPDATE_NODE_CONDITION => "UpdateNodeCondition",
+            Self::UPDATE_NODE_ANNOTATION => "UpdateNodeAnnotation",
+            Self::UPDATE_NODE_DECLARED_FEATURE => "UpdateNodeDeclaredFeature",
+            Self::UPDATE_POD_LABEL => "UpdatePodLabel",
+            Self::UPDATE_POD_SCALE_DOWN => "UpdatePodScaleDown",
+            Self::UPDATE_POD_TOLERATION => "UpdatePodToleration",
+            Self::UPDATE_POD_SCHEDULING_GATES_ELIMINATED => "UpdatePodSchedulingGatesEliminated",
+            Self::UPDATE_POD_GENERATED_RESOURCE_CLAIM => "UpdatePodGeneratedResourceClaim",
+            Self::UPDATE => "Update",
+            Self::ALL => "All",
+            _ => "",
+        }
+    }
+}
+
+impl BitOr for ActionType {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        self.union(other)
+    }
+}
+
+/// A kind of object in an event. Follows `kube-scheduler/framework/types.go#EventResource @v1.36.3`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EventResource {
+    /// Pods, assigned or not; only registered, never the kind of an event.
+    Pod,
+    /// Pods with a node.
+    AssignedPod,
+    /// Pods without a node.
+    UnschedulablePod,
+    /// Nodes.
+    Node,
+    /// Persistent volumes.
+    PersistentVolume,
+    /// Persistent volume claims.
+    PersistentVolumeClaim,
+    /// `CSINodes`.
+    CsiNode,
+    /// `CSIDrivers`.
+    CsiDriver,
+    /// `VolumeAttachments`.
+    VolumeAttachment,
+    /// `CSIStorageCapacities`.
+    CsiStorageCapacity,
+    /// Storage classes.
+    StorageClass,
+    /// Resource claims.
+    ResourceClaim,
+    /// Resource slices.
+    ResourceSlice,
+    /// Device classes.
+    DeviceClass,
+    /// Pod groups.
+    PodGroup,
+    /// Every kind.
+    WildCard,
+    /// Any other kind, as `<plural>.<version>.<group>`.
+    Other(Arc<str>),
+}
+
+impl EventResource {
+    /// The name in labels, such as `storage.k8s.io/CSINode`.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Pod => "Pod",
+            Self::AssignedPod => "AssignedPod",
+            Self::UnschedulablePod => "UnschedulablePod",
+            Self::Node => "Node",
+            Self::PersistentVolume => "PersistentVolume",
+            Self::PersistentVolumeClaim => "PersistentVolumeClaim",
+            Self::CsiNode => "storage.k8s.io/CSINode",
+            Self::CsiDriver => "storage.k8s.io/CSIDriver",
+            Self::VolumeAttachment => "storage.k8s.io/VolumeAttachment",
+            Self::CsiStorageCapacity => "storage.k8s.io/CSIStorageCapacity",
+            Self::StorageClass => "storage.k8s.io/StorageClass",
+            Self::ResourceClaim => "resource.k8s.io/ResourceClaim",
+            Self::ResourceSlice => "resource.k8s.io/ResourceSlice",
+            Self::DeviceClass => "resource.k8s.io/DeviceClass",
+            Self::PodGroup => "scheduling.k8s.io/PodGroup",
+            Self::WildCard => "*",
+            Self::Other(name) => name,
+        }
+    }
+
+    fn covers(&self, incoming: &Self) -> bool {
+        self == incoming
+            || *self == Self::WildCard
+            || (*self == Self::Pod && matches!(incoming, Self::AssignedPod | Self::UnschedulablePod))
+    }
+}
+
+/// What happened to which kind of object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClusterEvent {
+    /// The kind of object.
+    pub resource: EventResource,
+    /// What happened.
+    pub action: ActionType,
+    /// Replaces the label derived from the two, for events that are no object's.
+    label: Option<&'static str>,
+}
+
+impl ClusterEvent {
+    /// An event labelled after its resource and action.
+    pub const fn new(resource: EventResource, action: ActionType) -> Self {
+        Self { resource, action, label: None }
+    }
+
+    const fn special(label: &'static str) -> Self {
+        Self { resource: EventResource::WildCard, action: ActionType::ALL, label: Some(label) }
+    }
+
+    /// An attempt failed and the pod went back to the queue.
+    pub const SCHEDULE_ATTEMPT_FAILURE: Self = Self::special("ScheduleAttemptFailure");
+    /// A pod's backoff ended.
+    pub const BACKOFF_COMPLETE: Self = Self::special("BackoffComplete");
+    /// A pod was taken from backoffQ before its backoff ended, as there was nothing else to do.
+    pub const POP_FROM_BACKOFF_Q: Self = Self::special("PopFromBackoffQ");
+    /// A plugin asked for the pod.
+    pub const FORCE_ACTIVATE: Self = Self::special("ForceActivate");
+    /// The pod waited for longer than a pod may.
+    pub const UNSCHEDULABLE_TIMEOUT: Self = Self::special("UnschedulableTimeout");
+
+    /// The event's label in metrics and logs.
+    pub fn label(&self) -> EventLabel<'_> {
+        EventLabel(self)
+    }
+
+    /// Whether every event is meant.
+    pub fn is_wildcard(&self) -> bool {
+        self.resource == EventResource::WildCard && self.action == ActionType::ALL
+    }
+
+    /// Whether a plugin that registered `self` is to be told of `incoming`.
+    /// Follows `kube-scheduler/framework/types.go#ClusterEvent.Match @v1.36.3`, whose last condition compares the numbers.
+    pub fn matches(&self, incoming: &Self) -> bool {
+        self.is_wildcard()
+            || (self.resource.covers(&incoming.resource)
+                && self.action.intersects(incoming.action)
+                && incoming.action.bits() <= self.action.bits())
+    }
+}
+
+/// Prints an event's label.
+#[derive(Clone, Copy, Debug)]
+pub struct EventLabel<'a>(&'a ClusterEvent);
+
+impl fmt::Display for EventLabel<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.label {
+            Some(label) => f.write_str(label),
+            None => write!(f, "{}{}", self.0.resource.name(), self.0.action.name()),
+        }
+    }
+}
+
+/// An object that an event is about.
+#[derive(Clone, Debug)]
+pub enum Object {
+    /// A pod.
+    Pod(Arc<Pod>),
+    /// A node.
+    Node(Arc<Node>),
+    /// Any other kind, as its k8s-openapi type or, for kinds it does not know, as a `kube::api::DynamicObject`.
+    Other(Arc<dyn Any + Send + Sync>),
+}
+
+impl Object {
+    /// The pod, if it is one.
+    pub fn as_pod(&self) -> Option<&Arc<Pod>> {
+        if let Self::Pod(pod) = self { Some(pod) } else { None }
+    }
+
+    /// The node, if it is one.
+    pub fn as_node(&self) -> Option<&Arc<Node>> {
+        if let Self::Node(node) = self { Some(node) } else { None }
+    }
+
+    /// The object as type `T`, if it is one.
+    pub fn downcast<T: 'static>(&self) -> Option<&T> {
+        if let Self::Other(object) = self { object.downcast_ref() } else { None }
+    }
+}
+
+/// The object of an event before and after: an add has only `new`, a delete only `old`, an update both.
+#[derive(Clone, Debug, Default)]
+pub struct EventObjects {
+    /// Before.
+    pub old: Option<Object>,
+    /// After.
+    pub new: Option<Object>,
+}
+
+impl EventObjects {
+    /// The pods of a pod event.
+    pub fn pods(&self) -> (Option<&Arc<Pod>>, Option<&Arc<Pod>>) {
+        (self.old.as_ref().and_then(Object::as_pod), self.new.as_ref().and_then(Object::as_pod))
+    }
+
+    /// The nodes of a node event.
+    pub fn nodes(&self) -> (Option<&Arc<Node>>, Option<&Arc<Node>>) {
+        (self.old.as_ref().and_then(Object::as_node), self.new.as_ref().and_then(Object::as_node))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels() {
+        let check = |event: ClusterEvent, label: &str| assert_eq!(event.label().to_string(), label);
+        check(ClusterEvent::new(EventResource::Node, ActionType::UPDATE_NODE_TAINT), "NodeUpdateNodeTaint");
+        check(ClusterEvent::new(EventResource::AssignedPod, ActionType::DELETE), "AssignedPodDelete");
+        check(ClusterEvent::new(EventResource::CsiNode, ActionType::UPDATE), "storage.k8s.io/CSINodeUpdate");
+        check(ClusterEvent::FORCE_ACTIVATE, "ForceActivate");
+    }
+
+    #[test]
+    fn matching() {
+        use ActionType as A;
+        use EventResource as R;
+        let check = |registered: (R, A), incoming: (R, A), expected: bool| {
+            let registered = ClusterEvent::new(registered.0, registered.1);
+            let incoming = ClusterEvent::new(incoming.0, incoming.1);
+            assert_eq!(registered.matches(&incoming), expected, "{registered:?} {incoming:?}");
+        };
+        check((R::Node, A::ADD | A::UPDATE_NODE_LABEL), (R::Node, A::ADD), true);
+        check((R::Node, A::ADD | A::UPDATE_NODE_LABEL), (R::Node, A::UPDATE_NODE_TAINT), false);
+        check((R::Pod, A::DELETE), (R::AssignedPod, A::DELETE), true);
+        check((R::AssignedPod, A::DELETE), (R::UnschedulablePod, A::DELETE), false);
+        check((R::WildCard, A::ALL), (R::PodGroup, A::ADD), true);
+        check((R::WildCard, A::ADD), (R::PodGroup, A::ADD), true);
+        check((R::Node, A::UPDATE_NODE_LABEL), (R::Node, A::ALL), false);
+        check((R::Pod, A::UPDATE), (R::UnschedulablePod, A::UPDATE_POD_LABEL), true);
+    }
+}

@@ -1,0 +1,114 @@
+//! Ports that pods take on their node.
+
+use crate::k8s::ContainerPort;
+
+/// The address that stands for all of a node's addresses.
+const ANY_IP: &str = "0.0.0.0";
+
+/// A port on a node, with upstream's defaults filled in.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostPort {
+    /// The port; never 0.
+    pub port: i32,
+    /// `TCP`, `UDP` or `SCTP`.
+    pub protocol: Box<str>,
+    /// The address; `0.0.0.0` for all.
+    pub ip: Box<str>,
+}
+
+impl HostPort {
+    /// The port that a container asks for on its node, if it asks for one.
+    pub fn of(port: &ContainerPort) -> Option<Self> {
+        let text = |value: &Option<String>, default: &str| -> Box<str> {
+            value.as_deref().filter(|text| !text.is_empty()).unwrap_or(default).into()
+        };
+        (port.host_port > 0).then(|| Self {
+            port: port.host_port,
+            protocol: text(&port.protocol, "TCP"),
+            ip: text(&port.host_ip, ANY_IP),
+        })
+    }
+
+    /// Whether both cannot be had on one node. Only `0.0.0.0` stands for every address; `::` is an address like others.
+    /// Follows `kube-scheduler/framework/types.go#HostPortInfo.CheckConflict @v1.36.3`.
+    pub fn conflicts_with(&self, other: &Self) -> bool {
+        self.port == other.port
+            && self.protocol == other.protocol
+            && (*self.ip == *ANY_IP || *other.ip == *ANY_IP || self.ip == other.ip)
+    }
+}
+
+/// The ports taken on a node: a set, so a port that two pods hold is free once either of them goes, as upstream has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostPorts(Vec<HostPort>);
+
+impl HostPorts {
+    /// Takes a port.
+    pub fn add(&mut self, port: &HostPort) {
+        if let Err(at) = self.0.binary_search(port) {
+            self.0.insert(at, port.clone());
+        }
+    }
+
+    /// Gives a port back.
+    pub fn remove(&mut self, port: &HostPort) {
+        if let Ok(at) = self.0.binary_search(port) {
+            self.0.remove(at);
+        }
+    }
+
+    /// Whether `port` cannot be had any more.
+    pub fn conflicts_with(&self, port: &HostPort) -> bool {
+        let start = self.0.partition_point(|taken| taken.port < port.port);
+        self.0[start..].iter().take_while(|taken| taken.port == port.port).any(|taken| taken.conflicts_with(port))
+    }
+
+    /// The ports, sorted.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &HostPort> {
+        self.0.iter()
+    }
+
+    /// Whether no port is taken.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn port(port: i32, protocol: &str, ip: &str) -> HostPort {
+        HostPort::of(&ContainerPort {
+            host_port: port,
+            protocol: Some(protocol.into()),
+            host_ip: Some(ip.into()),
+            ..ContainerPort::default()
+        })
+        .expect("a host port")
+    }
+
+    #[test]
+    fn conflicts() {
+        let check = |taken: HostPort, wanted: HostPort, expected: bool| {
+            let mut ports = HostPorts::default();
+            ports.add(&taken);
+            assert_eq!(ports.conflicts_with(&wanted), expected, "{taken:?} {wanted:?}");
+        };
+        check(port(80, "", ""), port(80, "TCP", "0.0.0.0"), true);
+        check(port(80, "TCP", "10.0.0.1"), port(80, "TCP", "10.0.0.2"), false);
+        check(port(80, "TCP", "10.0.0.1"), port(80, "TCP", ""), true);
+        check(port(80, "TCP", ""), port(80, "UDP", ""), false);
+        check(port(80, "TCP", "::"), port(80, "TCP", "10.0.0.1"), false);
+        check(port(80, "TCP", ""), port(81, "TCP", ""), false);
+    }
+
+    #[test]
+    fn a_port_held_twice_is_free_after_one_removal() {
+        let mut ports = HostPorts::default();
+        ports.add(&port(80, "TCP", ""));
+        ports.add(&port(80, "TCP", ""));
+        ports.remove(&port(80, "TCP", ""));
+        assert!(ports.is_empty());
+    }
+}

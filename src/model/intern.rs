@@ -1,0 +1,150 @@
+//! Interned label classes: pods with the same namespace and labels share one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use crate::k8s::StringMap;
+
+/// Dense number of a class, reused once its last pod is gone; arrays are indexed by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClassId(u32);
+
+impl ClassId {
+    /// The number as an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What pods of one class have in common: whatever a label selector can see of them. Selectors are matched once a class
+/// instead of once a pod.
+pub struct LabelClass {
+    id: ClassId,
+    namespace: Arc<str>,
+    labels: Arc<StringMap>,
+    table: Weak<Mutex<Table>>,
+}
+
+impl LabelClass {
+    /// The class's number among the classes alive.
+    pub fn id(&self) -> ClassId {
+        self.id
+    }
+
+    /// The namespace of its pods.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The labels of its pods.
+    pub fn labels(&self) -> &StringMap {
+        &self.labels
+    }
+}
+
+impl fmt::Debug for LabelClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LabelClass({}, {}, {:?})", self.id.0, self.namespace, self.labels)
+    }
+}
+
+impl Drop for LabelClass {
+    fn drop(&mut self) {
+        if let Some(table) = self.table.upgrade() {
+            table.lock().unwrap_or_else(PoisonError::into_inner).evict(self);
+        }
+    }
+}
+
+type Key = (Arc<str>, Arc<StringMap>);
+
+#[derive(Default)]
+struct Table {
+    classes: BTreeMap<Key, (ClassId, Weak<LabelClass>)>,
+    free: Vec<ClassId>,
+    next: u32,
+}
+
+impl Table {
+    /// Drops the entry of a class whose last user has gone, unless a new class took its place in the meantime.
+    fn evict(&mut self, class: &LabelClass) {
+        let key = (class.namespace.clone(), class.labels.clone());
+        if self.classes.get(&key).is_some_and(|(id, _)| *id == class.id) {
+            self.classes.remove(&key);
+        }
+        self.free.push(class.id);
+    }
+}
+
+/// The classes of all pods alive. A class lives as long as a pod refers to it. The lock guards the table and is held for
+/// one look-up.
+#[derive(Clone, Default)]
+pub struct LabelClasses(Arc<Mutex<Table>>);
+
+impl LabelClasses {
+    /// The class of pods with this namespace and these labels.
+    pub fn intern(&self, namespace: &str, labels: &StringMap) -> Arc<LabelClass> {
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key: Key = (Arc::from(namespace), Arc::new(labels.clone()));
+        if let Some(class) = table.classes.get(&key).and_then(|(_, class)| class.upgrade()) {
+            return class;
+        }
+        let id = table.free.pop().unwrap_or_else(|| {
+            let id = ClassId(table.next);
+            table.next += 1;
+            id
+        });
+        let class = Arc::new(LabelClass {
+            id,
+            namespace: key.0.clone(),
+            labels: key.1.clone(),
+            table: Arc::downgrade(&self.0),
+        });
+        table.classes.insert(key, (id, Arc::downgrade(&class)));
+        class
+    }
+
+    /// How many classes are alive.
+    pub fn len(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).classes.len()
+    }
+
+    /// Whether no class is alive.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl fmt::Debug for LabelClasses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LabelClasses({})", self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> StringMap {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn same_namespace_and_labels_share_a_class() {
+        let classes = LabelClasses::default();
+        let a = classes.intern("x", &labels(&[("app", "a")]));
+        assert!(Arc::ptr_eq(&a, &classes.intern("x", &labels(&[("app", "a")]))));
+        assert_ne!(a.id(), classes.intern("y", &labels(&[("app", "a")])).id());
+    }
+
+    #[test]
+    fn a_class_goes_with_its_last_user_and_its_number_is_reused() {
+        let classes = LabelClasses::default();
+        let a = classes.intern("x", &labels(&[("app", "a")]));
+        let id = a.id();
+        drop(a);
+        assert!(classes.is_empty());
+        assert_eq!(classes.intern("x", &labels(&[("app", "b")])).id(), id);
+    }
+}

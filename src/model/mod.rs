@@ -1,0 +1,21 @@
+//! What the scheduler computes with: pods and nodes with what is derived from them, resources, cluster events.
+//!
+//! Data and arithmetic only. Nothing here knows where a pod stands (that is `queue` and `cache`) or what a plugin makes
+//! of it.
+
+mod event;
+mod host_port;
+mod intern;
+mod node_info;
+mod pod_info;
+pub mod resource_names;
+mod resources;
+mod snapshot;
+
+pub use event::{ActionType, ClusterEvent, EventLabel, EventObjects, EventResource, Object};
+pub use host_port::{HostPort, HostPorts};
+pub use intern::{ClassId, LabelClass, LabelClasses};
+pub use node_info::{ImageState, NodeInfo};
+pub use pod_info::{NonZeroRequest, PodInfo, ResourceGates};
+pub use resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources};
+pub use snapshot::Snapshot;

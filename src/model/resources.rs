@@ -1,0 +1,120 @@
+//! Amounts of resources in the units that scheduling computes with.
+
+use std::sync::Arc;
+
+use super::resource_names::is_scalar_resource;
+use crate::k8s::{Quantity, ResourceList};
+
+/// What the API calls processor time.
+pub const CPU: &str = "cpu";
+/// What the API calls memory.
+pub const MEMORY: &str = "memory";
+/// What the API calls local disk.
+pub const EPHEMERAL_STORAGE: &str = "ephemeral-storage";
+/// What the API calls a node's limit on pods.
+pub const PODS: &str = "pods";
+
+/// Amounts of resources: CPU in thousandths of a core, everything else in whole units (bytes, devices), each rounded up.
+/// Sums wrap on overflow, as they do upstream. Follows `kube-scheduler/framework/types.go#Resource @v1.36.3`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resources {
+    /// Thousandths of a core.
+    pub milli_cpu: i64,
+    /// Bytes.
+    pub memory: i64,
+    /// Bytes.
+    pub ephemeral_storage: i64,
+    /// How many pods a node takes; 0 in requests.
+    pub allowed_pods: i64,
+    /// Extended and other scalar resources, sorted by name; an amount of 0 stays listed.
+    scalars: Vec<(Arc<str>, i64)>,
+}
+
+impl Resources {
+    /// Amounts from `list`; names that scheduling does not count are left out.
+    pub fn from_list(list: &ResourceList) -> Self {
+        Self::from_quantities(list.iter().map(|(name, quantity)| (name, *quantity)))
+    }
+
+    /// The same from names and quantities; a name that comes twice is summed up.
+    /// Follows `pkg/scheduler/framework/types.go#Resource.Add @v1.36.3`.
+    pub fn from_quantities<'a>(quantities: impl IntoIterator<Item = (&'a str, Quantity)>) -> Self {
+        let mut resources = Self::default();
+        let add = |sum: &mut i64, amount: i64| *sum = sum.wrapping_add(amount);
+        for (name, quantity) in quantities {
+            match name {
+                CPU => add(&mut resources.milli_cpu, quantity.milli_value()),
+                MEMORY => add(&mut resources.memory, quantity.value()),
+                EPHEMERAL_STORAGE => add(&mut resources.ephemeral_storage, quantity.value()),
+                PODS => add(&mut resources.allowed_pods, quantity.value()),
+                name if is_scalar_resource(name) => resources.add_scalar(name, quantity.value()),
+                _ => {}
+            }
+        }
+        resources
+    }
+
+    /// Scalar resources by name.
+    pub fn scalars(&self) -> impl ExactSizeIterator<Item = (&str, i64)> {
+        self.scalars.iter().map(|(name, amount)| (&**name, *amount))
+    }
+
+    /// Whether no scalar resource is listed, not even with an amount of 0.
+    pub fn has_no_scalars(&self) -> bool {
+        self.scalars.is_empty()
+    }
+
+    /// The amount of scalar resource `name`, 0 if it is not listed.
+    pub fn scalar(&self, name: &str) -> i64 {
+        self.position(name).map_or(0, |at| self.scalars[at].1)
+    }
+
+    /// The amount of any resource by its API name.
+    pub fn get(&self, name: &str) -> i64 {
+        match name {
+            CPU => self.milli_cpu,
+            MEMORY => self.memory,
+            EPHEMERAL_STORAGE => self.ephemeral_storage,
+            PODS => self.allowed_pods,
+            name => self.scalar(name),
+        }
+    }
+
+    /// Adds to scalar resource `name`.
+    pub fn add_scalar(&mut self, name: &str, amount: i64) {
+        match self.position(name) {
+            Ok(at) => self.scalars[at].1 = self.scalars[at].1.wrapping_add(amount),
+            Err(at) => self.scalars.insert(at, (Arc::from(name), amount)),
+        }
+    }
+
+    /// Adds the CPU, memory, disk and scalars of `other`, as when a pod comes to a node.
+    pub fn add(&mut self, other: &Self) {
+        self.milli_cpu = self.milli_cpu.wrapping_add(other.milli_cpu);
+        self.memory = self.memory.wrapping_add(other.memory);
+        self.ephemeral_storage = self.ephemeral_storage.wrapping_add(other.ephemeral_storage);
+        for (name, amount) in &other.scalars {
+            match self.position(name) {
+                Ok(at) => self.scalars[at].1 = self.scalars[at].1.wrapping_add(*amount),
+                Err(at) => self.scalars.insert(at, (name.clone(), *amount)),
+            }
+        }
+    }
+
+    /// Takes the CPU, memory, disk and scalars of `other` away again; scalars stay listed.
+    pub fn sub(&mut self, other: &Self) {
+        self.milli_cpu = self.milli_cpu.wrapping_sub(other.milli_cpu);
+        self.memory = self.memory.wrapping_sub(other.memory);
+        self.ephemeral_storage = self.ephemeral_storage.wrapping_sub(other.ephemeral_storage);
+        for (name, amount) in &other.scalars {
+            match self.position(name) {
+                Ok(at) => self.scalars[at].1 = self.scalars[at].1.wrapping_sub(*amount),
+                Err(at) => self.scalars.insert(at, (name.clone(), amount.wrapping_neg())),
+            }
+        }
+    }
+
+    fn position(&self, name: &str) -> Result<usize, usize> {
+        self.scalars.binary_search_by(|(key, _)| (**key).cmp(name))
+    }
+}
