@@ -31,7 +31,7 @@ use crate::framework::{
     PodsInPreBind, PodsToActivate, PostFilterContext, Scratch, WaitingPods,
 };
 use crate::listers::Listers;
-use crate::metrics::{Metrics, PLUGIN_SAMPLE_PERCENT};
+use crate::metrics::{CacheKind, Metrics, PLUGIN_SAMPLE_PERCENT};
 use crate::model::{LabelClasses, PodInfo, ResourceGates, Snapshot};
 use crate::queue::{Queue, QueuedPodInfo};
 
@@ -72,6 +72,20 @@ pub struct Shared {
 impl Shared {
     fn nominator(&self) -> &dyn Nominator {
         &**self.queue.nominator()
+    }
+
+    /// Sets the gauges of the cache's sizes and empties the buffers of sampled durations; once a second.
+    /// Follows `pkg/scheduler/backend/cache/cache.go#updateMetrics @v1.36.3`.
+    pub fn observe_sizes(&self) {
+        let counts = self.cache.counts();
+        for (kind, count) in [
+            (CacheKind::Nodes, counts.nodes),
+            (CacheKind::Pods, counts.pods),
+            (CacheKind::AssumedPods, counts.assumed_pods),
+        ] {
+            self.metrics.cache_size(kind).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        self.metrics.flush();
     }
 
     fn count_bug(&self) {
