@@ -1,3 +1,5 @@
+//! Each rule of a pod's requests and limits, one by one.
+
 #![expect(clippy::needless_pass_by_value, reason = "JSON literals are easier to read when passed by value")]
 
 use serde_json::{Value, json};
