@@ -189,57 +189,62 @@ impl<'a, 'c> Search<'a, 'c, 'c> {
     }
 
     fn look(&mut self, run: &PreFilterRun) {
-        let absent = run.nodes.is_some().then(|| {
-            let plugins: Vec<&str> = run.plugins_with_nodes.iter().map(|name| &**name).collect();
-            Rejection::unresolvable(format!("node(s) didn't satisfy plugin(s) [{}]", plugins.join(" ")))
-        });
-        self.diagnosis.absent.clone_from(&absent);
-        let nominated = self.cx.pod.pod().nominated_node_name().map(str::to_owned);
+        let keeps = |node: &NodeInfo| run.nodes.as_ref().is_none_or(|kept| kept.contains(node.name()));
+        let held = self.cx.pod.pod().nominated_node_name().and_then(|name| self.cx.snapshot.position(name));
+        if let Some(position) = held.filter(|&position| !keeps(&self.cx.snapshot.nodes()[position])) {
+            self.look_outside(position);
+        }
+        if run.nodes.is_some() {
+            let plugins: Vec<&str> = self.diagnosis.unschedulable_plugins.iter().map(|name| &**name).collect();
+            let reason = format!("node(s) didn't satisfy plugin(s) [{}]", plugins.join(" "));
+            self.diagnosis.absent = Some(Rejection::unresolvable(reason));
+        }
         for (position, node) in self.cx.snapshot.nodes().iter().enumerate() {
-            let outside = absent.as_ref().filter(|_| run.nodes.as_ref().is_some_and(|kept| !kept.contains(node.name())));
-            let held = nominated.as_deref() == Some(node.name());
-            if outside.is_none() || held {
-                self.look_at(position, outside.is_some(), held);
-            }
-            if let Some(rejection) = outside {
-                self.nodes.push(NodeEvaluation::new(node, rejected(&Arc::default(), rejection), true));
+            if keeps(node) {
+                self.look_at(position, held == Some(position));
+            } else if let Some(absent) = &self.diagnosis.absent {
+                self.nodes.push(NodeEvaluation::new(node, rejected(&Arc::default(), absent), true));
             }
         }
     }
 
-    /// Filters one node. One `outside` of what `PreFilter` leaves is looked at only because it is held for the pod.
-    fn look_at(&mut self, position: usize, outside: bool, held: bool) {
+    /// Filters the node that is held for the pod, which is tried first even outside of what `PreFilter` leaves. Of what
+    /// this finds out, errors and that a plugin is pending are forgotten.
+    fn look_outside(&mut self, position: usize) {
         let node: &'c NodeInfo = &self.cx.snapshot.nodes()[position];
-        let mut slots = ScratchBoard::default();
-        let verdict = verdict(self.framework, self.cx, node, self.feasible.len(), &mut slots);
-        let status = match &verdict {
-            Ok(None) => success(),
-            Ok(Some((plugin, rejection))) => rejected(plugin, rejection),
-            Err((plugin, error)) => failed(plugin, error),
-        };
-        match verdict {
-            Ok(None) => {
-                self.nominated = self.nominated.or(held.then_some(node));
-                if !outside {
-                    self.feasible.push(node);
-                    self.scratch.append(slots);
-                }
-            }
-            Ok(Some((plugin, rejection))) if outside => {
-                // Of what a try outside finds out, that a plugin is pending is forgotten.
+        match verdict(self.framework, self.cx, node, 0, &mut ScratchBoard::default()) {
+            Ok(None) => self.nominated = Some(node),
+            Ok(Some((plugin, rejection))) => {
                 self.diagnosis.unschedulable_plugins.insert(plugin.clone());
                 self.diagnosis.nodes.push(NodeRejection { position, plugin, rejection });
             }
-            Ok(Some((plugin, rejection))) => self.diagnosis.record(NodeRejection { position, plugin, rejection }),
-            // An error on a node that is only held for the pod is logged and forgotten.
-            Err((_, error)) if !outside => {
-                self.error.get_or_insert(error);
-            }
             Err(_) => {}
         }
-        if !outside {
-            self.nodes.push(NodeEvaluation::new(node, status, false));
-        }
+    }
+
+    /// Filters one node; `held` says whether it is held for the pod.
+    fn look_at(&mut self, position: usize, held: bool) {
+        let node: &'c NodeInfo = &self.cx.snapshot.nodes()[position];
+        let mut slots = ScratchBoard::default();
+        let status = match verdict(self.framework, self.cx, node, self.feasible.len(), &mut slots) {
+            Ok(None) => {
+                self.nominated = self.nominated.or(held.then_some(node));
+                self.feasible.push(node);
+                self.scratch.append(slots);
+                success()
+            }
+            Ok(Some((plugin, rejection))) => {
+                let status = rejected(&plugin, &rejection);
+                self.diagnosis.record(NodeRejection { position, plugin, rejection });
+                status
+            }
+            Err((plugin, error)) => {
+                let status = failed(&plugin, &error);
+                self.error.get_or_insert(error);
+                status
+            }
+        };
+        self.nodes.push(NodeEvaluation::new(node, status, false));
     }
 
     /// Scores the nodes that can take the pod and writes everything down.

@@ -13,9 +13,6 @@ pub(crate) const BUILT: &[(&str, bool)] = &[
     ("TaintToleration", true),
     ("NodeAffinity", true),
     ("NodePorts", false),
-    ("NodeResourcesFit", true),
-    ("NodeResourcesBalancedAllocation", true),
-    ("ImageLocality", true),
     ("NodeDeclaredFeatures", false),
     ("DefaultBinder", false),
 ];
@@ -24,10 +21,31 @@ pub(crate) const BUILT: &[(&str, bool)] = &[
 pub(crate) const GATES: &[&str] = &[
     "",
     "TaintTolerationComparisonOperators=true",
-    "SchedulerQueueingHints=false",
-    "NodeDeclaredFeatures=false,InPlacePodLevelResourcesVerticalScaling=false",
+    "NodeDeclaredFeatures=false,InPlacePodLevelResourcesVerticalScaling=false,RestartAllContainersOnContainerExits=false,\
+     InPlacePodVerticalScalingInitContainers=false,ExtendWebSocketsToKubelet=false",
+    "InPlacePodLevelResourcesVerticalScaling=false",
     "PodLevelResources=false,InPlacePodLevelResourcesVerticalScaling=false",
 ];
+
+/// Takes out empty lists, and empty maps where there is nothing but a map: the API server does not store these, so no
+/// scheduler has ever seen one.
+pub(crate) fn tidy(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.values_mut().for_each(tidy);
+            fields.retain(|key, value| match value {
+                Value::Array(list) => !list.is_empty(),
+                Value::Object(inner) => {
+                    let map = matches!(key.as_str(), "labels" | "annotations" | "nodeSelector" | "requests" | "limits" | "overhead");
+                    !(inner.is_empty() && (map || key == "allocatedResources"))
+                }
+                _ => true,
+            });
+        }
+        Value::Array(list) => list.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
 
 /// A case.
 #[derive(Clone, Debug, PartialEq)]

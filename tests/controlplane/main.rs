@@ -1,37 +1,25 @@
 //! Tests against upstream's own code: the oracle, and a real control plane. See README.md beside this file.
+//!
+//! `KS_CASES` and `KS_SEED` say how many random clusters are compared and where they start.
 
 mod case;
+mod changes;
+mod compare;
+mod coverage;
 mod generate;
 mod oracle;
+mod ours;
+mod parity;
 mod programs;
+mod reach;
+mod shrink;
+
+use libtest_mimic::{Arguments, Trial};
 
 fn main() {
-    let mut oracles = std::collections::BTreeMap::new();
-    let mut reasons = std::collections::BTreeMap::<String, usize>::new();
-    let n: u64 = std::env::var("KS_CASES").ok().and_then(|t| t.parse().ok()).unwrap_or(300);
-    for seed in 0..n {
-        let case = generate::case(seed);
-        let oracle = oracles.entry(case.gates).or_insert_with(|| oracle::Oracle::start(case.gates));
-        match oracle.ask(&case.request()) {
-            Err(e) => println!("{seed}: {e}"),
-            Ok(a) => {
-                if a["warnings"].is_array() { println!("{seed}: {}", a["warnings"]); }
-                for pod in a["pods"].as_array().unwrap() {
-                    for key in ["error", "scoreError"] {
-                        if let Some(e) = pod[key].as_str().filter(|e| !e.is_empty()) { *reasons.entry(format!("{key}: {e}")).or_default() += 1; }
-                    }
-                    for node in pod["nodes"].as_array().unwrap() {
-                        *reasons.entry(format!("{} {} {}", node["plugin"], node["code"], node["reasons"])).or_default() += 1;
-                    }
-                }
-                for event in a["events"].as_array().into_iter().flatten() {
-                    if let Some(e) = event["error"].as_str() { println!("{seed}: {e}"); }
-                    for hint in event["hints"].as_array().into_iter().flatten() {
-                        *reasons.entry(format!("hint {} {} {} {}", hint["plugin"], hint["event"], hint["hint"], hint["error"])).or_default() += 1;
-                    }
-                }
-            }
-        }
-    }
-    for (r, c) in reasons { println!("{c:8} {r}"); }
+    let mut arguments = Arguments::from_args();
+    // The processors are better used by what the tests start.
+    arguments.test_threads.get_or_insert(1);
+    let trials = vec![Trial::test("random_clusters", parity::random_clusters)];
+    libtest_mimic::run(&arguments, trials).exit();
 }

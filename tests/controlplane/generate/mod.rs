@@ -14,7 +14,7 @@ mod resources;
 use kube_scheduler::clock::Rng;
 use serde_json::Value;
 
-use crate::case::{Case, GATES};
+use crate::case::{Case, GATES, tidy};
 
 /// What a case may concentrate on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +111,7 @@ pub(crate) fn case(seed: u64) -> Case {
     objects.extend((0..existing).map(|at| pod::existing(&mut g, at)));
     let pending = g.between(1, 6);
     objects.extend((0..pending).map(|at| pod::pending(&mut g, at)));
-    let events = event::events(&mut g, &objects);
+    let mut events = event::events(&mut g, &objects);
+    objects.iter_mut().chain(&mut events).for_each(tidy);
     Case { seed, gates, objects, config, events }
 }
