@@ -1,11 +1,16 @@
 //! A scheduler for Kubernetes.
+pub mod apiserver;
+pub mod cache;
 pub mod clock;
 pub mod config;
 pub mod dispatcher;
+pub mod events;
 pub mod framework;
 pub mod k8s;
 pub mod listers;
 pub mod metrics;
 pub mod model;
 pub mod plugins;
+pub mod queue;
+pub mod scheduler;
 pub mod testing;

@@ -7,25 +7,20 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 
 use crate::dispatcher::ApiWrites;
+use crate::events::{EventNote, EventRecorder, EventType, ObjectRef};
 use crate::framework::{BoxFuture, Effects, PluginError, PodEvent};
 use crate::model::PodInfo;
-
-/// Records events of one profile. Implemented by the event recorder; tests look at what was recorded.
-pub trait RecordEvents: Send + Sync {
-    /// Records an event; never blocks.
-    fn record(&self, event: PodEvent<'_>);
-}
 
 /// [`Effects`] by way of the API server.
 pub struct ApiEffects {
     writes: ApiWrites,
     /// By schedulerName.
-    recorders: BTreeMap<String, Arc<dyn RecordEvents>>,
+    recorders: BTreeMap<String, EventRecorder>,
 }
 
 impl ApiEffects {
     /// Writes through `writes`, and records events with the recorder of the profile that reports them.
-    pub fn new(writes: ApiWrites, recorders: BTreeMap<String, Arc<dyn RecordEvents>>) -> Self {
+    pub fn new(writes: ApiWrites, recorders: BTreeMap<String, EventRecorder>) -> Self {
         Self { writes, recorders }
     }
 }
@@ -37,9 +32,15 @@ impl Effects for ApiEffects {
     }
 
     fn record(&self, profile: &str, event: PodEvent<'_>) {
-        if let Some(recorder) = self.recorders.get(profile) {
-            recorder.record(event);
-        }
+        let Some(recorder) = self.recorders.get(profile) else { return };
+        let kind = if event.warning { EventType::Warning } else { EventType::Normal };
+        let said = EventNote {
+            kind,
+            reason: event.reason.to_owned().into(),
+            action: event.action.to_owned().into(),
+            note: event.note.to_owned(),
+        };
+        recorder.record(ObjectRef::pod(event.regarding), None, said);
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Shared;
 use crate::clock::{Mono, Now};
 use crate::dispatcher::StatusUpdate;
+use crate::events;
 use crate::framework::{
     Diagnosis, Framework, NO_NODES_AVAILABLE, NominatingInfo, PluginError, PodEvent, Rejection,
 };
@@ -18,12 +19,6 @@ const REASON_UNSCHEDULABLE: &str = "Unschedulable";
 
 /// The condition's reason for an attempt that broke.
 const REASON_SCHEDULER_ERROR: &str = "SchedulerError";
-
-/// The longest note of an event, in bytes. Follows `pkg/apis/core/validation/events.go#NoteLengthLimit @v1.36.3`.
-const NOTE_LENGTH_LIMIT: usize = 1024;
-
-/// What ends a note that was cut.
-const NOTE_CUT: &str = " ...";
 
 /// Why an attempt failed.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,34 +86,32 @@ impl Shared {
         };
         framework.metrics().attempt(result, now.mono.seconds_since(started));
         let message = failure.message();
-        let (unschedulable, pending) = rejectors(failure);
-        queued.set_rejectors(unschedulable, pending);
+        (queued.unschedulable_plugins, queued.pending_plugins) = rejectors(failure);
         log(&queued, failure, &message);
 
-        let known = self.listers.pods.get(queued.pod_info().key());
+        let known = self.listers.pods.get(queued.pod.key());
         let pod = match known {
             None => {
-                tracing::info!(pod = &**queued.pod_info().key(), "Pod doesn't exist in informer cache");
-                self.queue.done(queued.pod_info().uid(), now);
-                queued.pod_info().clone()
+                tracing::info!(pod = &**queued.pod.key(), "Pod doesn't exist in informer cache");
+                self.queue.done(queued.pod.uid());
+                queued.pod.clone()
             }
             Some(known) if known.node_name().is_some() => {
-                let (pod, node) = (queued.pod_info(), known.node_name().unwrap_or_default());
+                let (pod, node) = (queued.pod, known.node_name().unwrap_or_default());
                 tracing::info!(pod = &**pod.key(), node, "Pod has been assigned to node. Abort adding it back to queue.");
-                self.queue.done(pod.uid(), now);
+                self.queue.done(pod.uid());
                 pod.clone()
             }
-            Some(known) if known.uid() != queued.pod_info().uid() => {
-                self.queue.done(queued.pod_info().uid(), now);
+            Some(known) if known.uid() != queued.pod.uid() => {
+                self.queue.done(queued.pod.uid());
                 return;
             }
             Some(known) => {
-                let pod = Arc::new(PodInfo::new(known, &self.classes));
-                queued.set_pod_info(pod.clone());
-                let uid = pod.uid().to_owned();
-                if let Err(error) = self.queue.add_unschedulable_if_not_present(queued, now) {
+                let pod = Arc::new(PodInfo::with_gates(known, &self.classes, self.resource_gates));
+                queued.pod = pod.clone();
+                let cycle = self.queue.scheduling_cycle();
+                if let Err(error) = self.queue.add_unschedulable_if_not_present(queued, cycle, now) {
                     tracing::error!(%error, "Error occurred");
-                    self.queue.done(&uid, now);
                 }
                 pod
             }
@@ -143,7 +136,8 @@ impl Shared {
                 warning: true,
                 reason: "FailedScheduling",
                 action: "Scheduling",
-                note: &truncate(message),
+                // Upstream passes the message as a format.
+                note: &events::without_arguments(&events::truncate(message)),
             },
         );
         let nominated = match nominating {
@@ -165,7 +159,7 @@ fn rejectors(failure: &Failure) -> (BTreeSet<Arc<str>>, BTreeSet<Arc<str>>) {
 }
 
 fn log(queued: &QueuedPodInfo, failure: &Failure, message: &str) {
-    let pod = &**queued.pod_info().key();
+    let pod = &**queued.pod.key();
     match failure {
         Failure::NoNodes => {
             tracing::debug!(pod, "Unable to schedule pod; no nodes are registered to the cluster; waiting");
@@ -174,29 +168,5 @@ fn log(queued: &QueuedPodInfo, failure: &Failure, message: &str) {
         Failure::Rejected(_) | Failure::Error(_) => {
             tracing::error!(pod, err = message, "Error scheduling pod; retrying");
         }
-    }
-}
-
-/// The message as it goes into an event: 1020 bytes and ` ...` if it is longer than 1024. A character that the cut would
-/// split is left out as a whole, since the API takes text only.
-/// Follows `pkg/scheduler/schedule_one.go#truncateMessage @v1.36.3`.
-fn truncate(message: &str) -> std::borrow::Cow<'_, str> {
-    if message.len() <= NOTE_LENGTH_LIMIT {
-        return message.into();
-    }
-    let end = message.floor_char_boundary(NOTE_LENGTH_LIMIT - NOTE_CUT.len());
-    format!("{}{NOTE_CUT}", &message[..end]).into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn notes_are_cut_at_1024_bytes() {
-        assert_eq!(truncate(&"x".repeat(1024)).len(), 1024);
-        let cut = truncate(&"x".repeat(1025)).into_owned();
-        assert_eq!((cut.len(), &cut[1018..]), (1024, "xx ..."));
-        assert_eq!(truncate(&"é".repeat(600)).len(), 1024);
     }
 }

@@ -60,7 +60,7 @@ impl Reservation {
     pub(super) fn unwind(mut self, state: &CycleState) -> Unwound {
         self.settled = true;
         let writes = self.framework.run_unreserve(state, &self.pod, &self.node);
-        let forgotten = self.shared.cache.forget_pod(&self.pod);
+        let forgotten = self.shared.cache.forget_pod(self.pod.pod());
         if let Err(error) = &forgotten {
             tracing::error!(pod = &**self.pod.key(), %error, "ForgetPod failed");
         }
@@ -75,7 +75,7 @@ impl Drop for Reservation {
         }
         self.shared.count_bug();
         tracing::error!(pod = &**self.pod.key(), node = &*self.node, "A reservation was dropped without being settled");
-        if let Err(error) = self.shared.cache.forget_pod(&self.pod) {
+        if let Err(error) = self.shared.cache.forget_pod(self.pod.pod()) {
             tracing::error!(pod = &**self.pod.key(), %error, "ForgetPod failed");
         }
     }
