@@ -8,6 +8,7 @@ mod event;
 pub(crate) mod harness;
 pub mod image_locality;
 pub mod json;
+pub mod node_name;
 pub mod node_resources;
 pub mod normalize;
 pub mod priority_sort;
@@ -19,7 +20,8 @@ use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 type Factory = fn(PluginArgs, &Handle) -> Result<Registration, PluginError>;
 
 /// Every in-tree plugin. Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry @v1.36.3`.
-const IN_TREE: [(&str, Factory); 2] = [
+const IN_TREE: [(&str, Factory); 3] = [
+    (node_name::NAME, node_name::factory),
     (priority_sort::NAME, priority_sort::factory),
     (scheduling_gates::NAME, scheduling_gates::factory),
 ];
