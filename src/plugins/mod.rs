@@ -14,6 +14,7 @@ pub mod node_unschedulable;
 pub mod normalize;
 pub mod priority_sort;
 pub mod scheduling_gates;
+pub mod taint_toleration;
 
 use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 
@@ -21,11 +22,12 @@ use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 type Factory = fn(PluginArgs, &Handle) -> Result<Registration, PluginError>;
 
 /// Every in-tree plugin. Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry @v1.36.3`.
-const IN_TREE: [(&str, Factory); 4] = [
+const IN_TREE: [(&str, Factory); 5] = [
     (node_name::NAME, node_name::factory),
     (node_unschedulable::NAME, node_unschedulable::factory),
     (priority_sort::NAME, priority_sort::factory),
     (scheduling_gates::NAME, scheduling_gates::factory),
+    (taint_toleration::NAME, taint_toleration::factory),
 ];
 
 /// A registry of all in-tree plugins, to which others may be added. Every name is registered whatever the feature gates
