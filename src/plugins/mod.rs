@@ -8,6 +8,7 @@ mod event;
 pub(crate) mod harness;
 pub mod image_locality;
 pub mod json;
+pub mod node_affinity;
 pub mod node_name;
 pub mod node_resources;
 pub mod node_unschedulable;
@@ -22,7 +23,8 @@ use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 type Factory = fn(PluginArgs, &Handle) -> Result<Registration, PluginError>;
 
 /// Every in-tree plugin. Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry @v1.36.3`.
-const IN_TREE: [(&str, Factory); 5] = [
+const IN_TREE: [(&str, Factory); 6] = [
+    (node_affinity::NAME, node_affinity::factory),
     (node_name::NAME, node_name::factory),
     (node_unschedulable::NAME, node_unschedulable::factory),
     (priority_sort::NAME, priority_sort::factory),
