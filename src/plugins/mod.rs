@@ -10,6 +10,7 @@ pub mod image_locality;
 pub mod json;
 pub mod node_affinity;
 pub mod node_name;
+pub mod node_ports;
 pub mod node_resources;
 pub mod node_unschedulable;
 pub mod normalize;
@@ -23,9 +24,10 @@ use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 type Factory = fn(PluginArgs, &Handle) -> Result<Registration, PluginError>;
 
 /// Every in-tree plugin. Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry @v1.36.3`.
-const IN_TREE: [(&str, Factory); 6] = [
+const IN_TREE: [(&str, Factory); 7] = [
     (node_affinity::NAME, node_affinity::factory),
     (node_name::NAME, node_name::factory),
+    (node_ports::NAME, node_ports::factory),
     (node_unschedulable::NAME, node_unschedulable::factory),
     (priority_sort::NAME, priority_sort::factory),
     (scheduling_gates::NAME, scheduling_gates::factory),
