@@ -9,6 +9,7 @@ pub(crate) mod harness;
 pub mod image_locality;
 pub mod json;
 pub mod node_affinity;
+pub mod node_declared_features;
 pub mod node_name;
 pub mod node_ports;
 pub mod node_resources;
@@ -24,8 +25,9 @@ use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 type Factory = fn(PluginArgs, &Handle) -> Result<Registration, PluginError>;
 
 /// Every in-tree plugin. Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry @v1.36.3`.
-const IN_TREE: [(&str, Factory); 7] = [
+const IN_TREE: [(&str, Factory); 8] = [
     (node_affinity::NAME, node_affinity::factory),
+    (node_declared_features::NAME, node_declared_features::factory),
     (node_name::NAME, node_name::factory),
     (node_ports::NAME, node_ports::factory),
     (node_unschedulable::NAME, node_unschedulable::factory),
