@@ -3,6 +3,7 @@
 //! A file ends in a `factory`, which builds the plugin for one profile and hands it over as what it registers as. What a
 //! pod brings along is compiled once a cycle, in `PreFilter` or `PreScore`; per node nothing is allocated.
 
+pub mod default_binder;
 mod event;
 #[cfg(test)]
 pub(crate) mod harness;
@@ -25,7 +26,8 @@ use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 type Factory = fn(PluginArgs, &Handle) -> Result<Registration, PluginError>;
 
 /// Every in-tree plugin. Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry @v1.36.3`.
-const IN_TREE: [(&str, Factory); 8] = [
+const IN_TREE: [(&str, Factory); 9] = [
+    (default_binder::NAME, default_binder::factory),
     (node_affinity::NAME, node_affinity::factory),
     (node_declared_features::NAME, node_declared_features::factory),
     (node_name::NAME, node_name::factory),
