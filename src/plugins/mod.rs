@@ -1,7 +1,8 @@
 //! The in-tree plugins, one file (or folder) each, and the one table that lists them.
 //!
 //! A file ends in a `factory`, which builds the plugin for one profile and hands it over as what it registers as. What a
-//! pod brings along is compiled once a cycle, in `PreFilter` or `PreScore`; per node nothing is allocated.
+//! pod brings along is compiled once a cycle, in `PreFilter` or `PreScore`; per node nothing is allocated. Plugins that are
+//! not built yet stand in their places as [`unsupported`] ones.
 
 pub mod default_binder;
 mod event;
@@ -19,6 +20,8 @@ pub mod normalize;
 pub mod priority_sort;
 pub mod scheduling_gates;
 pub mod taint_toleration;
+mod unsupported;
+pub mod volume_restrictions;
 
 use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 
@@ -26,7 +29,7 @@ use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 type Factory = fn(PluginArgs, &Handle) -> Result<Registration, PluginError>;
 
 /// Every in-tree plugin. Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry @v1.36.3`.
-const IN_TREE: [(&str, Factory); 9] = [
+const IN_TREE: [(&str, Factory); 10] = [
     (default_binder::NAME, default_binder::factory),
     (node_affinity::NAME, node_affinity::factory),
     (node_declared_features::NAME, node_declared_features::factory),
@@ -36,6 +39,7 @@ const IN_TREE: [(&str, Factory); 9] = [
     (priority_sort::NAME, priority_sort::factory),
     (scheduling_gates::NAME, scheduling_gates::factory),
     (taint_toleration::NAME, taint_toleration::factory),
+    (volume_restrictions::NAME, volume_restrictions::factory),
 ];
 
 /// A registry of all in-tree plugins, to which others may be added. Every name is registered whatever the feature gates
