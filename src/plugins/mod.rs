@@ -16,6 +16,7 @@ pub mod node_name;
 pub mod node_ports;
 pub mod node_resources;
 pub mod node_unschedulable;
+pub mod node_volume_limits;
 pub mod normalize;
 pub mod priority_sort;
 pub mod scheduling_gates;
@@ -29,13 +30,14 @@ use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 type Factory = fn(PluginArgs, &Handle) -> Result<Registration, PluginError>;
 
 /// Every in-tree plugin. Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry @v1.36.3`.
-const IN_TREE: [(&str, Factory); 10] = [
+const IN_TREE: [(&str, Factory); 11] = [
     (default_binder::NAME, default_binder::factory),
     (node_affinity::NAME, node_affinity::factory),
     (node_declared_features::NAME, node_declared_features::factory),
     (node_name::NAME, node_name::factory),
     (node_ports::NAME, node_ports::factory),
     (node_unschedulable::NAME, node_unschedulable::factory),
+    (node_volume_limits::NAME, node_volume_limits::factory),
     (priority_sort::NAME, priority_sort::factory),
     (scheduling_gates::NAME, scheduling_gates::factory),
     (taint_toleration::NAME, taint_toleration::factory),
