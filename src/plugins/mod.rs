@@ -22,6 +22,7 @@ pub mod priority_sort;
 pub mod scheduling_gates;
 pub mod taint_toleration;
 mod unsupported;
+pub mod volume_binding;
 pub mod volume_restrictions;
 
 use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
@@ -30,7 +31,7 @@ use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 type Factory = fn(PluginArgs, &Handle) -> Result<Registration, PluginError>;
 
 /// Every in-tree plugin. Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry @v1.36.3`.
-const IN_TREE: [(&str, Factory); 11] = [
+const IN_TREE: [(&str, Factory); 12] = [
     (default_binder::NAME, default_binder::factory),
     (node_affinity::NAME, node_affinity::factory),
     (node_declared_features::NAME, node_declared_features::factory),
@@ -41,6 +42,7 @@ const IN_TREE: [(&str, Factory); 11] = [
     (priority_sort::NAME, priority_sort::factory),
     (scheduling_gates::NAME, scheduling_gates::factory),
     (taint_toleration::NAME, taint_toleration::factory),
+    (volume_binding::NAME, volume_binding::factory),
     (volume_restrictions::NAME, volume_restrictions::factory),
 ];
 
