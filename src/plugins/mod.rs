@@ -24,6 +24,7 @@ pub mod taint_toleration;
 mod unsupported;
 pub mod volume_binding;
 pub mod volume_restrictions;
+pub mod volume_zone;
 
 use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 
@@ -31,7 +32,7 @@ use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 type Factory = fn(PluginArgs, &Handle) -> Result<Registration, PluginError>;
 
 /// Every in-tree plugin. Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry @v1.36.3`.
-const IN_TREE: [(&str, Factory); 12] = [
+const IN_TREE: [(&str, Factory); 13] = [
     (default_binder::NAME, default_binder::factory),
     (node_affinity::NAME, node_affinity::factory),
     (node_declared_features::NAME, node_declared_features::factory),
@@ -44,6 +45,7 @@ const IN_TREE: [(&str, Factory); 12] = [
     (taint_toleration::NAME, taint_toleration::factory),
     (volume_binding::NAME, volume_binding::factory),
     (volume_restrictions::NAME, volume_restrictions::factory),
+    (volume_zone::NAME, volume_zone::factory),
 ];
 
 /// A registry of all in-tree plugins, to which others may be added. Every name is registered whatever the feature gates
