@@ -18,6 +18,7 @@ pub mod node_resources;
 pub mod node_unschedulable;
 pub mod node_volume_limits;
 pub mod normalize;
+pub mod pod_topology_spread;
 pub mod priority_sort;
 pub mod scheduling_gates;
 pub mod taint_toleration;
@@ -32,7 +33,7 @@ use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 type Factory = fn(PluginArgs, &Handle) -> Result<Registration, PluginError>;
 
 /// Every in-tree plugin. Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry @v1.36.3`.
-const IN_TREE: [(&str, Factory); 13] = [
+const IN_TREE: [(&str, Factory); 14] = [
     (default_binder::NAME, default_binder::factory),
     (node_affinity::NAME, node_affinity::factory),
     (node_declared_features::NAME, node_declared_features::factory),
@@ -40,6 +41,7 @@ const IN_TREE: [(&str, Factory); 13] = [
     (node_ports::NAME, node_ports::factory),
     (node_unschedulable::NAME, node_unschedulable::factory),
     (node_volume_limits::NAME, node_volume_limits::factory),
+    (pod_topology_spread::NAME, pod_topology_spread::factory),
     (priority_sort::NAME, priority_sort::factory),
     (scheduling_gates::NAME, scheduling_gates::factory),
     (taint_toleration::NAME, taint_toleration::factory),
