@@ -9,6 +9,7 @@ mod event;
 #[cfg(test)]
 pub(crate) mod harness;
 pub mod image_locality;
+pub mod inter_pod_affinity;
 pub mod json;
 pub mod node_affinity;
 pub mod node_declared_features;
@@ -33,8 +34,9 @@ use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 type Factory = fn(PluginArgs, &Handle) -> Result<Registration, PluginError>;
 
 /// Every in-tree plugin. Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry @v1.36.3`.
-const IN_TREE: [(&str, Factory); 14] = [
+const IN_TREE: [(&str, Factory); 15] = [
     (default_binder::NAME, default_binder::factory),
+    (inter_pod_affinity::NAME, inter_pod_affinity::factory),
     (node_affinity::NAME, node_affinity::factory),
     (node_declared_features::NAME, node_declared_features::factory),
     (node_name::NAME, node_name::factory),
