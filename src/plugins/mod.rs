@@ -5,6 +5,7 @@
 //! not built yet stand in their places as [`unsupported`] ones.
 
 pub mod default_binder;
+pub mod default_preemption;
 pub mod dynamic_resources;
 mod event;
 #[cfg(test)]
@@ -35,8 +36,9 @@ use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 type Factory = fn(PluginArgs, &Handle) -> Result<Registration, PluginError>;
 
 /// Every in-tree plugin. Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry @v1.36.3`.
-const IN_TREE: [(&str, Factory); 16] = [
+const IN_TREE: [(&str, Factory); 17] = [
     (default_binder::NAME, default_binder::factory),
+    (default_preemption::NAME, default_preemption::factory),
     (dynamic_resources::NAME, dynamic_resources::factory),
     (inter_pod_affinity::NAME, inter_pod_affinity::factory),
     (node_affinity::NAME, node_affinity::factory),
