@@ -8,6 +8,7 @@ pub mod default_binder;
 pub mod default_preemption;
 pub mod dynamic_resources;
 mod event;
+pub mod gang_scheduling;
 #[cfg(test)]
 pub(crate) mod harness;
 pub mod image_locality;
@@ -36,10 +37,11 @@ use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 type Factory = fn(PluginArgs, &Handle) -> Result<Registration, PluginError>;
 
 /// Every in-tree plugin. Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry @v1.36.3`.
-const IN_TREE: [(&str, Factory); 17] = [
+const IN_TREE: [(&str, Factory); 18] = [
     (default_binder::NAME, default_binder::factory),
     (default_preemption::NAME, default_preemption::factory),
     (dynamic_resources::NAME, dynamic_resources::factory),
+    (gang_scheduling::NAME, gang_scheduling::factory),
     (inter_pod_affinity::NAME, inter_pod_affinity::factory),
     (node_affinity::NAME, node_affinity::factory),
     (node_declared_features::NAME, node_declared_features::factory),
