@@ -22,10 +22,12 @@ pub mod node_resources;
 pub mod node_unschedulable;
 pub mod node_volume_limits;
 pub mod normalize;
+pub mod pod_group_pods_count;
 pub mod pod_topology_spread;
 pub mod priority_sort;
 pub mod scheduling_gates;
 pub mod taint_toleration;
+pub mod topology_placement_generator;
 mod unsupported;
 pub mod volume_binding;
 pub mod volume_restrictions;
@@ -37,7 +39,7 @@ use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 type Factory = fn(PluginArgs, &Handle) -> Result<Registration, PluginError>;
 
 /// Every in-tree plugin. Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry @v1.36.3`.
-const IN_TREE: [(&str, Factory); 18] = [
+const IN_TREE: [(&str, Factory); 20] = [
     (default_binder::NAME, default_binder::factory),
     (default_preemption::NAME, default_preemption::factory),
     (dynamic_resources::NAME, dynamic_resources::factory),
@@ -49,10 +51,12 @@ const IN_TREE: [(&str, Factory); 18] = [
     (node_ports::NAME, node_ports::factory),
     (node_unschedulable::NAME, node_unschedulable::factory),
     (node_volume_limits::NAME, node_volume_limits::factory),
+    (pod_group_pods_count::NAME, pod_group_pods_count::factory),
     (pod_topology_spread::NAME, pod_topology_spread::factory),
     (priority_sort::NAME, priority_sort::factory),
     (scheduling_gates::NAME, scheduling_gates::factory),
     (taint_toleration::NAME, taint_toleration::factory),
+    (topology_placement_generator::NAME, topology_placement_generator::factory),
     (volume_binding::NAME, volume_binding::factory),
     (volume_restrictions::NAME, volume_restrictions::factory),
     (volume_zone::NAME, volume_zone::factory),
