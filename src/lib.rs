@@ -1,5 +1,6 @@
 //! A scheduler for Kubernetes.
 pub mod apiserver;
+pub mod cache;
 pub mod clock;
 pub mod config;
 pub mod dispatcher;
@@ -10,4 +11,5 @@ pub mod listers;
 pub mod metrics;
 pub mod model;
 pub mod queue;
+pub mod scheduler;
 pub mod testing;

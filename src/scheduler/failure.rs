@@ -7,9 +7,7 @@ use super::Shared;
 use crate::clock::{Mono, Now};
 use crate::dispatcher::StatusUpdate;
 use crate::events;
-use crate::framework::{
-    Diagnosis, Framework, NO_NODES_AVAILABLE, NominatingInfo, PluginError, PodEvent, Rejection,
-};
+use crate::framework::{Diagnosis, Framework, NO_NODES_AVAILABLE, NominatingInfo, PluginError, PodEvent, Rejection};
 use crate::metrics::AttemptResult;
 use crate::model::PodInfo;
 use crate::queue::QueuedPodInfo;
@@ -93,26 +91,29 @@ impl Shared {
         let pod = match known {
             None => {
                 tracing::info!(pod = &**queued.pod.key(), "Pod doesn't exist in informer cache");
-                self.queue.done(queued.pod.uid(), now);
+                self.queue.done(queued.pod.uid());
                 queued.pod.clone()
             }
             Some(known) if known.node_name().is_some() => {
                 let (pod, node) = (queued.pod, known.node_name().unwrap_or_default());
-                tracing::info!(pod = &**pod.key(), node, "Pod has been assigned to node. Abort adding it back to queue.");
-                self.queue.done(pod.uid(), now);
+                tracing::info!(
+                    pod = &**pod.key(),
+                    node,
+                    "Pod has been assigned to node. Abort adding it back to queue."
+                );
+                self.queue.done(pod.uid());
                 pod.clone()
             }
             Some(known) if known.uid() != queued.pod.uid() => {
-                self.queue.done(queued.pod.uid(), now);
+                self.queue.done(queued.pod.uid());
                 return;
             }
             Some(known) => {
-                let pod = Arc::new(PodInfo::new(known, &self.classes));
+                let pod = Arc::new(PodInfo::with_gates(known, &self.classes, self.resource_gates));
                 queued.pod = pod.clone();
-                let uid = pod.uid().to_owned();
-                if let Err(error) = self.queue.add_unschedulable_if_not_present(queued, now) {
+                let cycle = self.queue.scheduling_cycle();
+                if let Err(error) = self.queue.add_unschedulable_if_not_present(queued, cycle, now) {
                     tracing::error!(%error, "Error occurred");
-                    self.queue.done(&uid, now);
                 }
                 pod
             }
@@ -152,9 +153,7 @@ impl Shared {
 /// The plugins whose events may help: those of a rejection about nodes, or at Reserve or Permit; none otherwise.
 fn rejectors(failure: &Failure) -> (BTreeSet<Arc<str>>, BTreeSet<Arc<str>>) {
     match failure {
-        Failure::Fit { diagnosis, .. } => {
-            (diagnosis.unschedulable_plugins.clone(), diagnosis.pending_plugins.clone())
-        }
+        Failure::Fit { diagnosis, .. } => (diagnosis.unschedulable_plugins.clone(), diagnosis.pending_plugins.clone()),
         _ => (BTreeSet::new(), BTreeSet::new()),
     }
 }

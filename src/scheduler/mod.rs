@@ -31,8 +31,8 @@ use crate::framework::{
     PodsInPreBind, PodsToActivate, PostFilterContext, Scratch, WaitingPods,
 };
 use crate::listers::Listers;
-use crate::metrics::{Metrics, PLUGIN_SAMPLE_PERCENT};
-use crate::model::{LabelClasses, PodInfo, Snapshot};
+use crate::metrics::{CacheKind, Metrics, PLUGIN_SAMPLE_PERCENT};
+use crate::model::{LabelClasses, PodInfo, ResourceGates, Snapshot};
 use crate::queue::{Queue, QueuedPodInfo};
 
 /// What scheduling and binding cycles share.
@@ -53,6 +53,8 @@ pub struct Shared {
     pub clock: Clock,
     /// Interned label classes.
     pub classes: LabelClasses,
+    /// Which of a pod's resources count.
+    pub resource_gates: ResourceGates,
     /// Pods that wait at Permit.
     pub waiting_pods: WaitingPods,
     /// Pods between Permit and Bind.
@@ -69,7 +71,21 @@ pub struct Shared {
 
 impl Shared {
     fn nominator(&self) -> &dyn Nominator {
-        &*self.queue
+        &**self.queue.nominator()
+    }
+
+    /// Sets the gauges of the cache's sizes and empties the buffers of sampled durations; once a second.
+    /// Follows `pkg/scheduler/backend/cache/cache.go#updateMetrics @v1.36.3`.
+    pub fn observe_sizes(&self) {
+        let counts = self.cache.counts();
+        for (kind, count) in [
+            (CacheKind::Nodes, counts.nodes),
+            (CacheKind::Pods, counts.pods),
+            (CacheKind::AssumedPods, counts.assumed_pods),
+        ] {
+            self.metrics.cache_size(kind).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        self.metrics.flush();
     }
 
     fn count_bug(&self) {
@@ -142,11 +158,11 @@ impl Scheduler {
         let Some(framework) = self.profiles.get(pod.pod().scheduler_name()).cloned() else {
             let name = pod.pod().scheduler_name();
             tracing::error!(pod = &**pod.key(), "profile not found for scheduler name {name:?}");
-            self.shared.queue.done(pod.uid(), now);
+            self.shared.queue.done(pod.uid());
             return;
         };
         if self.skips(&framework, &pod) {
-            self.shared.queue.done(pod.uid(), now);
+            self.shared.queue.done(pod.uid());
             return;
         }
         tracing::trace!(pod = &**pod.key(), "Attempting to schedule pod");
