@@ -184,13 +184,13 @@ impl Queue {
 
     /// Moves these pods (`namespace/name`) to activeQ if they wait elsewhere; one that is in flight is tried again if its
     /// attempt fails, and others are ignored.
-    pub fn activate(&self, pods: &[String], now: Now) {
+    pub fn activate_at(&self, pods: &[String], now: Now) {
         self.with(|state| state.activate_all(pods, now.mono));
     }
 
     /// Something happened: moves the pods to which `pre_check` says that it may matter, and which it may help. It is kept for
     /// pods in flight.
-    pub fn move_all(&self, event: &ClusterEvent, objects: &EventObjects, pre_check: Option<&PreCheck<'_>>, now: Now) {
+    pub fn move_all(&self, event: &ClusterEvent, objects: &EventObjects, now: Now, pre_check: Option<&PreCheck<'_>>) {
         self.with(|state| state.move_all(event, objects, pre_check, now.mono));
     }
 
@@ -205,17 +205,11 @@ impl Queue {
         self.with(|state| state.assigned_pod_updated(old, new, event, now.mono));
     }
 
-    /// Takes back a pod whose attempt failed; `cycle` is the [`Queue::scheduling_cycle`] of that moment. It is not in flight any
-    /// more in any case.
-    pub fn add_unschedulable_if_not_present(
-        &self,
-        info: QueuedPodInfo,
-        cycle: i64,
-        now: Now,
-    ) -> Result<(), AlreadyQueued> {
+    /// Takes back a pod whose attempt failed. It is not in flight any more in any case.
+    pub fn add_unschedulable_if_not_present(&self, info: QueuedPodInfo, now: Now) -> Result<(), AlreadyQueued> {
         self.with(|state| {
             let uid = info.pod.uid().to_owned();
-            let result = state.add_unschedulable(info, cycle, now.mono);
+            let result = state.add_unschedulable(info, now.mono);
             state.in_flight.done(&uid);
             result
         })
@@ -340,7 +334,7 @@ impl Nominator for Queue {
 
 impl Activator for Queue {
     fn activate(&self, pods: &[String]) {
-        Queue::activate(self, pods, self.clock.now());
+        self.activate_at(pods, self.clock.now());
     }
 }
 

@@ -138,7 +138,7 @@ impl State {
         if self.modes.hints {
             let strategy = self.strategy_for_in_flight(&info);
             self.requeue(info, strategy, &event, Origin::Outside, now);
-        } else if self.move_request_cycle >= cycle || info.has_no_rejector() {
+        } else if self.move_request_cycle >= self.scheduling_cycle || info.has_no_rejector() {
             self.move_to_backoff(info, &event, Origin::Outside);
         } else {
             self.put_back(info, &event, Origin::Outside);

@@ -7,7 +7,9 @@ use super::Shared;
 use crate::clock::{Mono, Now};
 use crate::dispatcher::StatusUpdate;
 use crate::events;
-use crate::framework::{Diagnosis, Framework, NO_NODES_AVAILABLE, NominatingInfo, PluginError, PodEvent, Rejection};
+use crate::framework::{
+    Diagnosis, Framework, NO_NODES_AVAILABLE, NominatingInfo, PluginError, PodEvent, Rejection,
+};
 use crate::metrics::AttemptResult;
 use crate::model::PodInfo;
 use crate::queue::QueuedPodInfo;
@@ -96,11 +98,7 @@ impl Shared {
             }
             Some(known) if known.node_name().is_some() => {
                 let (pod, node) = (queued.pod, known.node_name().unwrap_or_default());
-                tracing::info!(
-                    pod = &**pod.key(),
-                    node,
-                    "Pod has been assigned to node. Abort adding it back to queue."
-                );
+                tracing::info!(pod = &**pod.key(), node, "Pod has been assigned to node. Abort adding it back to queue.");
                 self.queue.done(pod.uid());
                 pod.clone()
             }
@@ -111,8 +109,7 @@ impl Shared {
             Some(known) => {
                 let pod = Arc::new(PodInfo::with_gates(known, &self.classes, self.resource_gates));
                 queued.pod = pod.clone();
-                let cycle = self.queue.scheduling_cycle();
-                if let Err(error) = self.queue.add_unschedulable_if_not_present(queued, cycle, now) {
+                if let Err(error) = self.queue.add_unschedulable_if_not_present(queued, now) {
                     tracing::error!(%error, "Error occurred");
                 }
                 pod
@@ -153,7 +150,9 @@ impl Shared {
 /// The plugins whose events may help: those of a rejection about nodes, or at Reserve or Permit; none otherwise.
 fn rejectors(failure: &Failure) -> (BTreeSet<Arc<str>>, BTreeSet<Arc<str>>) {
     match failure {
-        Failure::Fit { diagnosis, .. } => (diagnosis.unschedulable_plugins.clone(), diagnosis.pending_plugins.clone()),
+        Failure::Fit { diagnosis, .. } => {
+            (diagnosis.unschedulable_plugins.clone(), diagnosis.pending_plugins.clone())
+        }
         _ => (BTreeSet::new(), BTreeSet::new()),
     }
 }
