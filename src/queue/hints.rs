@@ -136,8 +136,10 @@ impl EventTable {
                 Ok(registered) => table.push(
                     registered
                         .into_iter()
-                        .map(|(plugin, EventRegistration { event, hint })| {
-                            Registered { event, plugin: names.intern(&plugin), hint }
+                        .map(|(plugin, EventRegistration { event, hint })| Registered {
+                            event,
+                            plugin: names.intern(&plugin),
+                            hint,
                         })
                         .collect(),
                 ),

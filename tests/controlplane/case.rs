@@ -36,7 +36,10 @@ pub(crate) fn tidy(value: &mut Value) {
             fields.retain(|key, value| match value {
                 Value::Array(list) => !list.is_empty(),
                 Value::Object(inner) => {
-                    let map = matches!(key.as_str(), "labels" | "annotations" | "nodeSelector" | "requests" | "limits" | "overhead");
+                    let map = matches!(
+                        key.as_str(),
+                        "labels" | "annotations" | "nodeSelector" | "requests" | "limits" | "overhead"
+                    );
                     !(inner.is_empty() && (map || key == "allocatedResources"))
                 }
                 _ => true,

@@ -47,7 +47,8 @@ pub(crate) fn answer(cluster: &Cluster, index: usize, request: &Value) -> Result
             _ => pod.clone(),
         };
         for (plugin, registration) in registered.iter().filter(|(_, entry)| entry.event.matches(&delivery.event)) {
-            let hint = registration.hint.as_ref().map_or(Ok(QueueingHint::Queue), |hint| hint(&asked, &delivery.objects));
+            let hint =
+                registration.hint.as_ref().map_or(Ok(QueueingHint::Queue), |hint| hint(&asked, &delivery.objects));
             let (hint, error) = match hint {
                 Ok(hint) => (hint, String::new()),
                 Err(error) => (QueueingHint::Queue, error.to_string()),
@@ -89,12 +90,7 @@ fn deliver(events: Vec<ClusterEvent>, objects: &EventObjects) -> Vec<Delivery> {
 }
 
 /// Pods on a node concern everybody; those that wait concern themselves, and their nomination whoever ranks no higher.
-fn pod_deliveries(
-    cluster: &Cluster,
-    pending: &PodInfo,
-    old: Option<Arc<Pod>>,
-    new: Option<Arc<Pod>>,
-) -> Vec<Delivery> {
+fn pod_deliveries(cluster: &Cluster, pending: &PodInfo, old: Option<Arc<Pod>>, new: Option<Arc<Pod>>) -> Vec<Delivery> {
     let on_node = |pod: &Option<Arc<Pod>>| pod.as_ref().is_some_and(|pod| pod.node_name().is_some());
     let assigned = |action| vec![ClusterEvent::new(EventResource::AssignedPod, action)];
     let objects = |old: &Option<Arc<Pod>>, new: &Option<Arc<Pod>>| EventObjects {

@@ -154,7 +154,8 @@ fn hints(answer: &Value) -> Value {
 fn message(theirs: &Value) -> Value {
     let message = theirs["message"].as_str().unwrap_or_default();
     let added = theirs["postFilter"]["message"].as_str().unwrap_or_default();
-    let without = message.strip_suffix(added).filter(|_| !added.is_empty()).map(|text| text.strip_suffix(' ').unwrap_or(text));
+    let without =
+        message.strip_suffix(added).filter(|_| !added.is_empty()).map(|text| text.strip_suffix(' ').unwrap_or(text));
     without.unwrap_or(message).into()
 }
 

@@ -69,7 +69,8 @@ impl Coverage {
 
     /// A score counts where it tells nodes apart.
     fn scores(&mut self, nodes: &[Value]) {
-        let scored: Vec<&Value> = nodes.iter().filter(|node| node["scores"].is_object()).map(|node| &node["scores"]).collect();
+        let scored: Vec<&Value> =
+            nodes.iter().filter(|node| node["scores"].is_object()).map(|node| &node["scores"]).collect();
         let Some(first) = scored.first() else { return };
         let plugins: Vec<String> = first.as_object().into_iter().flat_map(|scores| scores.keys().cloned()).collect();
         for plugin in plugins {

@@ -37,7 +37,8 @@ impl Oracle {
         if self.output.read_line(&mut line).map_err(|error| lost(&error))? == 0 {
             return Err(lost(&"it closed its output"));
         }
-        let answer: Value = serde_json::from_str(&line).map_err(|error| format!("unreadable answer: {error}: {line}"))?;
+        let answer: Value =
+            serde_json::from_str(&line).map_err(|error| format!("unreadable answer: {error}: {line}"))?;
         match answer["error"].as_str() {
             Some(error) => Err(format!("the oracle refuses the case: {error}")),
             None => Ok(answer),

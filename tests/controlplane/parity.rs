@@ -76,8 +76,9 @@ fn report(case: &Case, mismatches: &[Mismatch], oracles: &mut Oracles) -> String
         let theirs = oracle.ask(&case.request()).ok()?;
         Some(compare(case, &theirs, &ours::answer(case).ok()?))
     };
-    let small =
-        shrink::shrink(case, |case| mismatches_of(case).is_some_and(|found| found.iter().any(|one| one.kind() == kind)));
+    let small = shrink::shrink(case, |case| {
+        mismatches_of(case).is_some_and(|found| found.iter().any(|one| one.kind() == kind))
+    });
     let still = mismatches_of(&small).unwrap_or_default();
     let mut text = format!("seed {}", case.seed);
     if !case.gates.is_empty() {

@@ -37,7 +37,9 @@ fn key(pod: &Value) -> String {
 }
 
 fn pods(objects: &[Value]) -> impl Iterator<Item = &Value> {
-    objects.iter().filter(|object| object["kind"] == "Pod" && object["status"]["phase"] != "Succeeded" && object["status"]["phase"] != "Failed")
+    objects.iter().filter(|object| {
+        object["kind"] == "Pod" && object["status"]["phase"] != "Succeeded" && object["status"]["phase"] != "Failed"
+    })
 }
 
 type Change = (&'static str, Value, Value);

@@ -99,7 +99,8 @@ pub(super) fn node_affinity(g: &mut Gen) -> Value {
     affinity.into()
 }
 
-const TAINT_KEYS: &[&str] = &["dedicated", "example.com/level", "node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready"];
+const TAINT_KEYS: &[&str] =
+    &["dedicated", "example.com/level", "node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready"];
 const TAINT_VALUES: &[&str] = &["", "a", "b", "5", "10", "-2", "007"];
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "PreferNoSchedule", "NoExecute"];
 

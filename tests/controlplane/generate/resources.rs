@@ -8,9 +8,25 @@ use super::{Gen, Topic};
 const SCALARS: &[&str] = &["example.com/gpu", "foo.io/nic", "foo.io/fpga", "hugepages-2Mi", "hugepages-1Gi"];
 
 /// Small enough for most nodes.
-const CPU: &[&str] = &["0", "1m", "50m", "100m", "250m", "0.5", "1", "1.5", "2", "1500m", "3e0", "0.0001", "999999n", "1e-1"];
+const CPU: &[&str] =
+    &["0", "1m", "50m", "100m", "250m", "0.5", "1", "1.5", "2", "1500m", "3e0", "0.0001", "999999n", "1e-1"];
 const MEMORY: &[&str] = &[
-    "0", "1", "100m", "128974848", "129e6", "129M", "123Mi", "0.5Gi", "1Gi", "1G", "1500Mi", "2Gi", "4Gi", "100Ki", "1e9", "1.5e9",
+    "0",
+    "1",
+    "100m",
+    "128974848",
+    "129e6",
+    "129M",
+    "123Mi",
+    "0.5Gi",
+    "1Gi",
+    "1G",
+    "1500Mi",
+    "2Gi",
+    "4Gi",
+    "100Ki",
+    "1e9",
+    "1.5e9",
 ];
 const STORAGE: &[&str] = &["0", "1Gi", "10Gi", "5e9", "1k", "20G"];
 const COUNT: &[&str] = &["0", "1", "2", "4", "8", "1k", "1e1"];
@@ -71,8 +87,11 @@ pub(super) fn container(g: &mut Gen) -> Value {
     if requests.is_empty() && g.percent(50) {
         return json!({});
     }
-    let limits: Map<String, Value> =
-        requests.iter().filter(|(name, _)| name.contains('/') || name.starts_with("hugepages-")).map(|(k, v)| (k.clone(), v.clone())).collect();
+    let limits: Map<String, Value> = requests
+        .iter()
+        .filter(|(name, _)| name.contains('/') || name.starts_with("hugepages-"))
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
     if limits.is_empty() { json!({"requests": requests}) } else { json!({"requests": requests, "limits": limits}) }
 }
 
