@@ -129,10 +129,10 @@ impl BindingCycle {
         let pod = self.reservation.pod().clone();
         let node = self.reservation.node().clone();
         self.reservation.keep();
-        let note = format!("Successfully assigned {} to {node}", pod.key());
+        let text = format!("Successfully assigned {} to {node}", pod.key());
         shared.effects.record(
             self.framework.name(),
-            PodEvent { regarding: pod.pod(), warning: false, reason: "Scheduled", action: "Binding", note: &note },
+            PodEvent { regarding: pod.pod(), warning: false, reason: "Scheduled", action: "Binding", note: &text },
         );
         let now = shared.clock.mono();
         self.framework.metrics().attempt(AttemptResult::Scheduled, now.seconds_since(self.started));
