@@ -144,12 +144,12 @@ impl Model {
     fn pop(&mut self) {
         let before = self.q.queue.dump();
         let name = self.q.pop();
-        if !name.is_empty() {
-            assert!(self.pods.contains_key(&name), "seed {}: {name} was popped and does not exist", self.seed);
-            self.in_flight.insert(name);
-        } else {
+        if name.is_empty() {
             assert!(before.pods.iter().all(|pod| pod.place != Place::Active), "seed {}", self.seed);
+            return;
         }
+        assert!(self.pods.contains_key(&name), "seed {}: {name} was popped and does not exist", self.seed);
+        self.in_flight.insert(name);
     }
 
     fn end_attempt(&mut self, name: &str) {
@@ -201,10 +201,10 @@ impl Model {
     /// Every pod that exists is in one place, or in flight; nothing else is anywhere; and the metrics say the same.
     fn check(&self) {
         let (seed, dump) = (self.seed, self.q.queue.dump());
-        let mut seen = BTreeSet::new();
+        let mut queued = BTreeSet::new();
         for pod in &dump.pods {
             let name = pod.pod.name();
-            assert!(seen.insert(name.to_owned()), "seed {seed}: {name} is in two places");
+            assert!(queued.insert(name.to_owned()), "seed {seed}: {name} is in two places");
             assert!(!self.in_flight.contains(name), "seed {seed}: {name} is queued and in flight");
             assert_eq!(pod.pod.pod().labels()["version"], self.pods[name].to_string(), "seed {seed}: {name} is stale");
             // Without popping from backoff queues, gates are asked on the way out of them.
@@ -217,7 +217,7 @@ impl Model {
         }
         let waiting: BTreeSet<String> =
             self.pods.keys().filter(|name| !self.in_flight.contains(*name)).cloned().collect();
-        assert_eq!(seen, waiting, "seed {seed}: a pod was lost");
+        assert_eq!(queued, waiting, "seed {seed}: a pod was lost");
         self.check_in_flight(&dump);
         self.check_gauges(&dump);
     }
