@@ -1,7 +1,6 @@
 //! What changed in a pod or node, as the events that plugins register.
 
 use crate::config::{FeatureGates, Gate};
-
 use crate::k8s::{Node, Pod, RequestOptions, pod_requests};
 use crate::model::{ActionType, ClusterEvent, EventResource};
 

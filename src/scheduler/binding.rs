@@ -79,9 +79,7 @@ impl BindingCycle {
         match decision {
             WaitDecision::Allowed => Ok(()),
             WaitDecision::Rejected { plugin, rejection } => Err(Failure::of_plugin(plugin, rejection)),
-            WaitDecision::Preempted { error, .. } => {
-                Err(Failure::Error(error.context("waiting on permit for pod")))
-            }
+            WaitDecision::Preempted { error, .. } => Err(Failure::Error(error.context("waiting on permit for pod"))),
         }
     }
 

@@ -15,7 +15,7 @@ pub use binding::{PermitRun, PreFlight};
 pub use build::BuildError;
 pub(crate) use filter::filter_error;
 pub use filter::{BlockRun, PostFilterRun, PreFilterRun};
-pub use score::{PluginScores, ScoreRun};
+pub use score::{MAX_NODE_SCORE, PluginScores, ScoreRun};
 
 use super::{
     BindPlugin, Code, CycleState, EnqueueExtensions, FilterPlugin, Handle, NormalizeScore, PermitPlugin,

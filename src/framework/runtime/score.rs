@@ -10,8 +10,8 @@ use crate::model::NodeInfo;
 /// The lowest score that a plugin may end with. Follows `kube-scheduler/framework/interface.go#MinNodeScore @v1.36.3`.
 const MIN_NODE_SCORE: i64 = 0;
 
-/// The highest. Follows `kube-scheduler/framework/interface.go#MaxNodeScore @v1.36.3`.
-const MAX_NODE_SCORE: i64 = 100;
+/// The highest score that a plugin may end with. Follows `kube-scheduler/framework/interface.go#MaxNodeScore @v1.36.3`.
+pub const MAX_NODE_SCORE: i64 = 100;
 
 /// Nodes that one thread scores at a time.
 const CHUNK: usize = 1024;
