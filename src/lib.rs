@@ -4,6 +4,7 @@ pub mod cache;
 pub mod clock;
 pub mod config;
 pub mod dispatcher;
+pub mod engine;
 pub mod events;
 pub mod framework;
 pub mod k8s;

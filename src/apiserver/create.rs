@@ -71,7 +71,7 @@ impl State {
             self.require_namespace(kind, &namespace, &value)?;
         }
         admission::on_create(self, kind, &mut value, origin)?;
-        strategy::prepare_create(self, kind, &mut value, origin);
+        strategy::prepare_create(self, kind, &mut value, origin)?;
         let name = meta::text(&value, "name").to_owned();
         let errors = validation::on_create(kind, &value, origin);
         if !errors.is_empty() {
@@ -92,7 +92,7 @@ impl State {
     }
 
     fn fill_system_fields(&mut self, kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Status> {
-        let (now, uid, suffix) = (meta::time_text(self.now), self.rng.uid(), self.rng.suffix());
+        let (now, uid, suffix) = (meta::time_text(self.now), self.names.uid(), self.names.suffix());
         let metadata = meta::metadata(value);
         let version = metadata.remove("resourceVersion");
         if origin == Origin::Client {

@@ -27,16 +27,15 @@ mod direct;
 mod discovery;
 mod events;
 pub mod faults;
+mod field_error;
 pub mod kinds;
-mod labels;
 mod list;
 mod meta;
+mod names;
 mod namespaces;
 mod object;
 mod patch;
 mod pods;
-mod qos;
-mod rng;
 mod route;
 mod selectors;
 mod service;
@@ -59,9 +58,10 @@ use tokio::sync::watch as signal;
 pub use body::ReplyBody;
 pub use delete::{DeleteOptions, Deleted};
 pub use faults::{Fault, Faults, Gate};
+pub use field_error::{FieldError, FieldErrorKind};
 pub use kinds::Kind;
 pub use object::Object;
-pub use status::{Cause, Details, FieldError, FieldErrorKind, Status};
+pub use status::{Cause, Details, Status};
 
 use faults::Hooked;
 use store::{Settings, State};
@@ -123,6 +123,7 @@ impl ApiServer {
     }
 
     /// The server as a `tower` service.
+    #[must_use]
     pub fn service(&self) -> Self {
         self.clone()
     }

@@ -1,3 +1,5 @@
+//! Notations, roundings, canonical forms; and random texts and sums, seeded.
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::{Format, ParseQuantityError, Quantity};
@@ -219,6 +221,12 @@ fn approximate_floats() {
     check("16Gi", 17_179_869_184.0);
     check("1e400", f64::INFINITY);
     check("-2k", -2000.0);
+}
+
+/// was once: no number, since zero was multiplied with an infinite power of ten.
+#[test]
+fn zero_with_a_huge_exponent_is_zero() {
+    assert_eq!(quantity("0e400").approximate_f64().to_bits(), 0.0_f64.to_bits());
 }
 
 #[test]
