@@ -13,6 +13,9 @@ pub(crate) const BUILT: &[(&str, bool)] = &[
     ("TaintToleration", true),
     ("NodeAffinity", true),
     ("NodePorts", false),
+    ("NodeResourcesFit", true),
+    ("NodeResourcesBalancedAllocation", true),
+    ("ImageLocality", true),
     ("NodeDeclaredFeatures", false),
     ("DefaultBinder", false),
 ];

@@ -98,6 +98,7 @@ impl Cluster {
         let _ = parts.activator.set(queue.clone());
         let mut cluster = Self {
             resource_gates: ResourceGates {
+                resize: gates.enabled(Gate::InPlacePodVerticalScaling),
                 pod_level: gates.enabled(Gate::PodLevelResources),
                 pod_level_resize: gates.enabled(Gate::InPlacePodLevelResourcesVerticalScaling),
                 claims: gates.enabled(Gate::DRANodeAllocatableResources),

@@ -8,7 +8,7 @@ use crate::case::BUILT;
 /// A configuration, or null for the defaults; the names of its profiles become those that pods ask for.
 pub(super) fn config(g: &mut Gen) -> Value {
     g.profiles = vec!["default-scheduler".to_owned()];
-    if g.percent(0) {
+    if g.percent(12) {
         return Value::Null;
     }
     for name in ["second", "third"] {
@@ -28,11 +28,11 @@ pub(super) fn config(g: &mut Gen) -> Value {
 fn profile(g: &mut Gen, name: &str) -> Value {
     let mut plugins = json!({"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled(g)}});
     if g.percent(15) {
-        let plugin = g.pick(&["NodePorts", "TaintToleration", "NodeAffinity", "NodeName", "NodeUnschedulable"]);
+        let plugin = g.pick(&["NodePorts", "NodeResourcesFit", "TaintToleration", "NodeAffinity", "NodeName", "NodeUnschedulable"]);
         plugins["filter"] = json!({"disabled": [{"name": plugin}]});
     }
     if g.percent(15) {
-        let plugin = g.pick(&["TaintToleration", "NodeAffinity"]);
+        let plugin = g.pick(&["ImageLocality", "TaintToleration", "NodeAffinity", "NodeResourcesBalancedAllocation"]);
         plugins["score"] = match g.between(0, 2) {
             0 => json!({"disabled": [{"name": plugin}]}),
             1 => json!({"disabled": [{"name": plugin}], "enabled": [{"name": plugin, "weight": g.between(1, 20)}]}),
