@@ -191,8 +191,8 @@ impl<'a, 'c> Search<'a, 'c, 'c> {
     fn look(&mut self, run: &PreFilterRun) {
         let keeps = |node: &NodeInfo| run.nodes.as_ref().is_none_or(|kept| kept.contains(node.name()));
         let held = self.cx.pod.pod().nominated_node_name().and_then(|name| self.cx.snapshot.position(name));
-        if let Some(position) = held.filter(|&position| !keeps(&self.cx.snapshot.nodes()[position])) {
-            self.look_outside(position);
+        if let Some(position) = held {
+            self.try_held(position, keeps(&self.cx.snapshot.nodes()[position]));
         }
         if run.nodes.is_some() {
             let plugins: Vec<&str> = self.diagnosis.unschedulable_plugins.iter().map(|name| &**name).collect();
@@ -201,34 +201,35 @@ impl<'a, 'c> Search<'a, 'c, 'c> {
         }
         for (position, node) in self.cx.snapshot.nodes().iter().enumerate() {
             if keeps(node) {
-                self.look_at(position, held == Some(position));
+                self.look_at(position);
             } else if let Some(absent) = &self.diagnosis.absent {
                 self.nodes.push(NodeEvaluation::new(node, rejected(&Arc::default(), absent), true));
             }
         }
     }
 
-    /// Filters the node that is held for the pod, which is tried first even outside of what `PreFilter` leaves. Of what
-    /// this finds out, errors and that a plugin is pending are forgotten.
-    fn look_outside(&mut self, position: usize) {
+    /// Tries the node that is held for the pod, before all others and even if `PreFilter` does not keep it. Of what this
+    /// finds out, errors and that a plugin is pending are forgotten.
+    fn try_held(&mut self, position: usize, kept: bool) {
         let node: &'c NodeInfo = &self.cx.snapshot.nodes()[position];
         match verdict(self.framework, self.cx, node, 0, &mut ScratchBoard::default()) {
             Ok(None) => self.nominated = Some(node),
             Ok(Some((plugin, rejection))) => {
                 self.diagnosis.unschedulable_plugins.insert(plugin.clone());
-                self.diagnosis.nodes.push(NodeRejection { position, plugin, rejection });
+                if !kept {
+                    self.diagnosis.nodes.push(NodeRejection { position, plugin, rejection });
+                }
             }
             Err(_) => {}
         }
     }
 
-    /// Filters one node; `held` says whether it is held for the pod.
-    fn look_at(&mut self, position: usize, held: bool) {
+    /// Filters one node.
+    fn look_at(&mut self, position: usize) {
         let node: &'c NodeInfo = &self.cx.snapshot.nodes()[position];
         let mut slots = ScratchBoard::default();
         let status = match verdict(self.framework, self.cx, node, self.feasible.len(), &mut slots) {
             Ok(None) => {
-                self.nominated = self.nominated.or(held.then_some(node));
                 self.feasible.push(node);
                 self.scratch.append(slots);
                 success()
