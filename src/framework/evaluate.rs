@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::runtime::NodeVerdict;
 use super::{
     Code, CycleContext, CycleState, Diagnosis, Framework, NodeOutcome, NodeRejection, PluginError, PodsToActivate,
     PreFilterRun, Rank, Rejection, ScratchBoard, Verdict, filter_error, select_host,
@@ -310,9 +311,6 @@ impl NodeEvaluation {
     }
 }
 
-/// A rejection or an error, and whose it is; nobody's, if the error is of a try with nominated pods.
-type NodeVerdict = Result<Option<(Arc<str>, Rejection)>, (Arc<str>, PluginError)>;
-
 /// The filters' verdict on one node, with the pods nominated to it, and what they leave for scoring under position `at`.
 fn verdict(
     framework: &Framework,
@@ -322,7 +320,7 @@ fn verdict(
     slots: &mut ScratchBoard,
 ) -> NodeVerdict {
     if framework.is_crowded(node) {
-        return framework.run_filters_with_nominated(cx, node).map_err(|error| (Arc::default(), error));
+        return framework.filter_crowded_node(cx, node);
     }
     let (mut outcomes, scratch) = framework.run_filter_block(cx, &[node]).into_parts();
     match outcomes.pop() {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::resource::v1::DeviceClass;
 use kube_scheduler::framework::QueueingHint;
 use kube_scheduler::k8s::{Node, Pod};
 use kube_scheduler::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object, PodInfo};
@@ -62,6 +63,18 @@ pub(crate) fn answer(cluster: &Cluster, index: usize, request: &Value) -> Result
     Ok(json!({"pod": key, "index": index, "clusterEvents": events, "hints": hints}))
 }
 
+/// Whether some plugin registered the event or one like it: kinds other than pods and nodes are not watched otherwise.
+pub(crate) fn watches(cluster: &Cluster, event: &ClusterEvent) -> Result<bool, String> {
+    for profile in cluster.profiles.values() {
+        let registered = registrations(profile, false).map_err(|errors| format!("{errors:?}"))?;
+        let is_like = |entry: &ClusterEvent| entry.resource == event.resource && entry.action.intersects(event.action);
+        if registered.iter().any(|(_, entry)| is_like(&entry.event)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The change as cluster events, as the informers' handlers announce it.
 fn deliveries(cluster: &Cluster, pod: &PodInfo, request: &Value) -> Result<Vec<Delivery>, String> {
     let side = |name: &str| Some(&request[name]).filter(|object| !object.is_null());
@@ -80,6 +93,21 @@ fn deliveries(cluster: &Cluster, pod: &PodInfo, request: &Value) -> Result<Vec<D
         Some("Pod") => {
             let pod_of = |object: &Value| Pod::deserialize(object).map(Arc::new).map_err(|error| error.to_string());
             Ok(pod_deliveries(cluster, pod, side("old").map(pod_of).transpose()?, side("new").map(pod_of).transpose()?))
+        }
+        Some("DeviceClass") => {
+            let class = |object: &Value| {
+                let class = DeviceClass::deserialize(object).map_err(|error| error.to_string())?;
+                Ok::<_, String>(Object::Other(Arc::new(class)))
+            };
+            let objects =
+                EventObjects { old: side("old").map(class).transpose()?, new: side("new").map(class).transpose()? };
+            let action = match (&objects.old, &objects.new) {
+                (None, _) => ActionType::ADD,
+                (_, None) => ActionType::DELETE,
+                _ => ActionType::UPDATE,
+            };
+            let event = ClusterEvent::new(EventResource::DeviceClass, action);
+            Ok(if watches(cluster, &event)? { deliver(vec![event], &objects) } else { Vec::new() })
         }
         kind => Err(format!("changes of {kind:?} are not compared")),
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::case::BUILT;
+use crate::case::{BUILT, Case};
 use crate::reach::REQUIRED;
 
 /// How often each outcome was compared.
@@ -22,10 +22,12 @@ impl Coverage {
     }
 
     /// Counts what an answer shows.
-    pub(crate) fn add(&mut self, answer: &Value) {
+    pub(crate) fn add(&mut self, case: &Case, answer: &Value) {
+        self.bump(format!("gates {}", case.gates.split(',').next().unwrap_or_default()).trim_end().to_owned());
         for pod in list(&answer["pods"]) {
             self.pods += 1;
             self.pod(pod);
+            self.scores(&strategy(case, text(&pod["scheduler"])), list(&pod["nodes"]));
         }
         for hint in list(&answer["events"]).iter().flat_map(|event| list(&event["hints"])) {
             let failed = if text(&hint["error"]).is_empty() { "" } else { " (error)" };
@@ -52,7 +54,6 @@ impl Coverage {
         for node in list(&pod["nodes"]).iter().filter(|node| text(&node["code"]) != "Success") {
             self.status("Filter", node);
         }
-        self.scores(list(&pod["nodes"]));
         self.signature(text(&pod["signature"]));
         for field in ["error", "scoreError", "skipped"] {
             if !text(&pod[field]).is_empty() {
@@ -68,7 +69,7 @@ impl Coverage {
     }
 
     /// A score counts where it tells nodes apart.
-    fn scores(&mut self, nodes: &[Value]) {
+    fn scores(&mut self, strategy: &str, nodes: &[Value]) {
         let scored: Vec<&Value> =
             nodes.iter().filter(|node| node["scores"].is_object()).map(|node| &node["scores"]).collect();
         let Some(first) = scored.first() else { return };
@@ -76,7 +77,8 @@ impl Coverage {
         for plugin in plugins {
             for kind in ["raw", "normalized"] {
                 if scored.iter().any(|scores| scores[&plugin][kind] != first[&plugin][kind]) {
-                    self.bump(format!("Score {plugin}: {kind} differs"));
+                    let how = if plugin == "NodeResourcesFit" { format!(" {strategy}") } else { String::new() };
+                    self.bump(format!("Score {plugin}{how}: {kind} differs"));
                 }
             }
         }
@@ -130,6 +132,15 @@ impl fmt::Display for Coverage {
         }
         Ok(())
     }
+}
+
+/// How the profile's NodeResourcesFit scores.
+fn strategy(case: &Case, profile: &str) -> String {
+    let profiles = list(&case.config["profiles"]);
+    let profile = profiles.iter().find(|entry| entry["schedulerName"] == profile).unwrap_or(&Value::Null);
+    let args = list(&profile["pluginConfig"]).iter().find(|entry| entry["name"] == "NodeResourcesFit");
+    let given = args.and_then(|entry| entry["args"]["scoringStrategy"]["type"].as_str());
+    given.unwrap_or("LeastAllocated").to_owned()
 }
 
 /// A reason without the names in it.

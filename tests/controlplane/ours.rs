@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use k8s_openapi::api::resource::v1::DeviceClass;
 use kube_scheduler::cache::Cache;
 use kube_scheduler::clock::{Clock, Now};
 use kube_scheduler::config::{Config, FeatureGates, Gate, GateFlags};
@@ -13,7 +14,7 @@ use kube_scheduler::framework::{
 use kube_scheduler::k8s::{Node, Pod};
 use kube_scheduler::listers::Listers;
 use kube_scheduler::metrics::Metrics;
-use kube_scheduler::model::{LabelClasses, PodInfo, ResourceGates, Snapshot};
+use kube_scheduler::model::{ActionType, ClusterEvent, EventResource, LabelClasses, PodInfo, ResourceGates, Snapshot};
 use kube_scheduler::plugins;
 use kube_scheduler::queue::{Queue, QueueOptions, registrations};
 use serde::de::DeserializeOwned;
@@ -140,6 +141,11 @@ impl Cluster {
             let node = Arc::new(decode::<Node>(object)?);
             listers.nodes.apply(node.clone());
             cache.add_node(node);
+        }
+        // Upstream knows device classes only where some plugin registered their events.
+        let watches = changes::watches(self, &ClusterEvent::new(EventResource::DeviceClass, ActionType::ALL))?;
+        for object in case.objects.iter().filter(|object| watches && object["kind"] == "DeviceClass") {
+            listers.device_classes.apply(Arc::new(decode::<DeviceClass>(object)?));
         }
         cache.update_snapshot(&mut self.snapshot).map_err(|error| error.to_string())
     }

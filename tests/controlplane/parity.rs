@@ -48,7 +48,7 @@ pub(crate) fn random_clusters() -> Result<(), Failed> {
         let case = generate::case(seed);
         let theirs = oracles.with(case.gates).ask(&case.request()).map_err(|error| format!("seed {seed}: {error}"))?;
         match ours::answer(&case).map(|ours| compare(&case, &theirs, &ours)) {
-            Ok(mismatches) if mismatches.is_empty() => coverage.add(&theirs),
+            Ok(mismatches) if mismatches.is_empty() => coverage.add(&case, &theirs),
             Ok(mismatches) => failures.push(report(&case, &mismatches, &mut oracles)),
             Err(error) => failures.push(format!("seed {seed}: we refuse the case: {error}")),
         }

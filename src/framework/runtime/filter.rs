@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::super::context::NodeOutcome;
 use super::super::{
-    Candidates, Code, CycleContext, CycleState, FilterRunner, PluginError, PostFilterContext, PostFilterOutcome, PreFilterOutcome,
-    Rejection, RejectionKind, Scratch, Verdict,
+    Candidates, Code, CycleContext, CycleState, FilterRunner, PluginError, PostFilterContext, PostFilterOutcome,
+    PreFilterOutcome, Rejection, RejectionKind, Scratch, Verdict,
 };
 use super::{Framework, sampled};
 use crate::metrics::Point;
@@ -46,6 +46,9 @@ impl BlockRun {
         (self.outcomes, self.scratch)
     }
 }
+
+/// Which plugin rejected a node, or failed on it.
+pub(crate) type NodeVerdict = Result<Option<(Arc<str>, Rejection)>, (Arc<str>, PluginError)>;
 
 impl Framework {
     /// Runs `PreFilter`. Follows `pkg/scheduler/framework/runtime/framework.go#RunPreFilterPlugins @v1.36.3`.
@@ -191,6 +194,10 @@ impl Framework {
         cx: &CycleContext<'_>,
         node: &NodeInfo,
     ) -> Result<Option<(Arc<str>, Rejection)>, PluginError> {
+        self.filter_node(cx, node).map_err(|(_, error)| error)
+    }
+
+    fn filter_node(&self, cx: &CycleContext<'_>, node: &NodeInfo) -> NodeVerdict {
         for entry in &self.filter {
             if cx.state.skip_filter.contains(entry.index) {
                 continue;
@@ -206,7 +213,7 @@ impl Framework {
             match verdict {
                 Ok(Verdict::Pass) => {}
                 Ok(Verdict::Reject(rejection)) => return Ok(Some((entry.name.clone(), rejection))),
-                Err(error) => return Err(filter_error(&entry.name, &error)),
+                Err(error) => return Err((entry.name.clone(), filter_error(&entry.name, &error))),
             }
         }
         Ok(None)
@@ -220,6 +227,11 @@ impl Framework {
         cx: &CycleContext<'_>,
         node: &NodeInfo,
     ) -> Result<Option<(Arc<str>, Rejection)>, PluginError> {
+        self.filter_crowded_node(cx, node).map_err(|(_, error)| error)
+    }
+
+    /// The same, with the plugin that failed.
+    pub(crate) fn filter_crowded_node(&self, cx: &CycleContext<'_>, node: &NodeInfo) -> NodeVerdict {
         let yields_to = |other: &Arc<PodInfo>| other.priority() >= cx.pod.priority() && other.uid() != cx.pod.uid();
         let mut nominated = match self.handle.nominator() {
             Some(nominator) if nominator.has_nominated_pods() => nominator.nominated_pods_for_node(node.name()),
@@ -227,17 +239,17 @@ impl Framework {
         };
         nominated.retain(yields_to);
         if nominated.is_empty() {
-            return self.run_filters_on(cx, node);
+            return self.filter_node(cx, node);
         }
         let mut state = cx.state.clone();
         let mut crowded = node.clone();
         let mut what_if = CycleContext { pod: cx.pod, snapshot: cx.snapshot, state: &mut state, now: cx.now };
         for pod in nominated {
             crowded.add_pod(pod.clone());
-            self.run_add_pod(&mut what_if, &pod, &crowded)?;
+            self.run_add_pod(&mut what_if, &pod, &crowded).map_err(|error| (Arc::default(), error))?;
         }
-        match self.run_filters_on(&what_if, &crowded)? {
-            None => self.run_filters_on(cx, node),
+        match self.filter_node(&what_if, &crowded)? {
+            None => self.filter_node(cx, node),
             rejected => Ok(rejected),
         }
     }

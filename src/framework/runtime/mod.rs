@@ -13,7 +13,7 @@ use prometheus::IntCounter;
 
 pub use binding::{PermitRun, PreFlight};
 pub use build::BuildError;
-pub(crate) use filter::filter_error;
+pub(crate) use filter::{NodeVerdict, filter_error};
 pub use filter::{BlockRun, PostFilterRun, PreFilterRun};
 pub use score::{MAX_NODE_SCORE, PluginScores, ScoreRun};
 

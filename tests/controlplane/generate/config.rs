@@ -28,7 +28,14 @@ pub(super) fn config(g: &mut Gen) -> Value {
 fn profile(g: &mut Gen, name: &str) -> Value {
     let mut plugins = json!({"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled(g)}});
     if g.percent(15) {
-        let plugin = g.pick(&["NodePorts", "NodeResourcesFit", "TaintToleration", "NodeAffinity", "NodeName", "NodeUnschedulable"]);
+        let plugin = g.pick(&[
+            "NodePorts",
+            "NodeResourcesFit",
+            "TaintToleration",
+            "NodeAffinity",
+            "NodeName",
+            "NodeUnschedulable",
+        ]);
         plugins["filter"] = json!({"disabled": [{"name": plugin}]});
     }
     if g.percent(15) {
@@ -38,6 +45,16 @@ fn profile(g: &mut Gen, name: &str) -> Value {
             1 => json!({"disabled": [{"name": plugin}], "enabled": [{"name": plugin, "weight": g.between(1, 20)}]}),
             _ => json!({"disabled": [{"name": "*"}]}),
         };
+    }
+    // Filters and scores that have to do without what was to be prepared for them.
+    if g.percent(4) {
+        let plugin = g.pick(&["NodePorts", "NodeResourcesFit", "NodeAffinity", "NodeDeclaredFeatures"]);
+        plugins["preFilter"] = json!({"disabled": [{"name": plugin}]});
+    }
+    if g.percent(4) {
+        let plugin =
+            g.pick(&["NodeResourcesBalancedAllocation", "NodeResourcesFit", "NodeAffinity", "TaintToleration"]);
+        plugins["preScore"] = json!({"disabled": [{"name": plugin}]});
     }
     json!({"schedulerName": name, "plugins": plugins, "pluginConfig": plugin_config(g)})
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Gen, Topic, node, placement, pod, resources};
+use super::{Gen, Topic, device, node, placement, pod, resources};
 
 /// Changes of the case's objects, each for one of its pending pods.
 pub(super) fn events(g: &mut Gen, objects: &[Value]) -> Vec<Value> {
@@ -11,6 +11,7 @@ pub(super) fn events(g: &mut Gen, objects: &[Value]) -> Vec<Value> {
     for _ in 0..g.between(0, 6) {
         let asked = g.pick(&pending);
         let (kind, old, new) = match g.between(0, 9) {
+            0 if g.classes => class_change(g),
             0..=3 => node_change(g, objects),
             4..=6 => pod_change(g, objects),
             _ => own_change(g, asked),
@@ -44,6 +45,15 @@ fn pods(objects: &[Value]) -> impl Iterator<Item = &Value> {
 
 type Change = (&'static str, Value, Value);
 
+/// A device class comes, goes or declares another resource.
+fn class_change(g: &mut Gen) -> Change {
+    let mut side = |present| if g.percent(present) { device::class(g, "fast") } else { Value::Null };
+    match (side(50), side(80)) {
+        (Value::Null, Value::Null) => ("DeviceClass", Value::Null, device::class(g, "fast")),
+        (old, new) => ("DeviceClass", old, new),
+    }
+}
+
 /// A node comes, goes, or changes in one respect or several.
 fn node_change(g: &mut Gen, objects: &[Value]) -> Change {
     let nodes: Vec<&Value> = objects.iter().filter(|object| object["kind"] == "Node").collect();
@@ -63,8 +73,8 @@ fn node_change(g: &mut Gen, objects: &[Value]) -> Change {
 }
 
 fn change_node(g: &mut Gen, node: &mut Value) {
-    match g.between(0, 7) {
-        0 => {
+    match g.between(0, 8) {
+        0 | 8 => {
             let mut labels = placement::labels(g);
             labels.insert("kubernetes.io/hostname".into(), node["metadata"]["name"].clone());
             node["metadata"]["labels"] = labels.into();

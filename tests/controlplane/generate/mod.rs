@@ -4,6 +4,7 @@
 //! nowhere and says nothing.
 
 mod config;
+mod device;
 mod event;
 mod images;
 mod node;
@@ -28,10 +29,11 @@ pub(crate) enum Topic {
     Features,
     Nominated,
     Gates,
+    Devices,
 }
 
 impl Topic {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Affinity,
         Self::Taints,
         Self::Ports,
@@ -41,6 +43,7 @@ impl Topic {
         Self::Features,
         Self::Nominated,
         Self::Gates,
+        Self::Devices,
     ];
 }
 
@@ -54,6 +57,8 @@ pub(crate) struct Gen {
     nodes: Vec<String>,
     /// The profiles that pods may ask for.
     profiles: Vec<String>,
+    /// Whether pods may ask for devices by the name of their class.
+    classes: bool,
 }
 
 impl Gen {
@@ -102,11 +107,16 @@ pub(crate) fn case(seed: u64) -> Case {
     let gates = GATES[if rng.chance(1, 3) { rng.index(GATES.len()) } else { 0 }];
     let focus = (0..=rng.index(3)).map(|_| Topic::ALL[rng.index(Topic::ALL.len())]).collect();
     let compares = gates.contains("TaintTolerationComparisonOperators=true");
-    let mut g = Gen { rng, focus, compares, nodes: Vec::new(), profiles: Vec::new() };
+    let mut g = Gen { rng, focus, compares, nodes: Vec::new(), profiles: Vec::new(), classes: false };
     let count = g.between(3, 12);
     g.nodes = (0..count).map(|at| format!("node-{at}")).collect();
     let config = config::config(&mut g);
     let mut objects: Vec<Value> = (0..count).map(|at| node::node(&mut g, at)).collect();
+    // The plugin that allocates devices is part of the default profile.
+    if !config.is_null() && g.uses(Topic::Devices) {
+        g.classes = true;
+        objects.extend(device::classes(&mut g));
+    }
     let existing = g.between(0, 20);
     objects.extend((0..existing).map(|at| pod::existing(&mut g, at)));
     let pending = g.between(1, 6);

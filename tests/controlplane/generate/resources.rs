@@ -73,10 +73,16 @@ fn requests(g: &mut Gen) -> Map<String, Value> {
             list.insert("ephemeral-storage".into(), amount(g, "ephemeral-storage").into());
         }
         for name in SCALARS {
-            if g.percent(15) {
+            if g.percent(10) {
                 list.insert((*name).into(), amount(g, name).into());
             }
         }
+    }
+    if g.classes && g.percent(20) {
+        list.insert(
+            format!("deviceclass.resource.kubernetes.io/{}", g.pick(&["fast", "slow"])),
+            g.pick(&["0", "1", "2"]).into(),
+        );
     }
     list
 }
@@ -145,15 +151,15 @@ pub(super) fn node(g: &mut Gen) -> Value {
     if !g.percent(4) {
         list.insert("pods".into(), g.pick(NODE_PODS).into());
     }
-    if g.percent(60) {
-        list.insert("ephemeral-storage".into(), g.pick(&["0", "10Gi", "20G", "1Ti"]).into());
+    if g.percent(75) {
+        list.insert("ephemeral-storage".into(), g.pick(&["0", "10Gi", "20G", "25Gi", "1Ti"]).into());
     }
     for name in SCALARS {
-        if g.uses(Topic::Resources) {
+        if g.uses(Topic::Resources) || g.percent(20) {
             let amount = match *name {
-                "hugepages-2Mi" => g.pick(&["0", "4Mi", "128Mi"]),
-                "hugepages-1Gi" => g.pick(&["0", "1Gi", "4Gi"]),
-                _ => g.pick(&["0", "1", "4", "8", "1k"]),
+                "hugepages-2Mi" => g.pick(&["0", "4Mi", "8Mi", "128Mi"]),
+                "hugepages-1Gi" => g.pick(&["0", "1Gi", "2Gi", "4Gi"]),
+                _ => g.pick(&["0", "2", "4", "8", "9", "1k"]),
             };
             list.insert((*name).into(), amount.into());
         }
