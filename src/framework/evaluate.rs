@@ -152,6 +152,33 @@ pub fn evaluate(framework: &Framework, snapshot: &Snapshot, pod: &Arc<PodInfo>, 
     evaluation
 }
 
+/// Every filter's verdict on one node, in the order in which they run: also of those behind the first that rejects it,
+/// which a cycle does not ask. Empty if `PreFilter` rejects the pod or fails. Pods nominated to the node are not taken into
+/// account.
+pub fn evaluate_filters(
+    framework: &Framework,
+    snapshot: &Snapshot,
+    pod: &Arc<PodInfo>,
+    node: &NodeInfo,
+    now: Now,
+) -> Vec<StatusEvaluation> {
+    let mut state = CycleState::default();
+    state.set(framework.handle().pods_to_activate(), PodsToActivate::default());
+    let mut cx = CycleContext { pod, snapshot, state: &mut state, now };
+    if !matches!(framework.run_pre_filter(&mut cx), Ok(PreFilterRun { rejection: None, .. })) {
+        return Vec::new();
+    }
+    let verdicts = framework.filter_by_all(&cx, node);
+    verdicts
+        .into_iter()
+        .map(|(plugin, verdict)| match verdict {
+            Ok(Verdict::Pass) => StatusEvaluation { plugin, ..success() },
+            Ok(Verdict::Reject(rejection)) => rejected(&plugin, &rejection),
+            Err(error) => failed(&plugin, &error),
+        })
+        .collect()
+}
+
 /// A complete look at the nodes.
 struct Search<'a, 'c, 's> {
     framework: &'a Framework,

@@ -20,6 +20,9 @@ fn main() {
     let mut arguments = Arguments::from_args();
     // The processors are better used by what the tests start.
     arguments.test_threads.get_or_insert(1);
-    let trials = vec![Trial::test("random_clusters", parity::random_clusters)];
+    let trials = vec![
+        Trial::test("unreachable_reasons", parity::unreachable_reasons),
+        Trial::test("random_clusters", parity::random_clusters),
+    ];
     libtest_mimic::run(&arguments, trials).exit();
 }

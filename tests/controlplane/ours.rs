@@ -9,7 +9,7 @@ use kube_scheduler::clock::{Clock, Now};
 use kube_scheduler::config::{Config, FeatureGates, Gate, GateFlags};
 use kube_scheduler::framework::{
     BoxFuture, Effects, Framework, HandleParts, Parallelizer, PluginError, PodEvent, PodsInPreBind, WaitingPods,
-    evaluate,
+    evaluate, evaluate_filters,
 };
 use kube_scheduler::k8s::{Node, Pod};
 use kube_scheduler::listers::Listers;
@@ -175,6 +175,15 @@ impl Cluster {
                 "error": format!("profile not found for scheduler name {scheduler:?}"),
             }),
         }
+    }
+
+    /// What one plugin of the first profile says of one node, asked alone.
+    pub(crate) fn filter(&self, plugin: &str, pod: &Value, node: &str) -> Result<Value, String> {
+        let pod = self.info(Arc::new(decode(pod)?));
+        let node = self.snapshot.get(node).ok_or_else(|| format!("no node {node}"))?;
+        let verdicts = evaluate_filters(&self.first, &self.snapshot, &pod, node, self.now);
+        let verdict = verdicts.into_iter().find(|verdict| *verdict.plugin == *plugin);
+        serde_json::to_value(verdict).map_err(|error| error.to_string())
     }
 
     /// What the plugins of the first profile registered, as `<resource>/<action bits>`.

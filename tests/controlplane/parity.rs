@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use libtest_mimic::Failed;
+use serde_json::{Value, json};
 
 use crate::case::Case;
 use crate::compare::{Mismatch, compare};
 use crate::coverage::Coverage;
 use crate::oracle::Oracle;
+use crate::ours::Cluster;
+use crate::reach::{UNREACHABLE, Unreachable};
 use crate::{generate, ours, programs, shrink};
 
 /// How many cases are compared unless `KS_CASES` says otherwise.
@@ -66,6 +69,33 @@ pub(crate) fn random_clusters() -> Result<(), Failed> {
     // A handful of cases says nothing about what is never reached.
     let missing = if cases >= CASES { coverage.missing() } else { Vec::new() };
     if missing.is_empty() { Ok(()) } else { Err(format!("never reached:\n  {}", missing.join("\n  ")).into()) }
+}
+
+/// Asks plugins alone what no pod that waits can make them say.
+pub(crate) fn unreachable_reasons() -> Result<(), Failed> {
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {}});
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "default", "name": "p", "uid": "p"},
+        "spec": {"nodeName": "n2", "schedulerName": "default-scheduler", "containers": [{"name": "c", "image": "i"}]},
+    });
+    let case = Case { seed: 0, gates: "", objects: vec![node], config: Value::Null, events: Vec::new() };
+    let cluster = Cluster::new(&case)?;
+    let mut oracle = Oracle::start(case.gates);
+    for Unreachable { plugin, what, why, direct } in UNREACHABLE {
+        println!("{plugin} never says {what:?}, since {why}{}", if *direct { "; asked alone" } else { "" });
+        if !direct {
+            continue;
+        }
+        let mut request = case.request();
+        request["direct"] = json!([{"plugin": plugin, "point": "Filter", "pod": pod, "node": "n1"}]);
+        let theirs = oracle.ask(&request)?;
+        let ours = cluster.filter(plugin, &pod, "n1")?;
+        let (theirs, said) = (&theirs["direct"][0], &ours["reasons"][0]);
+        if said != what || ours["reasons"] != theirs["status"]["reasons"] || ours["code"] != theirs["status"]["code"] {
+            return Err(format!("{plugin}: upstream says {theirs}, we say {ours}").into());
+        }
+    }
+    Ok(())
 }
 
 /// Shrinks a case that fails and says all about it.

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::super::FilterPlugin;
 use super::super::context::NodeOutcome;
 use super::super::{
     Candidates, Code, CycleContext, CycleState, FilterRunner, PluginError, PostFilterContext, PostFilterOutcome,
     PreFilterOutcome, Rejection, RejectionKind, Scratch, Verdict,
 };
-use super::{Framework, sampled};
+use super::{Entry, Framework, sampled};
 use crate::metrics::Point;
 use crate::model::{NodeInfo, PodInfo};
 
@@ -217,6 +218,21 @@ impl Framework {
             }
         }
         Ok(None)
+    }
+
+    /// Every filter's own verdict on one node; a filter that is left out in this cycle passes.
+    pub(crate) fn filter_by_all(
+        &self,
+        cx: &CycleContext<'_>,
+        node: &NodeInfo,
+    ) -> Vec<(Arc<str>, Result<Verdict, PluginError>)> {
+        let verdict = |entry: &Entry<dyn FilterPlugin>| {
+            let skips = cx.state.skip_filter.contains(entry.index);
+            let verdict =
+                if skips { Ok(Verdict::Pass) } else { entry.plugin.filter(cx, node, &mut Scratch::default()) };
+            (entry.name.clone(), verdict)
+        };
+        self.filter.iter().map(verdict).collect()
     }
 
     /// Runs the filters on one node, once with the pods nominated to it that are as important as this one, and if there

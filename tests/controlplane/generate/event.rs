@@ -11,7 +11,7 @@ pub(super) fn events(g: &mut Gen, objects: &[Value]) -> Vec<Value> {
     for _ in 0..g.between(0, 6) {
         let asked = g.pick(&pending);
         let (kind, old, new) = match g.between(0, 9) {
-            0 if g.classes => class_change(g),
+            0..=2 if g.classes => class_change(g),
             0..=3 => node_change(g, objects),
             4..=6 => pod_change(g, objects),
             _ => own_change(g, asked),

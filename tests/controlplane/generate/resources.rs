@@ -84,6 +84,9 @@ fn requests(g: &mut Gen) -> Map<String, Value> {
             g.pick(&["0", "1", "2"]).into(),
         );
     }
+    if g.classes && g.percent(25) {
+        list.insert(g.pick(&["example.com/gpu", "foo.io/other"]).into(), g.pick(&["1", "2"]).into());
+    }
     list
 }
 
