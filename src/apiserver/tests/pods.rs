@@ -324,8 +324,8 @@ async fn a_client_lives_through_all_of_it() {
     let world = World::new();
     let pods: Api<Pod> = Api::default_namespaced(world.server.client());
     let made = pods.create(&PostParams::default(), &serde_json::from_value(pod("a")).unwrap()).await.unwrap();
-    let body = binding("a", "n").to_string().into_bytes();
-    let bound: Value = pods.create_subresource("binding", "a", &PostParams::default(), body).await.unwrap();
+    let body = binding("a", "n");
+    let bound: Value = pods.create_subresource("binding", "a", &PostParams::default(), &body).await.unwrap();
     assert_eq!(bound["status"], "Success");
     let patch = Patch::Strategic(json!({"status": {"phase": "Running"}}));
     let running = pods.patch_status("a", &PatchParams::default(), &patch).await.unwrap();
