@@ -1,4 +1,6 @@
-//! The table, and the default profile that is built from it.
+//! The table, and what the plugins' own tests share.
+
+pub(super) mod harness;
 
 use super::*;
 
