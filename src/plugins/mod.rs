@@ -39,16 +39,19 @@ use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 type Factory = fn(PluginArgs, &Handle) -> Result<Registration, PluginError>;
 
 /// Every in-tree plugin. Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry @v1.36.3`.
-const IN_TREE: [(&str, Factory); 20] = [
+const IN_TREE: [(&str, Factory); 23] = [
     (default_binder::NAME, default_binder::factory),
     (default_preemption::NAME, default_preemption::factory),
     (dynamic_resources::NAME, dynamic_resources::factory),
     (gang_scheduling::NAME, gang_scheduling::factory),
+    (image_locality::NAME, image_locality::ImageLocality::factory),
     (inter_pod_affinity::NAME, inter_pod_affinity::factory),
     (node_affinity::NAME, node_affinity::factory),
     (node_declared_features::NAME, node_declared_features::factory),
     (node_name::NAME, node_name::factory),
     (node_ports::NAME, node_ports::factory),
+    (node_resources::BALANCED_ALLOCATION, node_resources::BalancedAllocation::factory),
+    (node_resources::FIT, node_resources::Fit::factory),
     (node_unschedulable::NAME, node_unschedulable::factory),
     (node_volume_limits::NAME, node_volume_limits::factory),
     (pod_group_pods_count::NAME, pod_group_pods_count::factory),
