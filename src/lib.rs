@@ -10,4 +10,5 @@ pub mod k8s;
 pub mod listers;
 pub mod metrics;
 pub mod model;
+pub mod queue;
 pub mod testing;

@@ -4,16 +4,27 @@
 //! this one imports none of them.
 
 pub mod conditions;
+pub mod containers;
+pub mod field_error;
+pub mod field_selector;
+pub mod label_selector;
 mod meta;
 pub mod names;
 mod node;
+pub mod node_selector;
 mod pod;
 pub mod quantity;
 pub mod requests;
 mod resource_list;
+pub mod tolerations;
 
+pub use containers::{QosClass, normalized_image_name};
+pub use field_error::FieldErrors;
+pub use field_selector::FieldSelector;
+pub use label_selector::{ParseSelectorError, Selector};
 pub use meta::{annotations, labels, object_key};
 pub use node::{ContainerImage, Node, NodeSpec, NodeStatus};
+pub use node_selector::{NodeSelector, PreferredTerms, RequiredNodeAffinity};
 pub use pod::{
     Container, ContainerPort, ContainerStatus, NodeAllocatableClaimStatus, Pod, PodSpec, PodStatus,
     ResourceRequirements, Volume, VolumeSource,
@@ -21,6 +32,7 @@ pub use pod::{
 pub use quantity::Quantity;
 pub use requests::{RequestOptions, Requests, pod_limits, pod_requests};
 pub use resource_list::ResourceList;
+pub use tolerations::{find_untolerated_taint, tolerates};
 
 /// Labels, annotations and selectors' `matchLabels`, as the API has them.
 pub type StringMap = std::collections::BTreeMap<String, String>;
