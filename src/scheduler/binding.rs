@@ -12,7 +12,7 @@ use crate::framework::{
 };
 use crate::metrics::{AttemptResult, OPERATION_BINDING};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object, PodInfo};
-use crate::queue::QueuedPodInfo;
+use crate::queue::{PreCheck, QueuedPodInfo};
 
 /// A pod on its way from being assumed to being bound.
 pub(super) struct BindingCycle {
@@ -42,7 +42,7 @@ impl BindingCycle {
         self.wait_on_permit().await?;
         // A failure after this is retried after its backoff, whatever happens in the cluster until then, so the events
         // since the pod was popped need not be kept any longer.
-        self.shared.queue.done(self.reservation.pod().uid(), self.shared.clock.now());
+        self.shared.queue.done(self.reservation.pod().uid());
         self.pre_bind(work).await?;
         if let Some(by_extender) = self.bind_by_extender()? {
             return by_extender;
@@ -174,17 +174,17 @@ impl BindingCycle {
 
 impl Shared {
     /// Tells the queue that an assumed pod left its node.
-    fn pod_left(&self, pod: &Arc<PodInfo>, which: Option<&dyn Fn(&PodInfo) -> bool>) {
+    fn pod_left(&self, pod: &Arc<PodInfo>, which: Option<&PreCheck<'_>>) {
         let event = ClusterEvent::new(EventResource::AssignedPod, ActionType::DELETE);
         let objects = EventObjects { old: Some(Object::Pod(pod.pod().clone())), new: None };
-        self.queue.move_all(&event, &objects, self.clock.now(), which);
+        self.queue.move_all(&event, &objects, which, self.clock.now());
     }
 
     /// Moves the pods that plugins named to activeQ.
     pub(super) fn activate(&self, pods: &PodsToActivate, now: crate::clock::Now) {
         let pods = pods.take();
         if !pods.is_empty() {
-            self.queue.activate_at(&pods, now);
+            self.queue.activate(&pods, now);
         }
     }
 }

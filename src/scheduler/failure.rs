@@ -93,26 +93,25 @@ impl Shared {
         let pod = match known {
             None => {
                 tracing::info!(pod = &**queued.pod.key(), "Pod doesn't exist in informer cache");
-                self.queue.done(queued.pod.uid(), now);
+                self.queue.done(queued.pod.uid());
                 queued.pod.clone()
             }
             Some(known) if known.node_name().is_some() => {
                 let (pod, node) = (queued.pod, known.node_name().unwrap_or_default());
                 tracing::info!(pod = &**pod.key(), node, "Pod has been assigned to node. Abort adding it back to queue.");
-                self.queue.done(pod.uid(), now);
+                self.queue.done(pod.uid());
                 pod.clone()
             }
             Some(known) if known.uid() != queued.pod.uid() => {
-                self.queue.done(queued.pod.uid(), now);
+                self.queue.done(queued.pod.uid());
                 return;
             }
             Some(known) => {
                 let pod = Arc::new(PodInfo::new(known, &self.classes));
                 queued.pod = pod.clone();
-                let uid = pod.uid().to_owned();
-                if let Err(error) = self.queue.add_unschedulable_if_not_present(queued, now) {
+                let cycle = self.queue.scheduling_cycle();
+                if let Err(error) = self.queue.add_unschedulable_if_not_present(queued, cycle, now) {
                     tracing::error!(%error, "Error occurred");
-                    self.queue.done(&uid, now);
                 }
                 pod
             }

@@ -69,7 +69,7 @@ pub struct Shared {
 
 impl Shared {
     fn nominator(&self) -> &dyn Nominator {
-        &*self.queue
+        &**self.queue.nominator()
     }
 
     fn count_bug(&self) {
@@ -123,7 +123,7 @@ impl Scheduler {
     /// Takes the next pod from the queue, if there is one, and tries to schedule it. Says whether there was one.
     /// Follows `pkg/scheduler/schedule_one.go#ScheduleOne @v1.36.3`.
     pub fn schedule_one(&mut self, now: Now) -> bool {
-        let Some(queued) = self.shared.queue.try_pop(now) else { return false };
+        let Some(queued) = self.shared.queue.try_pop() else { return false };
         self.schedule(queued, now);
         true
     }
@@ -142,11 +142,11 @@ impl Scheduler {
         let Some(framework) = self.profiles.get(pod.pod().scheduler_name()).cloned() else {
             let name = pod.pod().scheduler_name();
             tracing::error!(pod = &**pod.key(), "profile not found for scheduler name {name:?}");
-            self.shared.queue.done(pod.uid(), now);
+            self.shared.queue.done(pod.uid());
             return;
         };
         if self.skips(&framework, &pod) {
-            self.shared.queue.done(pod.uid(), now);
+            self.shared.queue.done(pod.uid());
             return;
         }
         tracing::trace!(pod = &**pod.key(), "Attempting to schedule pod");
