@@ -20,10 +20,7 @@ const IMPORTS: &[(&str, &str)] = &[
     ("queue", "framework config model k8s listers metrics clock"),
     ("dispatcher", "k8s model metrics clock"),
     ("events", "k8s model metrics clock dispatcher"),
-    (
-        "scheduler",
-        "cache queue framework config listers model k8s metrics events dispatcher clock",
-    ),
+    ("scheduler", "cache queue framework config listers model k8s metrics events dispatcher clock"),
     ("ingest", "cache queue listers framework model k8s metrics clock"),
     ("apiserver", "k8s clock"),
     ("testing", "model k8s"),
@@ -123,7 +120,11 @@ fn imports_point_one_way() {
             continue;
         };
         for target in named(&code(&text)) {
-            if target != module && !allowed.contains("*") && !allowed.contains(target.as_str()) && table.contains_key(target.as_str()) {
+            if target != module
+                && !allowed.contains("*")
+                && !allowed.contains(target.as_str())
+                && table.contains_key(target.as_str())
+            {
                 wrong.push(format!("{}: {module} must not import {target}", path.display()));
             }
         }

@@ -63,7 +63,7 @@ pub(super) fn of_pod(spec: &Map<String, Value>, list: &str) -> Amounts {
 fn add(sum: &mut Amounts, amounts: &[(String, Quantity)]) {
     for (name, amount) in amounts {
         match sum.iter_mut().find(|(known, _)| known == name) {
-            Some((_, total)) => *total = *total + *amount,
+            Some((_, total)) => *total += *amount,
             None => sum.push((name.clone(), *amount)),
         }
     }

@@ -84,19 +84,19 @@ impl State {
         cut.status.insert("conditions", &conditions_text);
         cut.status.remove("nominatedNodeName");
         if !dry_run {
-            let object = self.bound(&pod, node, metadata, &cut);
+            let object = self.bound(&pod, node, &metadata, &cut);
             self.replace_with(&pod, object);
         }
         Ok(())
     }
 
     /// The bound pod under the next version.
-    fn bound(&self, pod: &Arc<Object>, node: &str, metadata: Map<String, Value>, cut: &Cut<'_>) -> Object {
+    fn bound(&self, pod: &Arc<Object>, node: &str, metadata: &Map<String, Value>, cut: &Cut<'_>) -> Object {
         let version = self.version + 1;
         let mut rest = Vec::with_capacity(pod.bytes.len() + 128);
         append_members(&mut rest, "spec", &cut.spec);
         append_members(&mut rest, "status", &cut.status);
-        let members = text_of(Some(&metadata), |key| key != "resourceVersion");
+        let members = text_of(Some(metadata), |key| key != "resourceVersion");
         let mut fields = pod.fields.clone();
         fields[kinds::POD_NODE_NAME] = node.into();
         fields[kinds::POD_HOST] = node.into();

@@ -87,16 +87,16 @@ impl WatchBody {
         }
         if self.line.is_empty() {
             let id = self.id;
-            let next = self.server.with(|state| match state.next_item(id) {
-                Some(item) => Poll::Ready(Ok(item)),
-                None => {
-                    let Some(watcher) = state.watchers.get_mut(&id) else { return Poll::Ready(Err(End::Broken)) };
-                    if let Some(end) = watcher.end {
-                        return Poll::Ready(Err(end));
-                    }
-                    watcher.waker = Some(cx.waker().clone());
-                    Poll::Pending
+            let next = self.server.with(|state| {
+                if let Some(item) = state.next_item(id) {
+                    return Poll::Ready(Ok(item));
                 }
+                let Some(watcher) = state.watchers.get_mut(&id) else { return Poll::Ready(Err(End::Broken)) };
+                if let Some(end) = watcher.end {
+                    return Poll::Ready(Err(end));
+                }
+                watcher.waker = Some(cx.waker().clone());
+                Poll::Pending
             });
             match next {
                 Poll::Pending => return Poll::Pending,

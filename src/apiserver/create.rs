@@ -92,7 +92,7 @@ impl State {
     }
 
     fn fill_system_fields(&mut self, kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Status> {
-        let (now, uid, suffix) = (meta::time_text(self.now), self.rng.uid(), self.rng.suffix());
+        let (now, uid, suffix) = (meta::time_text(self.now), self.names.uid(), self.names.suffix());
         let metadata = meta::metadata(value);
         let version = metadata.remove("resourceVersion");
         if origin == Origin::Client {

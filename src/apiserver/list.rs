@@ -102,8 +102,7 @@ impl ListOptions {
         if !errors.is_empty() {
             return Err(Status::invalid("meta.k8s.io", "ListOptions", "", &errors));
         }
-        if let Some(version) = version.as_deref().filter(|version| token.is_some() && *version != "0") {
-            let _ = version;
+        if token.is_some() && version.as_deref().is_some_and(|version| version != "0") {
             return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
         }
         Ok(Self {
@@ -151,7 +150,7 @@ impl State {
     pub(super) fn list(&self, kind: &Kind, selection: &Selection, options: &ListOptions) -> Result<Page, Status> {
         let exact = options.exact();
         let version = exact.unwrap_or(self.version);
-        let undone = self.at_version(kind, version).ok_or_else(|| self.too_old(options))?;
+        let undone = self.at_version(kind, version).ok_or_else(|| too_old(options))?;
         let start = options.start.as_ref().map_or(Bound::Unbounded, |start| Bound::Excluded(start.after.as_str()));
         let mut matching = Overlay {
             now: self.shelf(kind).objects.range::<str, _>((start, Bound::Unbounded)).peekable(),
@@ -172,21 +171,21 @@ impl State {
         }
         Ok(page)
     }
+}
 
-    /// The 410 for a version that the history no longer reaches.
-    fn too_old(&self, options: &ListOptions) -> Status {
-        let Some(start) = &options.start else {
-            return Status::expired("The resourceVersion for the provided list is too old.");
-        };
-        let mut status = Status::expired(
-            "The provided continue parameter is too old to display a consistent list result. You can start a new list \
-             without the continue parameter, or use the continue token in this response to retrieve the remainder of the \
-             results. Continuing with the provided token results in an inconsistent list - objects that were created, \
-             modified, or deleted between the time the first chunk was returned and now may show up in the list.",
-        );
-        status.continue_token = Some(Start::token(None, &start.after));
-        status
-    }
+/// The 410 for a version that the history no longer reaches.
+fn too_old(options: &ListOptions) -> Status {
+    let Some(start) = &options.start else {
+        return Status::expired("The resourceVersion for the provided list is too old.");
+    };
+    let mut status = Status::expired(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list \
+         without the continue parameter, or use the continue token in this response to retrieve the remainder of the \
+         results. Continuing with the provided token results in an inconsistent list - objects that were created, \
+         modified, or deleted between the time the first chunk was returned and now may show up in the list.",
+    );
+    status.continue_token = Some(Start::token(None, &start.after));
+    status
 }
 
 /// A shelf with its newest changes undone, in the order of keys.

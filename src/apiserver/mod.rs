@@ -31,12 +31,12 @@ pub mod kinds;
 mod labels;
 mod list;
 mod meta;
+mod names;
 mod namespaces;
 mod object;
 mod patch;
 mod pods;
 mod qos;
-mod rng;
 mod route;
 mod selectors;
 mod service;
@@ -123,6 +123,7 @@ impl ApiServer {
     }
 
     /// The server as a `tower` service.
+    #[must_use]
     pub fn service(&self) -> Self {
         self.clone()
     }

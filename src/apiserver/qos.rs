@@ -62,18 +62,18 @@ mod tests {
 
     use super::*;
 
-    fn check(spec: Value, expected: &str) {
+    fn check(spec: &Value, expected: &str) {
         assert_eq!(class(&json!({"spec": spec})), expected);
     }
 
     #[test]
     fn classes() {
-        check(json!({"containers": [{}]}), "BestEffort");
-        check(json!({"containers": [{"resources": {"requests": {"nvidia.com/gpu": "1"}}}]}), "BestEffort");
-        check(json!({"containers": [{"resources": {"requests": {"cpu": "1"}}}]}), "Burstable");
+        check(&json!({"containers": [{}]}), "BestEffort");
+        check(&json!({"containers": [{"resources": {"requests": {"nvidia.com/gpu": "1"}}}]}), "BestEffort");
+        check(&json!({"containers": [{"resources": {"requests": {"cpu": "1"}}}]}), "Burstable");
         let full = json!({"requests": {"cpu": "1000m", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1024Mi"}});
-        check(json!({"containers": [{"resources": full}]}), "Guaranteed");
-        check(json!({"containers": [{"resources": full}, {}]}), "Burstable");
-        check(json!({"resources": full, "containers": [{}, {}]}), "Guaranteed");
+        check(&json!({"containers": [{"resources": full}]}), "Guaranteed");
+        check(&json!({"containers": [{"resources": full}, {}]}), "Burstable");
+        check(&json!({"resources": full, "containers": [{}, {}]}), "Guaranteed");
     }
 }

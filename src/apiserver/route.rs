@@ -29,7 +29,7 @@ impl Target {
         let steps: Vec<String> = path.split('/').filter(|step| !step.is_empty()).map(decode).collect();
         let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
         let (group, version, rest) = match steps.as_slice() {
-            ["api"] | ["apis"] | ["apis", _] | ["api", "v1"] | ["apis", _, _] => {
+            ["api" | "apis"] | ["api" | "apis", _] | ["apis", _, _] => {
                 return Self::Discovery(steps.iter().map(|step| (*step).to_owned()).collect());
             }
             ["api", version, rest @ ..] => ("", *version, rest),
@@ -50,10 +50,8 @@ impl Target {
         };
         match rest {
             ["bindings"] if group.is_empty() => Self::Bindings { namespace: namespace.to_owned() },
-            [plural] => match find(plural) {
-                Some(kind) => Self::Collection { kind, namespace: namespace.to_owned() },
-                None => Self::UnknownResource,
-            },
+            [plural] => find(plural)
+                .map_or(Self::UnknownResource, |kind| Self::Collection { kind, namespace: namespace.to_owned() }),
             [plural, name] => {
                 find(plural).map_or(Self::UnknownResource, |kind| Self::object(kind, namespace, name, ""))
             }

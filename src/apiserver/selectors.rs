@@ -46,7 +46,7 @@ impl Selection {
 
     /// Whether labels or fields narrow the kind down.
     pub(super) fn narrows(&self) -> bool {
-        !(self.labels.is_empty() && self.fields.is_empty())
+        !self.labels.is_empty() || !self.fields.is_empty()
     }
 
     pub(super) fn matches(&self, object: &Object) -> bool {

@@ -161,10 +161,6 @@ impl Status {
         Self::new(504, "Timeout", message)
     }
 
-    pub(super) fn too_many_requests(message: impl Into<String>) -> Self {
-        Self::new(429, "TooManyRequests", message)
-    }
-
     /// A failure that a test injects: the reason that belongs to `code`, and a text that says so.
     pub(super) fn injected(code: u16, retry_after: Option<u32>) -> Self {
         let reason = match code {

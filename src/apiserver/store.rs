@@ -12,15 +12,15 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::kinds::{self, Kind};
+use super::names::Names;
 use super::object::Object;
-use super::rng::Rng;
 use super::watch::Watcher;
 
 /// Everything behind the lock.
 pub(super) struct State {
     /// The time of the transaction that holds the lock.
     pub(super) now: Timestamp,
-    pub(super) rng: Rng,
+    pub(super) names: Names,
     pub(super) settings: Settings,
     /// The newest resource version, one counter for all kinds.
     pub(super) version: u64,
@@ -84,7 +84,7 @@ impl State {
     pub(super) fn new(settings: Settings, seed: u64, now: Timestamp) -> Self {
         Self {
             now,
-            rng: Rng::new(seed),
+            names: Names::new(seed),
             settings,
             version: 0,
             shelves: kinds::ALL.iter().map(|_| Shelf::default()).collect(),
@@ -172,30 +172,30 @@ impl State {
     fn publish(&mut self, change: Change) {
         self.dispatch(&change);
         let (limit, version) = (self.settings.history, self.version);
-        let shelf = self.shelf_mut(change.object.kind);
-        shelf.history.push_back(change);
-        while shelf.history.len() > limit {
-            shelf.history.pop_front();
-            shelf.floor = shelf.history.front().map_or(version, |change| change.object.version - 1);
+        let kept = self.shelf_mut(change.object.kind);
+        kept.history.push_back(change);
+        while kept.history.len() > limit {
+            kept.history.pop_front();
+            kept.floor = kept.history.front().map_or(version, |change| change.object.version - 1);
         }
     }
 
     /// Forgets the history of a kind, so that only watches from now on can be served.
     pub(super) fn compact(&mut self, kind: &Kind) {
         let version = self.version;
-        let shelf = self.shelf_mut(kind);
-        shelf.history.clear();
-        shelf.floor = version;
+        let kept = self.shelf_mut(kind);
+        kept.history.clear();
+        kept.floor = version;
     }
 
     /// The objects of `kind` as they were at `version`, sorted by key; `None` once the history does not reach back.
     pub(super) fn at_version(&self, kind: &Kind, version: u64) -> Option<BTreeMap<Arc<str>, Option<Arc<Object>>>> {
-        let shelf = self.shelf(kind);
-        if version < shelf.floor {
+        let kept = self.shelf(kind);
+        if version < kept.floor {
             return None;
         }
         let mut undone = BTreeMap::new();
-        for change in shelf.history.iter().rev().take_while(|change| change.object.version > version) {
+        for change in kept.history.iter().rev().take_while(|change| change.object.version > version) {
             undone.insert(change.object.key.clone(), change.previous.clone());
         }
         Some(undone)

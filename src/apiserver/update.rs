@@ -164,7 +164,7 @@ fn keep_identity(value: &mut Value, before: &Value) -> Vec<FieldError> {
             .filter(|finalizer| !known.contains(finalizer))
             .collect();
         if !added.is_empty() {
-            let names: Vec<String> = added.iter().map(|name| name.to_string()).collect();
+            let names: Vec<String> = added.iter().map(ToString::to_string).collect();
             errors.push(FieldError::forbidden(
                 "metadata.finalizers",
                 format!(

@@ -210,23 +210,23 @@ impl State {
     }
 
     fn first_items(&self, watcher: &mut Watcher, options: &WatchOptions) {
-        let shelf = self.shelf(watcher.kind);
+        let kept = self.shelf(watcher.kind);
         let from = options.from.unwrap_or(0);
         if options.initial_events || from == 0 {
             watcher.after = self.version.max(from);
-            for object in shelf.objects.values().filter(|object| watcher.selection.matches(object)) {
+            for object in kept.objects.values().filter(|object| watcher.selection.matches(object)) {
                 watcher.queue.push_back(watcher.item(ChangeKind::Added, object));
             }
             if options.initial_events && options.bookmarks {
                 watcher.queue.push_back(Item::bookmark(watcher.kind, self.version, true));
             }
-        } else if from < shelf.floor {
-            let text = format!("too old resource version: {from} ({})", shelf.floor);
+        } else if from < kept.floor {
+            let text = format!("too old resource version: {from} ({})", kept.floor);
             watcher.queue.push_back(Item::error(&Status::expired(text)));
             watcher.end = Some(End::Clean);
         } else {
-            let start = shelf.history.partition_point(|change| change.object.version <= from);
-            for change in shelf.history.range(start..) {
+            let start = kept.history.partition_point(|change| change.object.version <= from);
+            for change in kept.history.range(start..) {
                 if let Some((kind, seen)) = watcher.sees(change) {
                     watcher.queue.push_back(watcher.item(kind, &told(change, seen)));
                 }
@@ -236,9 +236,9 @@ impl State {
 
     /// Queues a change for each watcher that sees it.
     pub(super) fn dispatch(&mut self, change: &Change) {
-        let shelf = &self.shelves[change.object.kind.slot as usize];
+        let kept = &self.shelves[change.object.kind.slot as usize];
         let mut departed: Option<Arc<Object>> = None;
-        for id in &shelf.watchers {
+        for id in &kept.watchers {
             let watcher = self.watchers.get_mut(id).expect("a shelf lists open watchers only");
             let Some((kind, seen)) = watcher.sees(change) else { continue };
             let item = match seen {

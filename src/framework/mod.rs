@@ -19,8 +19,8 @@ mod state;
 mod waiting;
 
 pub use crate::config::{ExtensionPoint, PluginArgs};
-pub(crate) use context::{NodeOutcome, ScratchBoard};
 pub use context::{Candidates, CycleContext, NodeScores, Scratch};
+pub(crate) use context::{NodeOutcome, ScratchBoard};
 pub use diagnosis::{Diagnosis, EXTENDER, FilterRunner, NO_NODES_AVAILABLE, NodeRejection};
 pub use enqueue::{EnqueueExtensions, EventRegistration, QueueingHint, QueueingHintFn};
 pub use handle::{

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::{Container, ContainerPort, Pod, Quantity, ResourceList, ResourceRequirements};
+use super::{ContainerPort, Pod, Quantity, ResourceList, ResourceRequirements};
 
 /// The quality of service that a pod's requests and limits earn it.
 /// From `api/core/v1/types.go#PodQOSClass @v1.36.3`.
@@ -32,13 +32,15 @@ impl Pod {
     /// containers. Follows `pkg/scheduler/util/utils.go#GetHostPorts @v1.36.3`.
     pub fn host_ports(&self) -> impl Iterator<Item = &ContainerPort> {
         let restartable = self.spec.init_containers.iter().filter(|container| container.is_restartable_init());
-        restartable.chain(&self.spec.containers).flat_map(container_host_ports)
+        let ports = restartable.chain(&self.spec.containers).flat_map(|container| &container.ports);
+        ports.filter(|port| port.host_port > 0)
     }
 
-    /// The host ports of all containers and init containers: what tells pods apart, not what they take.
-    /// Follows `staging/src/k8s.io/kube-scheduler/framework/signers.go#HostPortsSigner @v1.36.3`.
+    /// The host ports, even negative ones, of all containers and init containers: what tells pods apart, not what they take.
+    /// Follows `kube-scheduler/framework/signers.go#HostPortsSigner @v1.36.3`.
     pub fn all_host_ports(&self) -> impl Iterator<Item = &ContainerPort> {
-        self.spec.containers.iter().chain(&self.spec.init_containers).flat_map(container_host_ports)
+        let containers = self.spec.containers.iter().chain(&self.spec.init_containers);
+        containers.flat_map(|container| &container.ports).filter(|port| port.host_port != 0)
     }
 
     /// The pod's quality of service, as its specification has it. `pod_level_resources` is the feature of that name: what the
@@ -60,10 +62,6 @@ impl Pod {
         }
         totals.class()
     }
-}
-
-fn container_host_ports(container: &Container) -> impl Iterator<Item = &ContainerPort> {
-    container.ports.iter().filter(|port| port.host_port > 0)
 }
 
 /// The resources that quality of service is about.
@@ -142,7 +140,7 @@ mod tests {
             "initContainers": [container(&[90], ""), container(&[91, 0, -1], "Always")],
         }));
         assert_eq!(pod.host_ports().map(|port| port.host_port).collect::<Vec<_>>(), [91, 80, 81]);
-        assert_eq!(pod.all_host_ports().map(|port| port.host_port).collect::<Vec<_>>(), [80, 81, 90, 91]);
+        assert_eq!(pod.all_host_ports().map(|port| port.host_port).collect::<Vec<_>>(), [80, 81, 90, 91, -1]);
     }
 
     #[test]

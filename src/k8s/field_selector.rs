@@ -48,15 +48,19 @@ impl FieldSelector {
         let mut parts = split_parts(text);
         parts.sort_unstable();
         let parts = parts.into_iter().filter(|part| !part.is_empty());
-        let requirements = parts.map(|part| {
+        let mut requirements = Vec::new();
+        for part in parts {
             let (field, operator, value) = split_part(part).ok_or_else(|| ParseFieldSelectorError::Operator {
                 selector: text.to_owned(),
                 part: part.to_owned(),
             })?;
             let value = unescape(value)?.into_owned();
-            Ok(FieldRequirement { field: field.to_owned(), is_equal: operator != "!=", value })
-        });
-        requirements.collect::<Result<_, _>>().map(Self)
+            // Upstream takes a part with neither for no requirement.
+            if !field.is_empty() || !value.is_empty() {
+                requirements.push(FieldRequirement { field: field.to_owned(), is_equal: operator != "!=", value });
+            }
+        }
+        Ok(Self(requirements))
     }
 
     /// Whether the fields that `lookup` finds are selected. An absent field is empty.
@@ -182,6 +186,8 @@ mod tests {
         check("spec.nodeName=a,status.phase=Failed", false);
         check("absent=", true);
         check("absent!=", false);
+        check("!=", true);
+        check("=x", false);
     }
 
     #[test]

@@ -27,7 +27,7 @@ const VALUE_REGEX: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
 /// What is wrong with `value` as a DNS label.
 /// Follows `apimachinery/pkg/util/validation/validation.go#IsDNS1123Label @v1.36.3`.
 pub fn dns1123_label_errors(value: &str) -> Vec<String> {
-    let mut errors = length_error(value, LABEL_MAX_LENGTH);
+    let mut errors = length_error(value, LABEL_MAX_LENGTH, "characters");
     if !is_label(value) {
         errors.push(if is_subdomain(value) {
             "must not contain dots".to_owned()
@@ -46,7 +46,12 @@ pub fn dns1123_label_errors(value: &str) -> Vec<String> {
 /// What is wrong with `value` as a DNS subdomain.
 /// Follows `apimachinery/pkg/util/validation/validation.go#IsDNS1123Subdomain @v1.36.3`.
 pub fn dns1123_subdomain_errors(value: &str) -> Vec<String> {
-    let mut errors = length_error(value, SUBDOMAIN_MAX_LENGTH);
+    subdomain_errors(value, "characters")
+}
+
+/// Upstream has this validation twice, and the two name the unit of a length differently.
+fn subdomain_errors(value: &str, unit: &str) -> Vec<String> {
+    let mut errors = length_error(value, SUBDOMAIN_MAX_LENGTH, unit);
     if !is_subdomain(value) {
         errors.push(regex_error(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
@@ -83,7 +88,7 @@ pub fn qualified_name_errors(value: &str) -> Vec<String> {
             name
         }
         Some((prefix, name)) => {
-            errors.extend(dns1123_subdomain_errors(prefix).into_iter().map(|error| format!("prefix part {error}")));
+            errors.extend(subdomain_errors(prefix, "bytes").into_iter().map(|error| format!("prefix part {error}")));
             name
         }
     };
@@ -101,7 +106,7 @@ pub fn qualified_name_errors(value: &str) -> Vec<String> {
 /// What is wrong with `value` as the value of a label.
 /// Follows `apimachinery/pkg/api/validate/content/kube.go#IsLabelValue @v1.36.3`.
 pub fn label_value_errors(value: &str) -> Vec<String> {
-    let mut errors = length_error(value, LABEL_MAX_LENGTH);
+    let mut errors = length_error(value, LABEL_MAX_LENGTH, "bytes");
     if !value.is_empty() && !is_key_name(value) {
         errors.push(regex_error(
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
@@ -113,8 +118,8 @@ pub fn label_value_errors(value: &str) -> Vec<String> {
     errors
 }
 
-fn length_error(value: &str, most: usize) -> Vec<String> {
-    if value.len() > most { vec![format!("must be no more than {most} bytes")] } else { Vec::new() }
+fn length_error(value: &str, most: usize, unit: &str) -> Vec<String> {
+    if value.len() > most { vec![format!("must be no more than {most} {unit}")] } else { Vec::new() }
 }
 
 /// Follows `apimachinery/pkg/api/validate/content/errors.go#RegexError @v1.36.3`.
@@ -225,9 +230,9 @@ mod tests {
         check(dns1123_label_errors, "a.b", &["must not contain dots"]);
         check(dns1123_subdomain_errors, "a.b-c.d", &[]);
         check(dns1123_subdomain_errors, "a..b", &[SUBDOMAIN]);
-        check(dns1123_label_errors, &"a".repeat(64), &["must be no more than 63 bytes"]);
-        check(dns1123_subdomain_errors, &"a".repeat(254), &["must be no more than 253 bytes"]);
-        check(dns1123_label_errors, &"-".repeat(64), &["must be no more than 63 bytes", LABEL]);
+        check(dns1123_label_errors, &"a".repeat(64), &["must be no more than 63 characters"]);
+        check(dns1123_subdomain_errors, &"a".repeat(254), &["must be no more than 253 characters"]);
+        check(dns1123_label_errors, &"-".repeat(64), &["must be no more than 63 characters", LABEL]);
     }
 
     #[test]
@@ -241,6 +246,8 @@ mod tests {
         check(qualified_name_errors, "/a", &["prefix part must be non-empty"]);
         check(qualified_name_errors, "A/b", &[&format!("prefix part {SUBDOMAIN}")]);
         check(qualified_name_errors, "a/", &["name part must be non-empty", &name_part]);
+        let long_prefix = format!("{}/b", "a".repeat(254));
+        check(qualified_name_errors, &long_prefix, &["prefix part must be no more than 253 bytes"]);
         check(qualified_name_errors, &"a".repeat(64), &["name part must be no more than 63 bytes"]);
         let slashes = format!(
             "a valid label key {KEY} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"

@@ -311,6 +311,9 @@ impl<'a, 'o> Side<'a, 'o> {
         let mut effective = Requests::default();
         let actuated = self.pod.status.resources.as_deref();
         let actuated = actuated.filter(|_| self.options.use_status && self.options.use_pod_level_status);
+        // In upstream, a copy of no limits at all counts as no status.
+        let actuated = actuated
+            .filter(|actuated| self.kind == Kind::Requests || !self.is_infeasible || !actuated.limits.is_empty());
         if let Some(actuated) = actuated {
             let allocated = self.pod.status.allocated_resources.as_ref();
             self.fill_effective(&mut effective, spec, self.kind.of(actuated), allocated);

@@ -1,8 +1,8 @@
 //! What changed in a pod or node, as the events that plugins register.
 
-use crate::config::FeatureGates;
-use crate::config::gates::Gate;
-use crate::k8s::{Node, Pod, requests};
+use crate::config::{FeatureGates, Gate};
+
+use crate::k8s::{Node, Pod, RequestOptions, pod_requests};
 use crate::model::{ActionType, ClusterEvent, EventResource};
 
 /// What changed in a pod: one event a kind of change, in upstream's order; a general update if nothing that has an event of
@@ -12,7 +12,7 @@ pub fn pod_events(old: &Pod, new: &Pod, gates: &FeatureGates) -> Vec<ClusterEven
     let claims_count = gates.enabled(Gate::DynamicResourceAllocation);
     let changes = [
         (ActionType::UPDATE_POD_LABEL, old.labels() != new.labels()),
-        (ActionType::UPDATE_POD_SCALE_DOWN, is_scaled_down(old, new)),
+        (ActionType::UPDATE_POD_SCALE_DOWN, is_scaled_down(old, new, gates)),
         (
             ActionType::UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
             !old.spec.scheduling_gates.is_empty() && new.spec.scheduling_gates.is_empty(),
@@ -49,15 +49,20 @@ pub fn node_events(old: &Node, new: &Node, gates: &FeatureGates) -> Vec<ClusterE
 }
 
 fn events<const N: usize>(resource: &EventResource, changes: [(ActionType, bool); N]) -> Vec<ClusterEvent> {
-    let changed = changes.into_iter().filter(|(_, changed)| *changed);
-    changed.map(|(action, _)| ClusterEvent::new(resource.clone(), action)).collect()
+    let happened = changes.into_iter().filter(|(_, changed)| *changed);
+    happened.map(|(action, _)| ClusterEvent::new(resource.clone(), action)).collect()
 }
 
 /// Whether the pod asks for less of something, or not at all any more.
 /// Follows `pkg/scheduler/framework/events.go#extractPodScaleDown @v1.36.3`.
-fn is_scaled_down(old: &Pod, new: &Pod) -> bool {
-    let new = requests::node_requests(new);
-    requests::node_requests(old)
+fn is_scaled_down(old: &Pod, new: &Pod, gates: &FeatureGates) -> bool {
+    let options = RequestOptions {
+        use_status: gates.enabled(Gate::InPlacePodVerticalScaling),
+        use_pod_level_status: gates.enabled(Gate::InPlacePodLevelResourcesVerticalScaling),
+        ..RequestOptions::default()
+    };
+    let new = pod_requests(new, &options);
+    pod_requests(old, &options)
         .iter()
         .any(|(name, old)| new.get(name).is_none_or(|new| old.milli_value() > new.milli_value()))
 }

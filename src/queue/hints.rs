@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::plugin_set::{PluginId, PluginNames, PluginSet};
-use crate::config::FeatureGates;
-use crate::config::gates::Gate;
+use crate::config::{FeatureGates, Gate};
+
 use crate::framework::{EXTENDER, EventRegistration, Framework, PluginError, QueueingHintFn};
 use crate::metrics::{HintDurations, IncomingQueue, Metrics};
 use crate::model::{ActionType, ClusterEvent, EventResource};
@@ -53,7 +53,7 @@ pub(super) struct ProfileHints {
 pub(super) struct Hint {
     pub(super) plugin: PluginId,
     /// None always means `Queue`.
-    pub(super) hint: Option<QueueingHintFn>,
+    pub(super) ask: Option<QueueingHintFn>,
     pub(super) durations: Arc<HintDurations>,
 }
 
@@ -179,7 +179,7 @@ impl EventTable {
                     .or_insert_with(|| Arc::new(self.metrics.hint_durations(names.name(*plugin), &label)))
                     .clone();
                 found.plugins.insert(*plugin);
-                found.hints.push(Hint { plugin: *plugin, hint: hint.clone(), durations });
+                found.hints.push(Hint { plugin: *plugin, ask: hint.clone(), durations });
             }
             found
         };

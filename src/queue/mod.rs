@@ -25,6 +25,8 @@
 //! Follows `pkg/scheduler/backend/queue @v1.36.3`.
 
 mod backoff;
+mod cross_topology;
+mod dump;
 mod events;
 mod gate;
 mod heap;
@@ -45,12 +47,13 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+pub use dump::{DumpedPod, QueueDump};
 pub use events::{node_events, pod_events};
 pub use info::QueuedPodInfo;
 pub use nominator::PodNominator;
 
 use crate::clock::{Clock, Mono, Now};
-use crate::framework::{Activator, Framework, PluginError};
+use crate::framework::{Activator, Framework, NominatingInfo, Nominator, PluginError};
 use crate::k8s::Pod;
 use crate::metrics::{IncomingQueue, PendingQueue};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, PodInfo};
@@ -111,6 +114,9 @@ pub struct Queue {
 }
 
 impl Place {
+    /// All places.
+    pub const ALL: [Self; 4] = [Self::Active, Self::Backoff, Self::ErrorBackoff, Self::Unschedulable];
+
     fn incoming(self) -> IncomingQueue {
         match self {
             Self::Active => IncomingQueue::Active,
@@ -178,36 +184,43 @@ impl Queue {
 
     /// Moves these pods (`namespace/name`) to activeQ if they wait elsewhere; one that is in flight is tried again if its
     /// attempt fails, and others are ignored.
-    pub fn activate(&self, pods: &[String], now: Now) {
+    pub fn activate_at(&self, pods: &[String], now: Now) {
         self.with(|state| state.activate_all(pods, now.mono));
     }
 
     /// Something happened: moves the pods to which `pre_check` says that it may matter, and which it may help. It is kept for
     /// pods in flight.
-    pub fn move_all(&self, event: &ClusterEvent, objects: &EventObjects, pre_check: Option<&PreCheck<'_>>, now: Now) {
+    pub fn move_all(&self, event: &ClusterEvent, objects: &EventObjects, now: Now, pre_check: Option<&PreCheck<'_>>) {
         self.with(|state| state.move_all(event, objects, pre_check, now.mono));
     }
 
-    /// Takes back a pod whose attempt failed; `cycle` is the [`Queue::scheduling_cycle`] of that. It is not in flight any more
-    /// in any case.
-    pub fn add_unschedulable_if_not_present(
-        &self,
-        info: QueuedPodInfo,
-        cycle: i64,
-        now: Now,
-    ) -> Result<(), AlreadyQueued> {
+    /// A pod with a node came. With `SchedulerQueueingHints` it is an event like any other; without, it moves only pods that
+    /// spread over topologies or have affinity to it.
+    pub fn assigned_pod_added(&self, pod: &Arc<Pod>, now: Now) {
+        self.with(|state| state.assigned_pod_added(pod, now.mono));
+    }
+
+    /// A pod with a node changed; `event` is one of its changes, as [`pod_events`] finds them.
+    pub fn assigned_pod_updated(&self, old: &Arc<Pod>, new: &Arc<Pod>, event: &ClusterEvent, now: Now) {
+        self.with(|state| state.assigned_pod_updated(old, new, event, now.mono));
+    }
+
+    /// Takes back a pod whose attempt failed. It is not in flight any more in any case.
+    pub fn add_unschedulable_if_not_present(&self, info: QueuedPodInfo, now: Now) -> Result<(), AlreadyQueued> {
         self.with(|state| {
             let uid = info.pod.uid().to_owned();
-            let result = state.add_unschedulable(info, cycle, now.mono);
+            let result = state.add_unschedulable(info, now.mono);
             state.in_flight.done(&uid);
             result
         })
     }
 
-    /// The pod that is to be tried next, or none. It is in flight from now on. [`Queue::flush`] goes first, for those whose
-    /// time has come.
-    pub fn try_pop(&self) -> Option<QueuedPodInfo> {
-        self.with(State::pop)
+    /// Runs the timers that are due, and takes the pod that is to be tried next, if there is one. It is in flight from now on.
+    pub fn try_pop(&self, now: Now) -> Option<QueuedPodInfo> {
+        self.with(|state| {
+            state.flush(now.mono);
+            state.pop()
+        })
     }
 
     /// Waits for the pod that is to be tried next, and runs the timers meanwhile. None once the queue is closed. For one
@@ -296,9 +309,32 @@ impl Queue {
     }
 }
 
+/// The same as [`Queue::nominator`], for holders of the queue.
+impl Nominator for Queue {
+    fn has_nominated_pods(&self) -> bool {
+        self.nominator.has_nominated_pods()
+    }
+
+    fn nominated_pods_for_node(&self, node: &str) -> Vec<Arc<PodInfo>> {
+        self.nominator.nominated_pods_for_node(node)
+    }
+
+    fn add_nominated_pod(&self, pod: &Arc<PodInfo>, nominating: &NominatingInfo) {
+        self.nominator.add_nominated_pod(pod, nominating);
+    }
+
+    fn update_nominated_pod(&self, old: &PodInfo, new: &Arc<PodInfo>) {
+        self.nominator.update_nominated_pod(old, new);
+    }
+
+    fn delete_nominated_pod_if_exists(&self, pod: &PodInfo) {
+        self.nominator.delete_nominated_pod_if_exists(pod);
+    }
+}
+
 impl Activator for Queue {
     fn activate(&self, pods: &[String]) {
-        Queue::activate(self, pods, self.clock.now());
+        self.activate_at(pods, self.clock.now());
     }
 }
 

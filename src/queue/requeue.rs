@@ -72,7 +72,7 @@ impl State {
     /// What one plugin says. An error counts as `Queue`, so that no pod is stuck because of it.
     fn ask(&self, hint: &Hint, info: &QueuedPodInfo, event: &EventPlan, objects: &EventObjects) -> QueueingHint {
         let started = self.clock.mono();
-        let answer = hint.hint.as_ref().map_or(Ok(QueueingHint::Queue), |ask| ask(&info.pod, objects));
+        let answer = hint.ask.as_ref().map_or(Ok(QueueingHint::Queue), |ask| ask(&info.pod, objects));
         let result = match &answer {
             Ok(QueueingHint::Queue) => HintResult::Queue,
             Ok(QueueingHint::Skip) => HintResult::QueueSkip,
@@ -119,12 +119,7 @@ impl State {
 
     /// Takes back a pod whose attempt failed.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.AddUnschedulableIfNotPresent @v1.36.3`.
-    pub(super) fn add_unschedulable(
-        &mut self,
-        mut info: QueuedPodInfo,
-        cycle: i64,
-        now: Mono,
-    ) -> Result<(), AlreadyQueued> {
+    pub(super) fn add_unschedulable(&mut self, mut info: QueuedPodInfo, now: Mono) -> Result<(), AlreadyQueued> {
         if let Some(slot) = self.pods.find(info.pod.key()) {
             return Err(AlreadyQueued { pod: info.pod.key().clone(), place: self.pods.get(slot).place() });
         }
@@ -143,7 +138,7 @@ impl State {
         if self.modes.hints {
             let strategy = self.strategy_for_in_flight(&info);
             self.requeue(info, strategy, &event, Origin::Outside, now);
-        } else if self.move_request_cycle >= cycle || info.has_no_rejector() {
+        } else if self.move_request_cycle >= self.scheduling_cycle || info.has_no_rejector() {
             self.move_to_backoff(info, &event, Origin::Outside);
         } else {
             self.put_back(info, &event, Origin::Outside);

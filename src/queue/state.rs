@@ -15,8 +15,8 @@ use super::pods::{Class, Pods, Slot, Sorting};
 use super::timers::Timers;
 use super::{Place, PodNominator, QueueOptions, QueuedPodInfo};
 use crate::clock::{Clock, Mono, Now};
-use crate::config::FeatureGates;
-use crate::config::gates::Gate;
+use crate::config::{FeatureGates, Gate};
+
 use crate::framework::{Framework, NominatingInfo, Nominator, PluginError};
 use crate::listers::Listers;
 use crate::metrics::{IncomingQueue, Metrics, PendingQueue, Recorder};
@@ -28,6 +28,7 @@ const POD_ADD: ClusterEvent = ClusterEvent::new(EventResource::UnschedulablePod,
 const POD_UPDATE: ClusterEvent = ClusterEvent::new(EventResource::UnschedulablePod, ActionType::UPDATE);
 
 /// How the queue works, by feature gates.
+#[expect(clippy::struct_excessive_bools, reason = "independent switches, each named after a gate")]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Modes {
     /// `SchedulerQueueingHints`: plugins say which events help, and events are kept for pods in flight.

@@ -75,13 +75,12 @@ impl State {
             let record = self.pods.get(slot);
             let (place, class) = (record.place(), &record.class);
             let strategy = self.worth_requeuing(&record.info, class.profile, &class.rejectors, &plan, &objects);
-            let origin = match (place, strategy) {
-                (_, Strategy::Skip) | (Place::Active, _) => continue,
-                (Place::Unschedulable, _) => Origin::Unschedulable,
-                // Without SchedulerPopFromBackoffQ a later change may still make it more urgent.
-                (Place::Backoff | Place::ErrorBackoff, Strategy::AfterBackoff) => continue,
-                (Place::Backoff | Place::ErrorBackoff, Strategy::Immediately) => Origin::Outside,
-            };
+            let in_backoff = matches!(place, Place::Backoff | Place::ErrorBackoff);
+            // One that is in a backoff queue without SchedulerPopFromBackoffQ may still become more urgent.
+            if strategy == Strategy::Skip || (in_backoff && strategy == Strategy::AfterBackoff) {
+                continue;
+            }
+            let origin = if in_backoff { Origin::Outside } else { Origin::Unschedulable };
             let info = self.take(slot);
             let moved = self.requeue(info, strategy, &plan, origin, now);
             if moved == Place::Active || (self.modes.pop_from_backoff && moved == Place::Backoff) {

@@ -177,14 +177,14 @@ impl Shared {
     fn pod_left(&self, pod: &Arc<PodInfo>, which: Option<&PreCheck<'_>>) {
         let event = ClusterEvent::new(EventResource::AssignedPod, ActionType::DELETE);
         let objects = EventObjects { old: Some(Object::Pod(pod.pod().clone())), new: None };
-        self.queue.move_all(&event, &objects, which, self.clock.now());
+        self.queue.move_all(&event, &objects, self.clock.now(), which);
     }
 
     /// Moves the pods that plugins named to activeQ.
     pub(super) fn activate(&self, pods: &PodsToActivate, now: crate::clock::Now) {
         let pods = pods.take();
         if !pods.is_empty() {
-            self.queue.activate(&pods, now);
+            self.queue.activate_at(&pods, now);
         }
     }
 }

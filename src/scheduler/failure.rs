@@ -107,10 +107,9 @@ impl Shared {
                 return;
             }
             Some(known) => {
-                let pod = Arc::new(PodInfo::new(known, &self.classes));
+                let pod = Arc::new(PodInfo::with_gates(known, &self.classes, self.resource_gates));
                 queued.pod = pod.clone();
-                let cycle = self.queue.scheduling_cycle();
-                if let Err(error) = self.queue.add_unschedulable_if_not_present(queued, cycle, now) {
+                if let Err(error) = self.queue.add_unschedulable_if_not_present(queued, now) {
                     tracing::error!(%error, "Error occurred");
                 }
                 pod

@@ -239,7 +239,7 @@ impl Scheduler {
         mut scratch: ScratchBoard,
         rejected: &mut Vec<NodeRejection>,
     ) -> Result<(Vec<&'a NodeInfo>, ScratchBoard), PluginError> {
-        for extender in &self.extenders {
+        for extender in self.extenders.iter() {
             if feasible.is_empty() {
                 break;
             }

@@ -31,8 +31,8 @@ use crate::framework::{
     PodsInPreBind, PodsToActivate, PostFilterContext, Scratch, WaitingPods,
 };
 use crate::listers::Listers;
-use crate::metrics::{Metrics, PLUGIN_SAMPLE_PERCENT};
-use crate::model::{LabelClasses, PodInfo, Snapshot};
+use crate::metrics::{CacheKind, Metrics, PLUGIN_SAMPLE_PERCENT};
+use crate::model::{LabelClasses, PodInfo, ResourceGates, Snapshot};
 use crate::queue::{Queue, QueuedPodInfo};
 
 /// What scheduling and binding cycles share.
@@ -53,6 +53,8 @@ pub struct Shared {
     pub clock: Clock,
     /// Interned label classes.
     pub classes: LabelClasses,
+    /// Which of a pod's resources count.
+    pub resource_gates: ResourceGates,
     /// Pods that wait at Permit.
     pub waiting_pods: WaitingPods,
     /// Pods between Permit and Bind.
@@ -70,6 +72,20 @@ pub struct Shared {
 impl Shared {
     fn nominator(&self) -> &dyn Nominator {
         &**self.queue.nominator()
+    }
+
+    /// Sets the gauges of the cache's sizes and empties the buffers of sampled durations; once a second.
+    /// Follows `pkg/scheduler/backend/cache/cache.go#updateMetrics @v1.36.3`.
+    pub fn observe_sizes(&self) {
+        let counts = self.cache.counts();
+        for (kind, count) in [
+            (CacheKind::Nodes, counts.nodes),
+            (CacheKind::Pods, counts.pods),
+            (CacheKind::AssumedPods, counts.assumed_pods),
+        ] {
+            self.metrics.cache_size(kind).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        self.metrics.flush();
     }
 
     fn count_bug(&self) {
@@ -123,7 +139,7 @@ impl Scheduler {
     /// Takes the next pod from the queue, if there is one, and tries to schedule it. Says whether there was one.
     /// Follows `pkg/scheduler/schedule_one.go#ScheduleOne @v1.36.3`.
     pub fn schedule_one(&mut self, now: Now) -> bool {
-        let Some(queued) = self.shared.queue.try_pop() else { return false };
+        let Some(queued) = self.shared.queue.try_pop(now) else { return false };
         self.schedule(queued, now);
         true
     }

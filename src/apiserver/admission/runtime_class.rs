@@ -49,14 +49,14 @@ pub(super) fn on_pod(state: &State, pod: &mut Value) -> Result<(), Status> {
     if !meta::is_empty(&class["scheduling"]["tolerations"]) {
         let own = spec.get("tolerations").and_then(Value::as_array).cloned().unwrap_or_default();
         let added = meta::list(&class["scheduling"]["tolerations"]).cloned();
-        spec.insert("tolerations".to_owned(), json!(merge(own.into_iter().chain(added).collect())));
+        spec.insert("tolerations".to_owned(), json!(merge(&own.into_iter().chain(added).collect::<Vec<_>>())));
     }
     Ok(())
 }
 
 /// All tolerations but those that another one makes superfluous.
 /// Follows `pkg/util/tolerations/tolerations.go#MergeTolerations @v1.36.3`.
-fn merge(all: Vec<Value>) -> Vec<Value> {
+fn merge(all: &[Value]) -> Vec<Value> {
     let mut merged: Vec<Value> = Vec::new();
     for (at, toleration) in all.iter().enumerate() {
         let by_former = merged.iter().any(|other| covers(other, toleration));
@@ -102,8 +102,8 @@ mod tests {
     fn the_wider_toleration_stays() {
         let narrow = json!({"key": "a", "operator": "Equal", "value": "1", "effect": "NoSchedule"});
         let wide = json!({"key": "a", "operator": "Exists"});
-        assert_eq!(merge(vec![narrow.clone(), wide.clone()]), vec![wide.clone()]);
-        assert_eq!(merge(vec![wide.clone(), narrow.clone()]), vec![wide]);
-        assert_eq!(merge(vec![narrow.clone(), narrow.clone()]), vec![narrow]);
+        assert_eq!(merge(&[narrow.clone(), wide.clone()]), vec![wide.clone()]);
+        assert_eq!(merge(&[wide.clone(), narrow.clone()]), vec![wide]);
+        assert_eq!(merge(&[narrow.clone(), narrow.clone()]), vec![narrow]);
     }
 }

@@ -16,10 +16,13 @@ use super::kinds::{
 use super::meta;
 use crate::k8s::Quantity;
 
+/// Fills in what one kind has.
+type Defaults = fn(&mut Value);
+
 /// Fills in what is missing; `old` is the version before, on an update.
 pub(super) fn apply(kind: &Kind, value: &mut Value, old: Option<&Value>) {
     strip_nulls(value);
-    let defaults: &[(&Kind, fn(&mut Value))] = &[
+    let defaults: &[(&Kind, Defaults)] = &[
         (&PODS, pod::apply),
         (&NODES, node),
         (&NAMESPACES, namespace),

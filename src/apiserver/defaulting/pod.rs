@@ -46,9 +46,7 @@ pub(super) fn spec(spec: &mut Map<String, Value>) {
             volume.insert("emptyDir".to_owned(), json!({}));
         }
     }
-    for key in ["overhead"] {
-        resource_list(spec.get_mut(key));
-    }
+    resource_list(spec.get_mut("overhead"));
     if let Some(resources) = spec.get_mut("resources") {
         resource_list(resources.get_mut("requests"));
         resource_list(resources.get_mut("limits"));
@@ -141,7 +139,7 @@ fn elements<'a>(map: &'a mut Map<String, Value>, list: &str) -> impl Iterator<It
 mod tests {
     use super::*;
 
-    fn defaulted(spec: Value) -> Value {
+    fn defaulted(spec: &Value) -> Value {
         let mut pod = json!({"spec": spec});
         apply(&mut pod);
         pod["spec"].take()
@@ -149,7 +147,7 @@ mod tests {
 
     #[test]
     fn requests_follow_limits() {
-        let spec = defaulted(json!({"containers": [{"image": "a", "resources": {
+        let spec = defaulted(&json!({"containers": [{"image": "a", "resources": {
             "limits": {"cpu": "0.5", "memory": "1Gi"}, "requests": {"cpu": 0.1}}}]}));
         assert_eq!(
             spec["containers"][0]["resources"],
@@ -175,7 +173,7 @@ mod tests {
 
     #[test]
     fn host_network_gives_host_ports() {
-        let spec = defaulted(json!({"hostNetwork": true, "containers": [{"ports": [
+        let spec = defaulted(&json!({"hostNetwork": true, "containers": [{"ports": [
             {"containerPort": 80}, {"containerPort": 81, "hostPort": 90}]}]}));
         assert_eq!(spec["containers"][0]["ports"][0], json!({"containerPort": 80, "hostPort": 80, "protocol": "TCP"}));
         assert_eq!(spec["containers"][0]["ports"][1]["hostPort"], 90);
@@ -183,7 +181,7 @@ mod tests {
 
     #[test]
     fn resources_of_the_whole_pod() {
-        let spec = defaulted(json!({
+        let spec = defaulted(&json!({
             "resources": {"limits": {"memory": "4Gi"}},
             "initContainers": [{"resources": {"requests": {"cpu": "3"}}}],
             "containers": [{"resources": {"requests": {"cpu": "1"}}}, {"resources": {"requests": {"cpu": "1"}}}]}));

@@ -18,21 +18,21 @@ pub(super) fn apply(kind: &Kind, target: &mut Value, patch: &Value) -> Result<()
     let Some(patch) = patch.as_object() else {
         return Err(Status::bad_request("error decoding patch: a strategic merge patch must be an object"));
     };
-    let merger = Merger { kind };
-    merger.object(as_object(target), patch, &mut String::new())
+    Change { kind }.object(as_object(target), patch, &mut String::new())
 }
 
-struct Merger<'a> {
+/// A patch of an object of this kind.
+struct Change<'a> {
     kind: &'a Kind,
 }
 
-impl Merger<'_> {
-    /// Merges an object; `path` is its own, without list positions.
+impl Change<'_> {
+    /// Merges an object; `trail` is its own, without list positions.
     fn object(
         &self,
         target: &mut Map<String, Value>,
         patch: &Map<String, Value>,
-        path: &mut String,
+        trail: &mut String,
     ) -> Result<(), Status> {
         match patch.get(DIRECTIVE).map(|directive| directive.as_str().unwrap_or_default()) {
             Some("replace") => {
@@ -58,20 +58,20 @@ impl Merger<'_> {
             }
         }
         for (key, value) in patch.iter().filter(|(key, _)| !key.starts_with('$')) {
-            let length = path.len();
-            if !path.is_empty() {
-                path.push('.');
+            let length = trail.len();
+            if !trail.is_empty() {
+                trail.push('.');
             }
-            path.push_str(key);
-            self.member(target, key, value, patch.get(&format!("{ORDER}{key}")), path)?;
-            path.truncate(length);
+            trail.push_str(key);
+            self.member(target, key, value, patch.get(&format!("{ORDER}{key}")), trail)?;
+            trail.truncate(length);
         }
         for (key, order) in patch {
             let Some(list) = key.strip_prefix(ORDER) else { continue };
             if patch.contains_key(list) {
                 continue;
             }
-            let list_path = if path.is_empty() { list.to_owned() } else { format!("{path}.{list}") };
+            let list_path = if trail.is_empty() { list.to_owned() } else { format!("{trail}.{list}") };
             if let (Some(Value::Array(items)), Some(order)) = (target.get_mut(list), order.as_array()) {
                 sort(items, &[], order, keys::of(self.kind, &list_path));
             }
@@ -85,7 +85,7 @@ impl Merger<'_> {
         key: &str,
         patch: &Value,
         order: Option<&Value>,
-        path: &mut String,
+        trail: &mut String,
     ) -> Result<(), Status> {
         match patch {
             Value::Null => {
@@ -97,13 +97,13 @@ impl Merger<'_> {
                     return Ok(());
                 }
                 let slot = target.entry(key).or_insert(Value::Null);
-                self.object(as_object(slot), patch, path)?;
+                self.object(as_object(slot), patch, trail)?;
             }
             Value::Array(patch) => {
-                let merge = keys::of(self.kind, path);
+                let merge = keys::of(self.kind, trail);
                 let slot = target.entry(key).or_insert(Value::Null);
                 let mut items = slot.as_array_mut().map(std::mem::take).unwrap_or_default();
-                self.list(&mut items, patch, order, merge, path)?;
+                self.list(&mut items, patch, order, merge, trail)?;
                 *slot = Value::Array(items);
             }
             other => {
@@ -119,7 +119,7 @@ impl Merger<'_> {
         patch: &[Value],
         order: Option<&Value>,
         merge: ListMerge,
-        path: &mut String,
+        trail: &mut String,
     ) -> Result<(), Status> {
         let before = items.clone();
         match merge {
@@ -140,7 +140,7 @@ impl Merger<'_> {
                     items.clear();
                 }
                 let mut merged = patch.iter().filter(|element| element.get(DIRECTIVE).is_none());
-                merged.try_for_each(|element| self.element(items, element, key, path))?;
+                merged.try_for_each(|element| self.element(items, element, key, trail))?;
             }
         }
         let by_patch: Vec<Value>;
@@ -155,14 +155,14 @@ impl Merger<'_> {
         Ok(())
     }
 
-    fn element(&self, items: &mut Vec<Value>, element: &Value, key: &str, path: &mut String) -> Result<(), Status> {
+    fn element(&self, items: &mut Vec<Value>, element: &Value, key: &str, trail: &mut String) -> Result<(), Status> {
         let name = name_of(element, key)?;
         let at = items.iter().position(|item| item.get(key) == Some(name)).unwrap_or_else(|| {
             items.push(Value::Object(Map::new()));
             items.len() - 1
         });
         match element.as_object() {
-            Some(patch) => self.object(as_object(&mut items[at]), patch, path),
+            Some(patch) => self.object(as_object(&mut items[at]), patch, trail),
             None => Ok(()),
         }
     }

@@ -273,9 +273,9 @@ async fn events_are_one_storage_with_two_faces() {
         (code.as_u16(), status["message"].as_str().unwrap()),
         (409, "events.events.k8s.io \"e1\" already exists")
     );
-    let (_, core) = world.get("/api/v1/namespaces/default/events/e1").await;
-    assert_eq!((&core["apiVersion"], &core["message"]), (&json!("v1"), &json!("hello")));
-    assert_eq!(core["involvedObject"]["name"], "a");
+    let (_, legacy) = world.get("/api/v1/namespaces/default/events/e1").await;
+    assert_eq!((&legacy["apiVersion"], &legacy["message"]), (&json!("v1"), &json!("hello")));
+    assert_eq!(legacy["involvedObject"]["name"], "a");
     let (_, list) = world.get("/api/v1/events?fieldSelector=involvedObject.name%3Da,reason%3DScheduled").await;
     assert_eq!(list["items"].as_array().unwrap().len(), 1);
     assert_eq!(list["items"][0]["kind"], Value::Null);

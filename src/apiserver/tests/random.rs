@@ -4,17 +4,16 @@ use http::Method;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
-use super::super::rng::Rng;
 use super::super::{ReplyBody, kinds};
 use super::World;
+use crate::clock::Rng;
 
 /// Draws from small sets, so that requests meet each other.
 struct Draw(Rng);
 
 impl Draw {
     fn below(&mut self, bound: usize) -> usize {
-        let suffix = self.0.suffix();
-        suffix.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(27).wrapping_add(usize::from(byte))) % bound
+        self.0.index(bound)
     }
 
     fn of<'a, T: ?Sized>(&mut self, choices: &[&'a T]) -> &'a T {
@@ -125,7 +124,7 @@ const MEDIA_TYPES: [&str; 6] = [
 
 async fn run(seed: u64, steps: usize) -> Vec<String> {
     let world = World::with(|options| options.history = 20);
-    let mut draw = Draw(Rng::new(seed));
+    let mut draw = Draw(Rng::from_seed(seed));
     let mut streams: Vec<ReplyBody> = Vec::new();
     let mut log = Vec::new();
     for _ in 0..steps {

@@ -23,7 +23,7 @@ use super::{
     QueueSortPlugin, ReservePlugin, ScorePlugin, SignPlugin,
 };
 use crate::clock::Mono;
-use crate::config::PluginArgs;
+use crate::config::ExpandedPlugins;
 use crate::metrics::{PluginDurations, Point, ProfileMetrics, Recorder};
 
 /// A plugin at one extension point of a profile.
@@ -58,7 +58,7 @@ pub struct Framework {
     metrics: ProfileMetrics,
     recorder: Recorder,
     queue_sort: Entry<dyn QueueSortPlugin>,
-    queue_sort_args: PluginArgs,
+    expanded: ExpandedPlugins,
     pre_enqueue: Vec<Entry<dyn PreEnqueuePlugin>>,
     pre_filter: Vec<Entry<dyn PreFilterPlugin>>,
     filter: Vec<Entry<dyn FilterPlugin>>,

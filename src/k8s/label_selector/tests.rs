@@ -1,3 +1,5 @@
+//! Queries and structures against labels, and upstream's texts.
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 

@@ -1,3 +1,5 @@
+//! Terms against nodes, and upstream's texts.
+
 #![expect(clippy::needless_pass_by_value, reason = "JSON literals are easier to read when passed by value")]
 
 use k8s_openapi::api::core::v1 as api;

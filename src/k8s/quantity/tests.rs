@@ -1,3 +1,5 @@
+//! Notations, roundings, canonical forms; and random texts and sums, seeded.
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::{Format, ParseQuantityError, Quantity};

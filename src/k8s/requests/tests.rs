@@ -1,3 +1,5 @@
+//! Each rule of a pod's requests and limits, one by one.
+
 #![expect(clippy::needless_pass_by_value, reason = "JSON literals are easier to read when passed by value")]
 
 use serde_json::{Value, json};
@@ -238,4 +240,8 @@ fn limits() {
         "cpu=2",
     );
     check(&pod_level, json!({"resources": {"limits": {"cpu": "2"}}}), &SPEC, "cpu=1");
+
+    let refused = |resources: Value| json!({"resources": resources, "conditions": status("Infeasible")["conditions"]});
+    check(&pod_level, refused(json!({"limits": {"memory": "2"}})), &STATUS, "cpu=0");
+    check(&pod_level, refused(json!({"requests": {"cpu": "2"}})), &STATUS, "cpu=1");
 }

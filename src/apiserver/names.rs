@@ -1,31 +1,25 @@
-//! The server's own source of chance: seeded, so that the same requests get the same names and UIDs.
+//! Names and UIDs that the server makes up: seeded, so that the same requests get the same ones.
 
 use std::fmt::Write as _;
 
-/// A `SplitMix64` generator: one word of state, full period, good enough for names.
+use crate::clock::Rng;
+
+/// Draws what an API server makes up.
 #[derive(Clone, Debug)]
-pub(super) struct Rng(u64);
+pub(super) struct Names(Rng);
 
 /// Characters of generated names: no vowels and nothing that reads like another.
 /// `apimachinery/pkg/util/rand/rand.go#alphanums @v1.36.3`.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-impl Rng {
+impl Names {
     pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        Self(Rng::from_seed(seed))
     }
 
     /// A random (version 4) UUID.
     pub(super) fn uid(&mut self) -> String {
-        let bits = (u128::from(self.next()) << 64) | u128::from(self.next());
+        let bits = (u128::from(self.0.next_u64()) << 64) | u128::from(self.0.next_u64());
         let bits = bits & !(0xf000_u128 << 64) | (0x4000_u128 << 64);
         let bits = bits & !(0xc000_u128 << 48) | (0x8000_u128 << 48);
         let hex = format!("{bits:032x}");
@@ -37,12 +31,9 @@ impl Rng {
 
     /// The five characters that `generateName` gets.
     pub(super) fn suffix(&mut self) -> String {
-        let mut bits = self.next();
         let mut suffix = String::with_capacity(5);
         for _ in 0..5 {
-            let at = usize::try_from(bits % ALPHABET.len() as u64).expect("below 27");
-            suffix.push(char::from(ALPHABET[at]));
-            bits /= ALPHABET.len() as u64;
+            suffix.push(char::from(ALPHABET[self.0.index(ALPHABET.len())]));
         }
         suffix
     }
@@ -54,7 +45,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_names() {
-        let (mut one, mut two, mut other) = (Rng::new(7), Rng::new(7), Rng::new(8));
+        let (mut one, mut two, mut other) = (Names::new(7), Names::new(7), Names::new(8));
         let uid = one.uid();
         assert_eq!(uid, two.uid());
         assert_ne!(uid, other.uid());
