@@ -14,6 +14,7 @@ pub mod args;
 mod base64;
 mod decode;
 mod defaults;
+mod document;
 pub mod duration;
 mod expand;
 mod gates;
@@ -29,6 +30,7 @@ pub use args::{
     NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, PluginArgs, PodTopologySpreadArgs,
     RequestedToCapacityRatio, ResourceSpec, ScoringStrategy, UtilizationShapePoint, VolumeBindingArgs,
 };
+pub use document::{DocumentError, document_text, parse_document};
 pub use defaults::DEFAULT_SCHEDULER_NAME;
 pub use duration::{GoDuration, ParseDurationError};
 pub use expand::{ExpandError, ExpandedPlugin, ExpandedPlugins, Implements, ProfileChecker, expand};
