@@ -11,6 +11,7 @@ pub mod k8s;
 pub mod listers;
 pub mod metrics;
 pub mod model;
+pub mod plugins;
 pub mod queue;
 pub mod scheduler;
 pub mod testing;

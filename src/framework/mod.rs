@@ -7,6 +7,7 @@
 mod context;
 mod diagnosis;
 mod enqueue;
+mod fragment;
 mod handle;
 mod outcome;
 mod parallel;
@@ -23,6 +24,8 @@ pub use context::{Candidates, CycleContext, NodeScores, Scratch};
 pub(crate) use context::{NodeOutcome, ScratchBoard};
 pub use diagnosis::{Diagnosis, EXTENDER, FilterRunner, NO_NODES_AVAILABLE, NodeRejection};
 pub use enqueue::{EnqueueExtensions, EventRegistration, QueueingHint, QueueingHintFn};
+pub use fragment::Fragment;
+pub(crate) use fragment::encode;
 pub use handle::{
     Activator, Effects, Handle, HandleParts, NominatingInfo, Nominator, PodEvent, PodsToActivate, SlotAllocator,
 };
@@ -41,8 +44,8 @@ pub use registration::{PluginFactory, Registration};
 pub use registry::{DuplicatePlugin, Registry};
 pub(crate) use runtime::filter_error;
 pub use runtime::{
-    BlockRun, BuildError, Entry, Framework, PermitRun, PluginScores, PostFilterRun, PreFilterRun, PreFlight,
-    ScoreEntry, ScoreRun,
+    BlockRun, BuildError, Entry, EventPlugin, Framework, MAX_NODE_SCORE, PermitRun, PluginScores, PostFilterRun,
+    PreFilterRun, PreFlight, ScoreEntry, ScoreRun,
 };
 pub use state::{CycleState, Slot};
 pub use waiting::{MAX_PERMIT_TIMEOUT, WaitDecision, WaitingPod, WaitingPods};

@@ -81,7 +81,7 @@ impl PodInfo {
             use_claim_status: gates.claims,
             ..spec_options
         };
-        let spec_requests = Resources::from_quantities(pod_requests(&pod, &spec_options).iter());
+        let spec_requests = Resources::from_quantities(pod_requests(&pod, &spec_options).iter()).floored();
         let node_requests = pod_requests(&pod, &node_options);
         let requests = Resources::from_quantities(node_requests.iter());
         let non_missing = non_missing_requests(&node_requests, gates.pod_level && are_pod_level_requests_set(&pod));

@@ -54,6 +54,20 @@ impl Resources {
         resources
     }
 
+    /// The same with nothing below 0 and without a number of pods, as what a pod asks for is looked at.
+    /// Follows `pkg/scheduler/framework/types.go#Resource.SetMaxResource @v1.36.3` on an empty resource.
+    #[must_use]
+    pub fn floored(mut self) -> Self {
+        for amount in [&mut self.milli_cpu, &mut self.memory, &mut self.ephemeral_storage] {
+            *amount = (*amount).max(0);
+        }
+        for (_, amount) in &mut self.scalars {
+            *amount = (*amount).max(0);
+        }
+        self.allowed_pods = 0;
+        self
+    }
+
     /// Scalar resources by name.
     pub fn scalars(&self) -> impl ExactSizeIterator<Item = (&str, i64)> {
         self.scalars.iter().map(|(name, amount)| (&**name, *amount))

@@ -50,11 +50,11 @@ impl Change<'_> {
             target.retain(|key, _| retained.iter().any(|kept| kept.as_str() == Some(key)));
         }
         for (key, value) in patch {
-            if let Some(list) = key.strip_prefix(DELETE_VALUES) {
-                if let Some(Value::Array(items)) = target.get_mut(list) {
-                    let gone = value.as_array().map_or(&[][..], Vec::as_slice);
-                    items.retain(|item| !gone.contains(item));
-                }
+            if let Some(list) = key.strip_prefix(DELETE_VALUES)
+                && let Some(Value::Array(items)) = target.get_mut(list)
+            {
+                let gone = value.as_array().map_or(&[][..], Vec::as_slice);
+                items.retain(|item| !gone.contains(item));
             }
         }
         for (key, value) in patch.iter().filter(|(key, _)| !key.starts_with('$')) {
@@ -144,12 +144,11 @@ impl Change<'_> {
             }
         }
         let by_patch: Vec<Value>;
-        let order = match order.and_then(Value::as_array) {
-            Some(order) => order,
-            None => {
-                by_patch = patch.iter().filter(|element| element.get(DIRECTIVE).is_none()).cloned().collect();
-                &by_patch
-            }
+        let order = if let Some(order) = order.and_then(Value::as_array) {
+            order
+        } else {
+            by_patch = patch.iter().filter(|element| element.get(DIRECTIVE).is_none()).cloned().collect();
+            &by_patch
         };
         sort(items, &before, order, merge);
         Ok(())
