@@ -3,6 +3,7 @@
 //! serde_yaml wraps libyaml, whose port upstream uses, so that problems are worded alike; only the line needs care. Follows
 //! `go.yaml.in/yaml/v2/decode.go#fail`, the version that `@v1.36.3` depends on.
 
+use super::scalar::resolve;
 use super::value::DecodeError;
 
 /// `error`, met in `text`, as upstream prints it where it has such an error.
@@ -13,14 +14,31 @@ pub(super) fn yaml_error(error: &serde_yaml::Error, text: &str) -> DecodeError {
         return syntax_error(kind, &details, &shown);
     }
     let problem = shown.split(" at line ").next().unwrap_or(&shown);
+    if let Some(text) = tag_error(problem) {
+        return text;
+    }
     // A path to the field may stand before the problem.
-    let problem = problem.rsplit(": ").next().unwrap_or(problem);
-    match problem {
+    match problem.rsplit(": ").next().unwrap_or(problem) {
         "unknown anchor" => DecodeError(format!("yaml: unknown anchor '{}' referenced", alias(error, text))),
         "repetition limit exceeded" => "yaml: document contains excessive aliasing".into(),
         "recursion limit exceeded" => "yaml: exceeded max depth".into(),
         problem => DecodeError(format!("yaml: {problem}")),
     }
+}
+
+/// The text for a scalar that is not what its tag says.
+fn tag_error(problem: &str) -> Option<DecodeError> {
+    let (_, rest) = problem.split_once("invalid value: string \"")?;
+    let (text, expected) = rest.rsplit_once("\", expected ")?;
+    let tag = match expected {
+        "a boolean" => "bool",
+        "an integer" => "int",
+        "a float" => "float",
+        "null" => "null",
+        _ => return None,
+    };
+    let found = resolve(text).tag();
+    Some(DecodeError(format!("yaml: cannot decode !!{found} `{text}` as a !!{tag}")))
 }
 
 fn syntax_error(kind: &str, details: &str, shown: &str) -> DecodeError {
