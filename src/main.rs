@@ -1,2 +1,9 @@
 //! The `kube-scheduler` command.
-fn main() {}
+
+use std::process::ExitCode;
+
+use kube_scheduler::app::App;
+
+fn main() -> ExitCode {
+    App::new().run()
+}

@@ -1,6 +1,6 @@
 //! The client-side rate limit: a token bucket that works in virtual time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::{Clock, Mono};
@@ -33,11 +33,27 @@ impl RateLimiter {
         (qps > 0.0).then(|| Self { bucket, qps: f64::from(qps), burst })
     }
 
-    /// Takes a token, and says how long to wait before using it.
-    pub fn reserve(&self, now: Mono) -> Duration {
+    /// The bucket, with what it gained until now.
+    fn filled(&self, now: Mono) -> MutexGuard<'_, Bucket> {
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
         bucket.tokens = (bucket.tokens + now.seconds_since(bucket.filled) * self.qps).min(self.burst);
         bucket.filled = bucket.filled.max(now);
+        bucket
+    }
+
+    /// Takes a token if there is one, and says whether there was.
+    pub fn try_acquire(&self, now: Mono) -> bool {
+        let mut bucket = self.filled(now);
+        let available = bucket.tokens >= 1.0;
+        if available {
+            bucket.tokens -= 1.0;
+        }
+        available
+    }
+
+    /// Takes a token, and says how long to wait before using it.
+    pub fn reserve(&self, now: Mono) -> Duration {
+        let mut bucket = self.filled(now);
         bucket.tokens -= 1.0;
         let debt = (-bucket.tokens).max(0.0);
         // Whole nanoseconds, as the Go limiter has it: the fraction below is cut.
@@ -68,6 +84,13 @@ mod tests {
         assert_eq!(limiter.reserve(at(10_000)), Duration::ZERO);
         let waits: Vec<u128> = (0..3).map(|_| limiter.reserve(at(10_000)).as_millis()).collect();
         assert_eq!(waits, [0, 0, 20], "a long rest fills the bucket, not more");
+    }
+
+    #[test]
+    fn who_does_not_wait_takes_nothing() {
+        let limiter = RateLimiter::new(1.0, 1).unwrap();
+        let taken: Vec<bool> = [0, 0, 0, 1, 1].map(|second| limiter.try_acquire(Mono::from_secs(second))).to_vec();
+        assert_eq!(taken, [true, false, false, true, false]);
     }
 
     #[test]

@@ -113,7 +113,7 @@ fn condition(pod: &Pod, kind: &str, status: &str, reason: &str, message: &str) -
         status: status.to_owned(),
         reason: Some(reason.to_owned()),
         message: Some(message.to_owned()),
-        observed_generation: pod.metadata.generation,
+        observed_generation: pod.metadata.generation.filter(|generation| *generation != 0),
         ..PodCondition::default()
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::{BoxFuture, Parallelizer, PluginError, Slot, WaitingPods};
+use super::{BoxFuture, Parallelizer, PluginError, PodsInPreBind, Slot, WaitingPods};
 use crate::clock::Clock;
 use crate::config::FeatureGates;
 use crate::k8s::Pod;
@@ -112,6 +112,8 @@ pub struct HandleParts {
     pub classes: LabelClasses,
     /// Pods that wait at Permit.
     pub waiting_pods: WaitingPods,
+    /// Pods between Permit and Bind.
+    pub pods_in_pre_bind: PodsInPreBind,
     /// Worker threads.
     pub parallelizer: Arc<Parallelizer>,
     /// API writes.
@@ -188,6 +190,11 @@ impl Handle {
     /// The pods of all profiles that wait at Permit. Any time.
     pub fn waiting_pods(&self) -> &WaitingPods {
         &self.parts.waiting_pods
+    }
+
+    /// The pods of all profiles between Permit and Bind. Any time.
+    pub fn pods_in_pre_bind(&self) -> &PodsInPreBind {
+        &self.parts.pods_in_pre_bind
     }
 
     /// Worker threads. At the parallel points.

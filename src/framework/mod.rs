@@ -7,10 +7,12 @@
 mod context;
 mod diagnosis;
 mod enqueue;
+mod fragment;
 mod handle;
 mod outcome;
 mod parallel;
 mod plugin;
+mod pre_bind;
 mod registration;
 mod registry;
 mod runtime;
@@ -19,8 +21,11 @@ mod waiting;
 
 pub use crate::config::{ExtensionPoint, PluginArgs};
 pub use context::{Candidates, CycleContext, NodeScores, Scratch};
+pub(crate) use context::{NodeOutcome, ScratchBoard};
 pub use diagnosis::{Diagnosis, EXTENDER, FilterRunner, NO_NODES_AVAILABLE, NodeRejection};
 pub use enqueue::{EnqueueExtensions, EventRegistration, QueueingHint, QueueingHintFn};
+pub use fragment::Fragment;
+pub(crate) use fragment::encode;
 pub use handle::{
     Activator, Effects, Handle, HandleParts, NominatingInfo, Nominator, PodEvent, PodsToActivate, SlotAllocator,
 };
@@ -34,11 +39,13 @@ pub use plugin::{
     PostFilterContext, PostFilterPlugin, PreBindPlugin, PreEnqueuePlugin, PreFilterExtensions, PreFilterPlugin,
     PreScorePlugin, QueueSortKey, QueueSortPlugin, ReservePlugin, ScorePlugin, SignPlugin,
 };
+pub use pre_bind::{PodInPreBind, PodsInPreBind};
 pub use registration::{PluginFactory, Registration};
 pub use registry::{DuplicatePlugin, Registry};
+pub(crate) use runtime::filter_error;
 pub use runtime::{
-    BlockRun, BuildError, Entry, Framework, PermitRun, PluginScores, PostFilterRun, PreFilterRun, PreFlight,
-    ScoreEntry, ScoreRun,
+    BlockRun, BuildError, Entry, Framework, MAX_NODE_SCORE, PermitRun, PluginScores, PostFilterRun, PreFilterRun,
+    PreFlight, ScoreEntry, ScoreRun,
 };
 pub use state::{CycleState, Slot};
 pub use waiting::{MAX_PERMIT_TIMEOUT, WaitDecision, WaitingPod, WaitingPods};

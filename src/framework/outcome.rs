@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Fragment;
 /// Status codes, under the names that metrics and messages give them.
 pub use crate::metrics::StatusCode as Code;
 
@@ -243,10 +244,10 @@ pub enum BindOutcome {
 }
 
 /// The answer of `SignPod`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignOutcome {
-    /// What the plugin's answers depend on, as named JSON fragments.
-    Fragments(Vec<(&'static str, serde_json::Value)>),
+    /// What the plugin's answers depend on, by name.
+    Fragments(Vec<(&'static str, Fragment)>),
     /// The plugin's answers depend on more than can be signed.
     Refuse(Rejection),
 }

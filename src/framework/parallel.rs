@@ -1,9 +1,6 @@
 //! The one function through which parallel work goes.
 
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
-
-/// Below this many pieces the work stays on the calling thread: handing it over costs more than it saves.
-const SERIAL_BELOW: usize = 256;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 /// Runs independent pieces of work on several threads. Each piece returns its own value and the values come back in
 /// order, so the result is the same for one worker and for sixteen.
@@ -29,12 +26,16 @@ impl Parallelizer {
         Self { pool }
     }
 
-    /// `work(0)`, …, `work(pieces - 1)`, in order.
+    /// How many threads work.
+    pub fn workers(&self) -> usize {
+        self.pool.as_ref().map_or(1, rayon::ThreadPool::current_num_threads)
+    }
+
+    /// `work(0)`, …, `work(pieces - 1)`, in order. A piece has to be worth handing over to another thread, some ten
+    /// microseconds: callers put that much into one.
     pub fn map<T: Send>(&self, pieces: usize, work: impl Fn(usize) -> T + Send + Sync) -> Vec<T> {
         match &self.pool {
-            Some(pool) if pieces >= SERIAL_BELOW => {
-                pool.install(|| (0..pieces).into_par_iter().with_min_len(32).map(work).collect())
-            }
+            Some(pool) if pieces > 1 => pool.install(|| (0..pieces).into_par_iter().map(work).collect()),
             _ => (0..pieces).map(work).collect(),
         }
     }

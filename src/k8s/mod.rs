@@ -3,25 +3,36 @@
 //! Vocabulary only: nothing here knows a cache, a queue, a clock or a network. Every other module may import this one;
 //! this one imports none of them.
 
+pub mod conditions;
+pub mod containers;
+pub mod field_error;
+pub mod field_selector;
+pub mod label_selector;
 mod meta;
 pub mod names;
 mod node;
+pub mod node_selector;
 mod pod;
 pub mod quantity;
 pub mod requests;
 mod resource_list;
+pub mod tolerations;
 
+pub use containers::{QosClass, normalized_image_name};
+pub use field_error::FieldErrors;
+pub use field_selector::FieldSelector;
+pub use label_selector::{ParseSelectorError, Selector};
 pub use meta::{annotations, labels, object_key};
 pub use node::{ContainerImage, Node, NodeSpec, NodeStatus};
+pub use node_selector::{NodeSelector, PreferredTerms, RequiredNodeAffinity};
 pub use pod::{
-    Container, ContainerPort, ContainerStatus, Pod, PodSpec, PodStatus, ResourceRequirements, Volume, VolumeSource,
+    Container, ContainerPort, ContainerStatus, NodeAllocatableClaimStatus, Pod, PodSpec, PodStatus,
+    ResourceRequirements, Volume, VolumeSource,
 };
 pub use quantity::Quantity;
+pub use requests::{RequestOptions, Requests, pod_limits, pod_requests};
 pub use resource_list::ResourceList;
+pub use tolerations::{find_untolerated_taint, tolerates};
 
 /// Labels, annotations and selectors' `matchLabels`, as the API has them.
 pub type StringMap = std::collections::BTreeMap<String, String>;
-/// shim
-pub fn host_ports(pod: &Pod) -> impl Iterator<Item = &ContainerPort> {
-    pod.spec.containers.iter().flat_map(|c| &c.ports)
-}

@@ -190,6 +190,9 @@ pub struct PodStatus {
     /// The claims made for the pod's claim templates.
     #[serde(deserialize_with = "nullable")]
     pub resource_claim_statuses: Vec<PodResourceClaimStatus>,
+    /// What resource claims take of the node's own resources.
+    #[serde(deserialize_with = "nullable")]
+    pub node_allocatable_resource_claim_statuses: Vec<NodeAllocatableClaimStatus>,
     /// The claim made for the pod's extended resources.
     pub extended_resource_claim_status: Option<Box<serde_json::Value>>,
 }
@@ -204,6 +207,26 @@ pub struct ContainerStatus {
     pub allocated_resources: Option<ResourceList>,
     /// What is in effect.
     pub resources: Option<ResourceRequirements>,
+}
+
+/// What one resource claim takes of the node's own resources.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct NodeAllocatableClaimStatus {
+    /// The claim's name.
+    pub resource_claim_name: String,
+    /// The containers that refer to the claim.
+    #[serde(deserialize_with = "nullable")]
+    pub containers: Vec<String>,
+    /// How much it takes.
+    pub resources: ResourceList,
+}
+
+impl Container {
+    /// Whether the container, being an init container, keeps running beside the others (a sidecar).
+    pub fn is_restartable_init(&self) -> bool {
+        self.restart_policy.as_deref() == Some("Always")
+    }
 }
 
 impl Pod {

@@ -8,6 +8,7 @@ mod host_port;
 mod intern;
 mod node_info;
 mod pod_info;
+pub mod resource_names;
 mod resources;
 mod snapshot;
 
@@ -15,6 +16,6 @@ pub use event::{ActionType, ClusterEvent, EventLabel, EventObjects, EventResourc
 pub use host_port::{HostPort, HostPorts};
 pub use intern::{ClassId, LabelClass, LabelClasses};
 pub use node_info::{ImageState, NodeInfo};
-pub use pod_info::{NonZeroRequest, PodInfo};
+pub use pod_info::{NonZeroRequest, PodInfo, ResourceGates};
 pub use resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources};
 pub use snapshot::Snapshot;

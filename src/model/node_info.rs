@@ -118,6 +118,11 @@ impl NodeInfo {
         &self.images
     }
 
+    /// The same, shared.
+    pub fn images_arc(&self) -> &Arc<[ImageState]> {
+        &self.images
+    }
+
     /// How many pods on the node use claim `namespace/name`.
     pub fn claim_users(&self, claim: &str) -> usize {
         self.claim_refs.binary_search_by(|(key, _)| (**key).cmp(claim)).map_or(0, |at| self.claim_refs[at].1)
@@ -126,6 +131,11 @@ impl NodeInfo {
     /// The claims in use on the node, as `namespace/name`, sorted.
     pub fn claims(&self) -> impl ExactSizeIterator<Item = &str> {
         self.claim_refs.iter().map(|(key, _)| &**key)
+    }
+
+    /// The same, shared.
+    pub(super) fn claim_arcs(&self) -> impl ExactSizeIterator<Item = &Arc<str>> {
+        self.claim_refs.iter().map(|(key, _)| key)
     }
 
     /// Grows with every change of the entry.
@@ -179,12 +189,22 @@ impl NodeInfo {
 
     /// Takes the pod with this UID off the node, and returns it; `None` if it is not there. The last pod takes its place.
     pub fn remove_pod(&mut self, uid: &str) -> Option<Arc<PodInfo>> {
-        let pod = swap_remove(&mut self.pods, uid)?;
+        let pod = self.pods.iter().find(|pod| pod.uid() == uid)?.clone();
+        self.take_pod(&pod);
+        Some(pod)
+    }
+
+    /// Takes this very pod off the node; false if it is not there. Does not look into the other pods, which takes most of
+    /// the time of a search by UID.
+    pub fn take_pod(&mut self, pod: &Arc<PodInfo>) -> bool {
+        if !swap_remove(&mut self.pods, pod) {
+            return false;
+        }
         if pod.has_affinity() {
-            swap_remove(&mut self.pods_with_affinity, uid);
+            swap_remove(&mut self.pods_with_affinity, pod);
         }
         if pod.has_required_anti_affinity() {
-            swap_remove(&mut self.pods_with_required_anti_affinity, uid);
+            swap_remove(&mut self.pods_with_required_anti_affinity, pod);
         }
         self.requested.sub(pod.requests());
         self.non_zero_requested.sub(pod.non_zero_request());
@@ -199,11 +219,11 @@ impl NodeInfo {
                 }
             }
         }
-        Some(pod)
+        true
     }
 }
 
-fn swap_remove(pods: &mut Vec<Arc<PodInfo>>, uid: &str) -> Option<Arc<PodInfo>> {
-    let at = pods.iter().position(|pod| pod.uid() == uid)?;
-    Some(pods.swap_remove(at))
+fn swap_remove(pods: &mut Vec<Arc<PodInfo>>, pod: &Arc<PodInfo>) -> bool {
+    let at = pods.iter().position(|other| Arc::ptr_eq(other, pod));
+    at.map(|at| pods.swap_remove(at)).is_some()
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Affinity;
 
 use super::{HostPort, LabelClass, LabelClasses, Resources};
-use crate::k8s::{Pod, VolumeSource, requests};
+use crate::k8s::requests::{are_pod_level_requests_set, non_missing_requests};
+use crate::k8s::{ContainerPort, Pod, RequestOptions, VolumeSource, pod_requests};
 
 /// CPU and memory that count for scoring: containers that request none are assumed to use some.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,9 +31,27 @@ impl NonZeroRequest {
     }
 }
 
+/// The feature gates that decide what of a pod's resources counts. The default has them as they are by default; in-place
+/// resizing of containers is always on, since its gate is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResourceGates {
+    /// `PodLevelResources`: what the pod asks for as a whole counts.
+    pub pod_level: bool,
+    /// `InPlacePodLevelResourcesVerticalScaling`: so does what its status says of it as a whole.
+    pub pod_level_resize: bool,
+    /// `DRANodeAllocatableResources`: so does what its claims take of the node.
+    pub claims: bool,
+}
+
+impl Default for ResourceGates {
+    fn default() -> Self {
+        Self { pod_level: true, pod_level_resize: true, claims: false }
+    }
+}
+
 /// A pod with what is derived from it once and used in every attempt; shared by queue, cache and snapshots.
 /// Follows `pkg/scheduler/framework/types.go#PodInfo @v1.36.3`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PodInfo {
     pod: Arc<Pod>,
     key: Arc<str>,
@@ -46,11 +65,33 @@ pub struct PodInfo {
 }
 
 impl PodInfo {
-    /// Derives everything from `pod`.
+    /// Derives everything from `pod`, with the gates as they are by default.
     pub fn new(pod: Arc<Pod>, classes: &LabelClasses) -> Self {
-        let requests = Resources::from_list(&requests::node_requests(&pod));
-        let spec_requests = Resources::from_list(&requests::spec_requests(&pod));
-        let host_ports = crate::k8s::host_ports(&pod).filter_map(HostPort::of).collect();
+        Self::with_gates(pod, classes, ResourceGates::default())
+    }
+
+    /// Derives everything from `pod`.
+    /// Follows `pkg/scheduler/framework/types.go#PodInfo.CalculateResource @v1.36.3`, and for what its specification asks for
+    /// `pkg/scheduler/framework/plugins/noderesources/fit.go#computePodResourceRequest @v1.36.3`.
+    pub fn with_gates(pod: Arc<Pod>, classes: &LabelClasses, gates: ResourceGates) -> Self {
+        let spec_options = RequestOptions { skip_pod_level: !gates.pod_level, ..RequestOptions::default() };
+        let node_options = RequestOptions {
+            use_status: true,
+            use_pod_level_status: gates.pod_level_resize,
+            use_claim_status: gates.claims,
+            ..spec_options
+        };
+        let spec_requests = Resources::from_quantities(pod_requests(&pod, &spec_options).iter()).floored();
+        let node_requests = pod_requests(&pod, &node_options);
+        let requests = Resources::from_quantities(node_requests.iter());
+        let non_missing = non_missing_requests(&node_requests, gates.pod_level && are_pod_level_requests_set(&pod));
+        let non_zero = if non_missing.is_empty() {
+            NonZeroRequest { milli_cpu: requests.milli_cpu, memory: requests.memory }
+        } else {
+            let filled = pod_requests(&pod, &RequestOptions { non_missing, ..node_options });
+            NonZeroRequest { milli_cpu: filled.units("cpu"), memory: filled.units("memory") }
+        };
+        let host_ports = host_ports(&pod).filter_map(HostPort::of).collect();
         let claims = pod
             .spec
             .volumes
@@ -66,12 +107,20 @@ impl PodInfo {
             key: Arc::from(pod.key()),
             spec_requests: (spec_requests != requests).then(|| Box::new(spec_requests)),
             requests,
-            non_zero: NonZeroRequest::default(),
+            non_zero,
             host_ports,
             claims,
             class: classes.intern(pod.namespace(), pod.labels()),
             pod,
         }
+    }
+
+    /// The pod as it will be on `node`, before the API server says so: a copy with its node name set.
+    #[must_use]
+    pub fn assumed_on(&self, node: &str) -> Self {
+        let mut pod = (*self.pod).clone();
+        pod.spec.node_name = Some(node.to_owned());
+        Self { pod: Arc::new(pod), ..self.clone() }
     }
 
     /// The pod.
@@ -149,5 +198,55 @@ impl PodInfo {
         self.affinity().and_then(|affinity| affinity.pod_anti_affinity.as_ref()).is_some_and(|anti| {
             anti.required_during_scheduling_ignored_during_execution.as_ref().is_some_and(|terms| !terms.is_empty())
         })
+    }
+}
+
+/// The ports of the containers that run for as long as the pod does.
+/// Follows `pkg/scheduler/util/utils.go#GetHostPorts @v1.36.3`.
+fn host_ports(pod: &Pod) -> impl Iterator<Item = &ContainerPort> {
+    let sidecars = pod.spec.init_containers.iter().filter(|container| container.is_restartable_init());
+    sidecars.chain(&pod.spec.containers).flat_map(|container| &container.ports)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::pod;
+
+    const DEFAULT: NonZeroRequest = NonZeroRequest { milli_cpu: 100, memory: 200 << 20 };
+
+    #[test]
+    fn containers_that_request_nothing_count_in_scores() {
+        let check = |info: Arc<PodInfo>, requests: (i64, i64), non_zero: NonZeroRequest| {
+            assert_eq!((info.requests().milli_cpu, info.requests().memory), requests);
+            assert_eq!(info.non_zero_request(), non_zero);
+        };
+        check(pod("a").info(), (0, 0), DEFAULT);
+        check(pod("a").cpu("0").info(), (0, 0), NonZeroRequest { milli_cpu: 0, ..DEFAULT });
+        check(pod("a").cpu("2").info(), (2000, 0), NonZeroRequest { milli_cpu: 2000, ..DEFAULT });
+        let whole = pod("a").set("spec.resources", json!({"requests": {"cpu": "1"}}));
+        check(whole.clone().info(), (1000, 0), NonZeroRequest { milli_cpu: 1000, ..DEFAULT });
+        let gates = ResourceGates { pod_level: false, ..ResourceGates::default() };
+        check(Arc::new(PodInfo::with_gates(whole.build(), &LabelClasses::default(), gates)), (0, 0), DEFAULT);
+    }
+
+    #[test]
+    fn a_pod_being_resized_takes_what_it_has_and_asks_for_what_it_says() {
+        let status =
+            json!([{"name": "c", "resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "2"}}]);
+        let info = pod("a").cpu("1").set("status.containerStatuses", status).info();
+        assert_eq!((info.requests().milli_cpu, info.spec_requests().milli_cpu), (3000, 1000));
+    }
+
+    #[test]
+    fn ports_of_containers_and_sidecars() {
+        let init = json!([
+            {"name": "i", "ports": [{"hostPort": 1}]},
+            {"name": "s", "restartPolicy": "Always", "ports": [{"hostPort": 2}, {"containerPort": 9}]},
+        ]);
+        let info = pod("a").host_port(3).set("spec.initContainers", init).info();
+        assert_eq!(info.host_ports().iter().map(|port| port.port).collect::<Vec<_>>(), [2, 3]);
     }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::k8s::ResourceList;
+use super::resource_names::is_scalar_resource;
+use crate::k8s::{Quantity, ResourceList};
 
 /// What the API calls processor time.
 pub const CPU: &str = "cpu";
@@ -30,20 +31,41 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// Amounts from `list`; names that are no scalar resource of the API are left out.
+    /// Amounts from `list`; names that scheduling does not count are left out.
     pub fn from_list(list: &ResourceList) -> Self {
+        Self::from_quantities(list.iter().map(|(name, quantity)| (name, *quantity)))
+    }
+
+    /// The same from names and quantities; a name that comes twice is summed up.
+    /// Follows `pkg/scheduler/framework/types.go#Resource.Add @v1.36.3`.
+    pub fn from_quantities<'a>(quantities: impl IntoIterator<Item = (&'a str, Quantity)>) -> Self {
         let mut resources = Self::default();
-        for (name, quantity) in list.iter() {
+        let add = |sum: &mut i64, amount: i64| *sum = sum.wrapping_add(amount);
+        for (name, quantity) in quantities {
             match name {
-                CPU => resources.milli_cpu += quantity.milli_value(),
-                MEMORY => resources.memory += quantity.value(),
-                EPHEMERAL_STORAGE => resources.ephemeral_storage += quantity.value(),
-                PODS => resources.allowed_pods += quantity.value(),
-                name if crate::k8s::names::is_scalar_resource(name) => resources.add_scalar(name, quantity.value()),
+                CPU => add(&mut resources.milli_cpu, quantity.milli_value()),
+                MEMORY => add(&mut resources.memory, quantity.value()),
+                EPHEMERAL_STORAGE => add(&mut resources.ephemeral_storage, quantity.value()),
+                PODS => add(&mut resources.allowed_pods, quantity.value()),
+                name if is_scalar_resource(name) => resources.add_scalar(name, quantity.value()),
                 _ => {}
             }
         }
         resources
+    }
+
+    /// The same with nothing below 0 and without a number of pods, as what a pod asks for is looked at.
+    /// Follows `pkg/scheduler/framework/types.go#Resource.SetMaxResource @v1.36.3` on an empty resource.
+    #[must_use]
+    pub fn floored(mut self) -> Self {
+        for amount in [&mut self.milli_cpu, &mut self.memory, &mut self.ephemeral_storage] {
+            *amount = (*amount).max(0);
+        }
+        for (_, amount) in &mut self.scalars {
+            *amount = (*amount).max(0);
+        }
+        self.allowed_pods = 0;
+        self
     }
 
     /// Scalar resources by name.

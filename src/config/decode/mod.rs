@@ -56,7 +56,7 @@ pub(super) fn decode(data: &[u8]) -> Result<wire::KubeSchedulerConfiguration, De
 }
 
 /// The text of `data`, which may be UTF-8 or, with a byte order mark, UTF-16.
-fn to_text(data: &[u8]) -> Result<String, DecodeError> {
+pub(super) fn to_text(data: &[u8]) -> Result<String, DecodeError> {
     let wide = |bytes: &[u8], read: fn([u8; 2]) -> u16| {
         let units = bytes.chunks_exact(2).map(|pair| read([pair[0], pair[1]]));
         if bytes.len() % 2 == 1 {
@@ -96,7 +96,7 @@ fn is_json(text: &str) -> bool {
 }
 
 /// The value, and what is held against repeated keys in YAML.
-fn parse(text: &str) -> Result<(Value, Option<DecodeError>), DecodeError> {
+pub(super) fn parse(text: &str) -> Result<(Value, Option<DecodeError>), DecodeError> {
     if is_json(text) {
         let value = json::parse(text)
             .map_err(|error| DecodeError(format!("couldn't get version/kind; json parse error: {error}")))?;

@@ -92,7 +92,6 @@ impl Framework {
             name: handle.profile_name().clone(),
             percentage_of_nodes_to_score: profile.percentage_of_nodes_to_score,
             recorder: metrics.recorder(),
-            queue_sort_args: profile.args(&queue_sort.name).clone(),
             queue_sort,
             pre_enqueue: parts
                 .entries(ExtensionPoint::PreEnqueue, Point::PreEnqueue, |plugin| plugin.pre_enqueue.clone()),
@@ -110,14 +109,15 @@ impl Framework {
             signers: signers(&parts),
             events: events(&parts),
             needs_full_objects: parts.registrations.values().any(|plugin| plugin.needs_full_objects),
+            expanded: parts.expanded,
             metrics: profile_metrics,
             handle,
         })
     }
 
-    /// The arguments of the plugin that orders activeQ: they have to be the same in all profiles.
-    pub fn queue_sort_args(&self) -> &config::PluginArgs {
-        &self.queue_sort_args
+    /// The plugins of each point, in running order.
+    pub fn expanded(&self) -> &ExpandedPlugins {
+        &self.expanded
     }
 }
 

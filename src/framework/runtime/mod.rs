@@ -13,8 +13,9 @@ use prometheus::IntCounter;
 
 pub use binding::{PermitRun, PreFlight};
 pub use build::BuildError;
+pub(crate) use filter::filter_error;
 pub use filter::{BlockRun, PostFilterRun, PreFilterRun};
-pub use score::{PluginScores, ScoreRun};
+pub use score::{MAX_NODE_SCORE, PluginScores, ScoreRun};
 
 use super::{
     BindPlugin, Code, CycleState, EnqueueExtensions, FilterPlugin, Handle, NormalizeScore, PermitPlugin,
@@ -22,7 +23,7 @@ use super::{
     QueueSortPlugin, ReservePlugin, ScorePlugin, SignPlugin,
 };
 use crate::clock::Mono;
-use crate::config::PluginArgs;
+use crate::config::ExpandedPlugins;
 use crate::metrics::{PluginDurations, Point, ProfileMetrics, Recorder};
 
 /// A plugin at one extension point of a profile.
@@ -57,7 +58,7 @@ pub struct Framework {
     metrics: ProfileMetrics,
     recorder: Recorder,
     queue_sort: Entry<dyn QueueSortPlugin>,
-    queue_sort_args: PluginArgs,
+    expanded: ExpandedPlugins,
     pre_enqueue: Vec<Entry<dyn PreEnqueuePlugin>>,
     pre_filter: Vec<Entry<dyn PreFilterPlugin>>,
     filter: Vec<Entry<dyn FilterPlugin>>,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::{Code, CycleContext, NodeScores, PluginError, PreScoreOutcome, Scratch};
+use super::super::{Code, CycleContext, NodeScores, PluginError, PreScoreOutcome, Scratch, ScratchBoard};
 use super::{Framework, ScoreEntry, sampled};
 use crate::metrics::Point;
 use crate::model::NodeInfo;
@@ -10,8 +10,8 @@ use crate::model::NodeInfo;
 /// The lowest score that a plugin may end with. Follows `kube-scheduler/framework/interface.go#MinNodeScore @v1.36.3`.
 const MIN_NODE_SCORE: i64 = 0;
 
-/// The highest. Follows `kube-scheduler/framework/interface.go#MaxNodeScore @v1.36.3`.
-const MAX_NODE_SCORE: i64 = 100;
+/// The highest score that a plugin may end with. Follows `kube-scheduler/framework/interface.go#MaxNodeScore @v1.36.3`.
+pub const MAX_NODE_SCORE: i64 = 100;
 
 /// Nodes that one thread scores at a time.
 const CHUNK: usize = 1024;
@@ -37,9 +37,6 @@ pub struct ScoreRun {
     /// Plugin by plugin; empty unless it was asked for.
     pub plugins: Vec<PluginScores>,
 }
-
-/// What the filters left for the feasible nodes: node position, plugin index, slot; sorted.
-pub(crate) type ScratchList = Vec<(u32, usize, Scratch)>;
 
 impl Framework {
     /// Runs `PreScore`. Follows `pkg/scheduler/framework/runtime/framework.go#RunPreScorePlugins @v1.36.3`.
@@ -81,7 +78,7 @@ impl Framework {
         &self,
         cx: &CycleContext<'_>,
         nodes: &[&NodeInfo],
-        scratch: ScratchList,
+        scratch: &ScratchBoard,
         detailed: bool,
     ) -> Result<ScoreRun, PluginError> {
         let started = self.mono();
@@ -94,20 +91,20 @@ impl Framework {
         &self,
         cx: &CycleContext<'_>,
         nodes: &[&NodeInfo],
-        mut scratch: ScratchList,
+        scratch: &ScratchBoard,
         detailed: bool,
     ) -> Result<ScoreRun, PluginError> {
         let mut run = ScoreRun { totals: vec![0; nodes.len()], plugins: Vec::new() };
         let mut scores = vec![0; nodes.len()];
         for score in self.score.iter().filter(|score| !cx.state.skip_score.contains(score.entry.index)) {
-            let slots = take_slots(&mut scratch, score.entry.index);
+            let slots = scratch.slots(score.entry.index);
             let failed = |doing: &str, error: &PluginError| {
                 error.context(format_args!("{doing}: plugin {:?} failed with", score.entry.name))
             };
-            self.score_nodes(cx, score, nodes, &mut scores, &slots)
+            self.score_nodes(cx, score, nodes, &mut scores, slots)
                 .map_err(|error| failed("running Score plugins", &error))?;
             let raw = if detailed { scores.clone() } else { Vec::new() };
-            let mut list = NodeScores { nodes, scores: &mut scores, scratch: &slots };
+            let mut list = NodeScores { nodes, scores: &mut scores, scratch: slots };
             self.normalize(cx, score, &mut list)
                 .map_err(|error| failed("running Normalize on Score plugins", &error))?;
             weigh(score, &scores, &mut run.totals)?;
@@ -179,11 +176,6 @@ impl Framework {
         self.recorder.observe(score.normalize_durations.series(code), self.mono().seconds_since(started));
         outcome
     }
-}
-
-/// Takes one plugin's slots out of the list, which is sorted by node.
-fn take_slots(scratch: &mut ScratchList, plugin: usize) -> Vec<(u32, Scratch)> {
-    scratch.extract_if(.., |(_, owner, _)| *owner == plugin).map(|(node, _, slot)| (node, slot)).collect()
 }
 
 fn weigh(score: &ScoreEntry, scores: &[i64], totals: &mut [i64]) -> Result<(), PluginError> {

@@ -1,9 +1,12 @@
 //! Signatures of pods.
 
-use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
-use super::super::{Code, SignOutcome};
+use serde_json::Value;
+
+use super::super::{Code, Fragment, SignOutcome, encode};
 use super::Framework;
+use crate::metrics::Point;
 use crate::model::PodInfo;
 
 /// The fragment that every signature has. Follows `kube-scheduler/framework/signers.go#SchedulerNameSignerName @v1.36.3`.
@@ -11,10 +14,18 @@ const SCHEDULER_NAME: &str = "v1.Pod.Spec.SchedulerName";
 
 impl Framework {
     /// The pod's signature: pods with the same one get the same answers from every plugin. None if a plugin cannot sign
-    /// pods, or refuses this one. Follows `pkg/scheduler/framework/runtime/framework.go#SignPod @v1.36.3`.
+    /// pods, or refuses this one. The point's status in metrics is always `Success`, as upstream's is, also if nothing was
+    /// signed. Follows `pkg/scheduler/framework/runtime/framework.go#SignPod @v1.36.3`.
     pub fn sign_pod(&self, pod: &PodInfo) -> Option<String> {
-        let mut signature = Map::new();
-        signature.insert(SCHEDULER_NAME.into(), pod.pod().scheduler_name().into());
+        let started = self.mono();
+        let signature = self.signature(pod);
+        self.observe_point(Point::Sign, Code::Success, started);
+        signature
+    }
+
+    fn signature(&self, pod: &PodInfo) -> Option<String> {
+        let scheduler_name = Fragment::from(Value::from(pod.pod().scheduler_name()));
+        let mut signature = BTreeMap::from([(SCHEDULER_NAME, scheduler_name)]);
         for entry in self.signers.as_ref()? {
             let started = self.mono();
             let outcome = entry.plugin.sign(pod);
@@ -26,7 +37,7 @@ impl Framework {
             self.recorder.observe(entry.durations.series(code), self.mono().seconds_since(started));
             match outcome {
                 Ok(SignOutcome::Fragments(fragments)) => {
-                    signature.extend(fragments.into_iter().map(|(name, value)| (name.to_owned(), value)));
+                    signature.extend(fragments);
                 }
                 Ok(SignOutcome::Refuse(_)) => return None,
                 Err(error) => {
@@ -35,6 +46,33 @@ impl Framework {
                 }
             }
         }
-        Some(Value::Object(signature).to_string())
+        Some(joined(&signature))
+    }
+}
+
+/// The JSON object of all fragments, sorted by name.
+fn joined(signature: &BTreeMap<&'static str, Fragment>) -> String {
+    let mut text = String::from("{");
+    for (name, fragment) in signature {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(&encode(*name).expect("a name can be written"));
+        text.push(':');
+        text.push_str(fragment.as_str());
+    }
+    text.push('}');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fragments_are_sorted_by_name() {
+        let fragment = |text: &str| Fragment::from(Value::from(text));
+        let signature = BTreeMap::from([("b", fragment("2")), ("a<", fragment("<")), ("B", fragment("3"))]);
+        assert_eq!(joined(&signature), r#"{"B":"3","a\u003c":"\u003c","b":"2"}"#);
     }
 }

@@ -1,0 +1,76 @@
+//! Admission, as far as scheduling sees it: the plugins that change or refuse an object between defaulting and
+//! validation, in upstream's order (`pkg/kubeapiserver/options/plugins.go#AllOrderedPlugins @v1.36.3`).
+//!
+//! Not here are namespace life cycle (with the creation itself), `TaintNodesByCondition` and `ServiceAccount` (off: a
+//! simulated node or pod has nobody to complete it) and quotas.
+
+mod limit_ranger;
+mod priority;
+mod runtime_class;
+mod storage;
+mod tolerations;
+
+use serde_json::{Value, json};
+
+use super::binding::TOPOLOGY_LABELS;
+use super::create::Origin;
+use super::kinds::{Kind, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, PRIORITY_CLASSES};
+use super::meta;
+use super::status::Status;
+use super::store::State;
+
+/// Admits a new object.
+pub(super) fn on_create(state: &State, kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Status> {
+    if kind.slot == PODS.slot {
+        // A pod that is being deleted or runs already has been admitted before.
+        if origin == Origin::Client {
+            limit_ranger::on_pod(state, value)?;
+        }
+        priority::on_pod(state, value, origin)?;
+        tolerations::on_pod(value);
+        if origin == Origin::Client {
+            runtime_class::on_pod(state, value)?;
+        }
+        topology_labels(state, value);
+    } else if kind.slot == PERSISTENT_VOLUME_CLAIMS.slot {
+        limit_ranger::on_claim(state, value)?;
+        if origin == Origin::Client {
+            storage::protect_claim(value);
+        }
+        storage::default_class(state, value);
+    } else if kind.slot == PERSISTENT_VOLUMES.slot {
+        if origin == Origin::Client {
+            storage::protect_volume(value);
+        }
+    } else if kind.slot == PRIORITY_CLASSES.slot {
+        priority::on_class(state, value)?;
+    }
+    Ok(())
+}
+
+/// Admits an update of the main resource.
+pub(super) fn on_update(state: &State, kind: &Kind, value: &mut Value, before: &Value) -> Result<(), Status> {
+    if kind.slot == PODS.slot {
+        priority::keep(value, before);
+        tolerations::on_pod(value);
+    } else if kind.slot == PERSISTENT_VOLUME_CLAIMS.slot {
+        storage::default_class(state, value);
+    } else if kind.slot == PRIORITY_CLASSES.slot {
+        priority::on_class(state, value)?;
+    }
+    Ok(())
+}
+
+/// Hands a node's topology labels to a pod that is created on it.
+/// Follows `plugin/pkg/admission/podtopologylabels/admission.go#Plugin.admitPod @v1.36.3`.
+fn topology_labels(state: &State, pod: &mut Value) {
+    let Some(node) = pod["spec"]["nodeName"].as_str().and_then(|name| state.find(&NODES, name)) else { return };
+    for key in TOPOLOGY_LABELS {
+        if let Some(value) = node.label(key) {
+            let labels = meta::metadata(pod).entry("labels").or_insert_with(|| json!({}));
+            if let Some(labels) = labels.as_object_mut() {
+                labels.insert(key.to_owned(), json!(value));
+            }
+        }
+    }
+}

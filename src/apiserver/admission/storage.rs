@@ -1,0 +1,42 @@
+//! Storage: the class of claims that name none, and finalizers against deletion while in use.
+//!
+//! Follows `plugin/pkg/admission/storage/storageclass/setdefault/admission.go#claimDefaulterPlugin.Admit` and
+//! `plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go @v1.36.3`.
+
+use std::cmp::Reverse;
+
+use serde_json::{Value, json};
+
+use crate::apiserver::kinds::STORAGE_CLASSES;
+use crate::apiserver::meta;
+use crate::apiserver::store::State;
+use crate::apiserver::strategy::add_finalizer;
+
+const IS_DEFAULT: [&str; 2] =
+    ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+/// The annotation that named a claim's class before there was a field.
+const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+
+/// Gives a claim the newest default class unless it asks for one, be it for none.
+pub(super) fn default_class(state: &State, claim: &mut Value) {
+    let asks = !claim["spec"]["storageClassName"].is_null() || !claim["metadata"]["annotations"][BETA_CLASS].is_null();
+    if asks {
+        return;
+    }
+    let classes = state.shelf(&STORAGE_CLASSES).objects.values().map(|class| (class.name().to_owned(), class.value()));
+    let defaults =
+        classes.filter(|(_, class)| IS_DEFAULT.iter().any(|key| class["metadata"]["annotations"][key] == "true"));
+    let newest =
+        defaults.min_by_key(|(name, class)| (Reverse(meta::text(class, "creationTimestamp").to_owned()), name.clone()));
+    if let Some((name, _)) = newest {
+        meta::child(claim, "spec").insert("storageClassName".to_owned(), json!(name));
+    }
+}
+
+pub(super) fn protect_claim(claim: &mut Value) {
+    add_finalizer(meta::metadata(claim), "finalizers", "kubernetes.io/pvc-protection");
+}
+
+pub(super) fn protect_volume(volume: &mut Value) {
+    add_finalizer(meta::metadata(volume), "finalizers", "kubernetes.io/pv-protection");
+}

@@ -1,0 +1,178 @@
+//! Creating objects: the steps of a POST, in upstream's order, and the load of objects as another cluster had them.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::kinds::{EVENTS, Kind, NAMESPACES};
+use super::object::{Object, key_of};
+use super::status::Status;
+use super::store::State;
+use super::{admission, decode, defaulting, events, meta, strategy, validation};
+
+/// Whose object it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A client's: identity, times and status are the server's to give.
+    Client,
+    /// A dump's: what it says of identity, times and status is kept.
+    Dump,
+}
+
+/// How often a generated name is tried. `apiserver/pkg/registry/rest: maxNameGenerationCreateAttempts @v1.36.3`.
+const NAME_ATTEMPTS: usize = 8;
+/// What a generated name keeps of its prefix: 63 characters less the random ones.
+/// `apiserver/pkg/storage/names/generate.go: MaxGeneratedNameLength @v1.36.3`.
+const PREFIX_LENGTH: usize = 58;
+
+impl State {
+    /// Creates an object; `namespace` is the URL's, empty to take the object's own.
+    pub(super) fn create(
+        &mut self,
+        kind: &'static Kind,
+        namespace: &str,
+        value: Value,
+        origin: Origin,
+        dry_run: bool,
+    ) -> Result<Arc<Object>, Status> {
+        let value = decode::typed(kind, value)?;
+        let generated = meta::text(&value, "name").is_empty() && !meta::text(&value, "generateName").is_empty();
+        for _ in 1..NAME_ATTEMPTS {
+            if !generated {
+                break;
+            }
+            match self.create_once(kind, namespace, value.clone(), origin, dry_run) {
+                Err(status) if status.reason == "AlreadyExists" => {}
+                result => return result,
+            }
+        }
+        self.create_once(kind, namespace, value, origin, dry_run).map_err(|status| match status {
+            Status { reason: "AlreadyExists", details: Some(details), .. } if generated => {
+                Status::generate_name_conflict(kind, &details.name)
+            }
+            status => status,
+        })
+    }
+
+    fn create_once(
+        &mut self,
+        kind: &'static Kind,
+        namespace: &str,
+        mut value: Value,
+        origin: Origin,
+        dry_run: bool,
+    ) -> Result<Arc<Object>, Status> {
+        set_namespace(kind, namespace, &mut value)?;
+        self.fill_system_fields(kind, &mut value, origin)?;
+        events::to_storage(kind, &mut value);
+        defaulting::apply(kind, &mut value, None);
+        let namespace = meta::text(&value, "namespace").to_owned();
+        if kind.namespaced {
+            self.require_namespace(kind, &namespace, &value)?;
+        }
+        admission::on_create(self, kind, &mut value, origin)?;
+        strategy::prepare_create(self, kind, &mut value, origin)?;
+        let name = meta::text(&value, "name").to_owned();
+        let errors = validation::on_create(kind, &value, origin);
+        if !errors.is_empty() {
+            return Err(Status::invalid(kind.group, kind.kind, &name, &errors));
+        }
+        let key = key_of(if kind.namespaced { &namespace } else { "" }, &name);
+        if self.find(kind, &key).is_some() {
+            return Err(Status::already_exists(kind, &name));
+        }
+        if dry_run {
+            return Ok(Arc::new(Object::encode(kind.storage(), key, 0, &value, None)));
+        }
+        let object = self.add(kind, key, &value);
+        if kind.slot == EVENTS.slot {
+            self.note_expiry(&object);
+        }
+        Ok(object)
+    }
+
+    fn fill_system_fields(&mut self, kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Status> {
+        let (now, uid, suffix) = (meta::time_text(self.now), self.names.uid(), self.names.suffix());
+        let metadata = meta::metadata(value);
+        let version = metadata.remove("resourceVersion");
+        if origin == Origin::Client {
+            if version.as_ref().and_then(Value::as_str).is_some_and(|version| !matches!(version, "" | "0")) {
+                return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
+            }
+            for key in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+                metadata.remove(key);
+            }
+        }
+        metadata.remove("managedFields");
+        let is_absent = |value: Option<&Value>| value.is_none_or(meta::is_empty);
+        if is_absent(metadata.get("uid")) {
+            metadata.insert("uid".to_owned(), json!(uid));
+        }
+        if is_absent(metadata.get("creationTimestamp")) {
+            metadata.insert("creationTimestamp".to_owned(), json!(now));
+        }
+        if kind.generation {
+            if origin == Origin::Client || is_absent(metadata.get("generation")) {
+                metadata.insert("generation".to_owned(), json!(1));
+            }
+        } else {
+            metadata.remove("generation");
+        }
+        if is_absent(metadata.get("name"))
+            && let Some(prefix) = metadata.get("generateName").and_then(Value::as_str).filter(|text| !text.is_empty())
+        {
+            let kept: String = prefix.chars().take(PREFIX_LENGTH).collect();
+            metadata.insert("name".to_owned(), json!(format!("{kept}{suffix}")));
+        }
+        Ok(())
+    }
+
+    /// Admits a create only into a living namespace.
+    /// Follows `apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go#Lifecycle.Admit @v1.36.3`.
+    fn require_namespace(&mut self, kind: &Kind, namespace: &str, value: &Value) -> Result<(), Status> {
+        let Some(found) = self.find(&NAMESPACES, namespace) else {
+            if !self.settings.create_namespaces {
+                return Err(Status::not_found(&NAMESPACES, namespace));
+            }
+            let missing = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+            return self.create(&NAMESPACES, "", missing, Origin::Client, false).map(drop);
+        };
+        if found.field("status.phase") == Some("Terminating") {
+            let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+            let text = format!("namespace {namespace} is being terminated");
+            return Err(Status::forbidden(kind, meta::text(value, "name"), why).cause(
+                "NamespaceTerminating",
+                text,
+                "metadata.namespace",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Makes the object's namespace the URL's.
+/// Follows `apiserver/pkg/registry/rest/meta.go#EnsureObjectNamespaceMatchesRequestNamespace @v1.36.3`.
+pub(super) fn set_namespace(kind: &Kind, namespace: &str, value: &mut Value) -> Result<(), Status> {
+    let metadata = meta::metadata(value);
+    let own = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
+    if !kind.namespaced {
+        if namespace.is_empty() {
+            metadata.remove("namespace");
+        }
+        return Ok(());
+    }
+    let namespace = match (namespace, own) {
+        ("", "") => "default",
+        ("", own) => own,
+        (namespace, "") => namespace,
+        (namespace, own) if namespace == own => namespace,
+        _ => {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+    };
+    let namespace = json!(namespace);
+    metadata.insert("namespace".to_owned(), namespace);
+    Ok(())
+}

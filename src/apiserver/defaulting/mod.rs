@@ -1,0 +1,161 @@
+//! Defaults on write: what an object has without having been given it.
+//!
+//! Follows the `SetDefaults_*` functions of `pkg/apis/*/v1/defaults.go @v1.36.3`, for the fields that scheduling, its
+//! clients and their messages can see.
+
+mod pod;
+mod storage;
+mod workload;
+
+use serde_json::{Map, Value, json};
+
+use super::kinds::{
+    CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, Kind, LIMIT_RANGES, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES, PODS, PRIORITY_CLASSES, REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS,
+    STORAGE_CLASSES,
+};
+use super::meta;
+use crate::k8s::Quantity;
+
+/// Fills in what one kind has.
+type Defaults = fn(&mut Value);
+
+/// Fills in what is missing; `old` is the version before, on an update.
+pub(super) fn apply(kind: &Kind, value: &mut Value, old: Option<&Value>) {
+    strip_nulls(value);
+    let defaults: &[(&Kind, Defaults)] = &[
+        (&PODS, pod::apply),
+        (&NODES, node),
+        (&NAMESPACES, namespace),
+        (&SERVICES, service),
+        (&LIMIT_RANGES, limit_range),
+        (&PERSISTENT_VOLUMES, storage::volume),
+        (&PERSISTENT_VOLUME_CLAIMS, storage::claim),
+        (&STORAGE_CLASSES, storage::class),
+        (&PRIORITY_CLASSES, priority_class),
+        (&REPLICATION_CONTROLLERS, workload::replication_controller),
+        (&REPLICA_SETS, workload::replica_set),
+        (&DEPLOYMENTS, workload::deployment),
+        (&STATEFUL_SETS, workload::stateful_set),
+        (&DAEMON_SETS, workload::daemon_set),
+        (&JOBS, workload::job),
+        (&CRON_JOBS, workload::cron_job),
+    ];
+    if let Some((_, apply)) = defaults.iter().find(|(owner, _)| owner.slot == kind.slot) {
+        apply(value);
+    }
+    if old.is_none() && kind.slot == JOBS.slot {
+        workload::job_selector(value);
+    }
+}
+
+/// Removes members without a value, which Go's decoder reads as absent. Free-form parameters keep theirs.
+pub(super) fn strip_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.iter_mut().filter(|(key, _)| *key != "parameters").for_each(|(_, value)| strip_nulls(value));
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip_nulls),
+        _ => {}
+    }
+}
+
+/// Sets `key` unless it has a value that Go would print.
+fn default(map: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
+    if map.get(key).is_none_or(meta::is_empty) {
+        map.insert(key.to_owned(), value.into());
+    }
+}
+
+/// Sets `key` unless it is there, whatever its value.
+fn default_absent(map: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
+    map.entry(key).or_insert_with(|| value.into());
+}
+
+/// Writes the amounts of a resource list as the server does: numbers as texts, canonical, rounded up to a thousandth.
+fn resource_list(list: Option<&mut Value>) {
+    for amount in list.and_then(Value::as_object_mut).into_iter().flat_map(|map| map.values_mut()) {
+        if amount.is_number() {
+            *amount = json!(amount.to_string());
+        }
+        let Some(text) = amount.as_str() else { continue };
+        let Ok(quantity) = Quantity::parse(text) else { continue };
+        let milli = quantity.milli_value();
+        let rounded = Quantity::from_milli(milli).with_format(quantity.format());
+        let written = if milli != i64::MAX && rounded != quantity {
+            rounded.to_string()
+        } else {
+            Quantity::canonical_text(text).unwrap_or_else(|_| text.to_owned())
+        };
+        if written != text {
+            *amount = json!(written);
+        }
+    }
+}
+
+fn node(node: &mut Value) {
+    let Some(status) = node.get_mut("status").and_then(Value::as_object_mut) else { return };
+    resource_list(status.get_mut("capacity"));
+    if let Some(capacity) = status.get("capacity").cloned() {
+        default_absent(status, "allocatable", capacity);
+    }
+    resource_list(status.get_mut("allocatable"));
+}
+
+/// Follows `pkg/apis/core/v1/defaults.go#SetDefaults_Namespace @v1.36.3`.
+fn namespace(namespace: &mut Value) {
+    let name = meta::text(namespace, "name").to_owned();
+    if !name.is_empty() {
+        let labels = meta::metadata(namespace).entry("labels").or_insert_with(|| json!({}));
+        if let Some(labels) = labels.as_object_mut() {
+            labels.insert("kubernetes.io/metadata.name".to_owned(), json!(name));
+        }
+    }
+}
+
+/// Follows `pkg/apis/core/v1/defaults.go#SetDefaults_Service @v1.36.3`.
+fn service(service: &mut Value) {
+    let spec = meta::child(service, "spec");
+    default(spec, "sessionAffinity", "None");
+    default(spec, "type", "ClusterIP");
+    for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        let number = port["port"].clone();
+        if let Some(port) = port.as_object_mut() {
+            default(port, "protocol", "TCP");
+            default(port, "targetPort", number);
+        }
+    }
+    if spec.get("type").is_some_and(|kind| kind != "ExternalName") {
+        default(spec, "internalTrafficPolicy", "Cluster");
+    }
+}
+
+/// Follows `pkg/apis/core/v1/defaults.go#SetDefaults_LimitRangeItem @v1.36.3`.
+fn limit_range(range: &mut Value) {
+    let limits = meta::child(range, "spec").get_mut("limits").and_then(Value::as_array_mut);
+    for limit in limits.into_iter().flatten().filter_map(Value::as_object_mut) {
+        const LISTS: [&str; 5] = ["default", "defaultRequest", "max", "min", "maxLimitRequestRatio"];
+        for list in LISTS {
+            resource_list(limit.get_mut(list));
+        }
+        if limit.get("type") != Some(&json!("Container")) {
+            continue;
+        }
+        // Limits come from maxima, requests from limits, then from minima.
+        for (to, from) in [("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")] {
+            let source = limit.get(from).and_then(Value::as_object).cloned().unwrap_or_default();
+            if let Some(target) = limit.entry(to).or_insert_with(|| json!({})).as_object_mut() {
+                for (name, amount) in source {
+                    target.entry(name).or_insert(amount);
+                }
+            }
+        }
+    }
+}
+
+fn priority_class(class: &mut Value) {
+    if let Some(class) = class.as_object_mut() {
+        default(class, "preemptionPolicy", "PreemptLowerPriority");
+    }
+}

@@ -1,0 +1,190 @@
+//! Defaults of pods, and of the pod specifications inside workloads.
+
+use serde_json::{Map, Value, json};
+
+use super::{default, default_absent, resource_list};
+use crate::apiserver::amounts;
+use crate::apiserver::meta;
+
+const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
+
+/// Follows `pkg/apis/core/v1/defaults.go#SetDefaults_Pod @v1.36.3`.
+pub(super) fn apply(pod: &mut Value) {
+    let spec = meta::child(pod, "spec");
+    self::spec(spec);
+    for list in CONTAINERS {
+        for container in elements(spec, list) {
+            let Some(resources) = container.get_mut("resources").and_then(Value::as_object_mut) else { continue };
+            let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else { continue };
+            let requests = resources.entry("requests").or_insert_with(|| json!({}));
+            if let Some(requests) = requests.as_object_mut() {
+                limits.into_iter().for_each(|(name, limit)| {
+                    requests.entry(name).or_insert(limit);
+                });
+            }
+        }
+    }
+    pod_level(spec);
+    default_absent(spec, "enableServiceLinks", true);
+    if spec.get("hostNetwork") == Some(&json!(true)) {
+        host_ports(spec);
+    }
+}
+
+/// Follows `#SetDefaults_PodSpec`, `#SetDefaults_Container` and `#SetDefaults_Volume`.
+pub(super) fn spec(spec: &mut Map<String, Value>) {
+    default(spec, "dnsPolicy", "ClusterFirst");
+    default(spec, "restartPolicy", "Always");
+    default_absent(spec, "securityContext", json!({}));
+    default_absent(spec, "terminationGracePeriodSeconds", 30);
+    default(spec, "schedulerName", "default-scheduler");
+    for list in CONTAINERS {
+        elements(spec, list).for_each(container);
+    }
+    for volume in elements(spec, "volumes") {
+        if volume.len() == 1 && volume.contains_key("name") {
+            volume.insert("emptyDir".to_owned(), json!({}));
+        }
+    }
+    resource_list(spec.get_mut("overhead"));
+    if let Some(resources) = spec.get_mut("resources") {
+        resource_list(resources.get_mut("requests"));
+        resource_list(resources.get_mut("limits"));
+    }
+    // The older name of the service account follows the newer one.
+    if let Some(account) = spec.get("serviceAccountName").filter(|name| !meta::is_empty(name)).cloned() {
+        spec.insert("serviceAccount".to_owned(), account);
+    }
+}
+
+fn container(container: &mut Map<String, Value>) {
+    let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
+    let policy = if is_latest(image) { "Always" } else { "IfNotPresent" };
+    default(container, "imagePullPolicy", policy);
+    default(container, "terminationMessagePath", "/dev/termination-log");
+    default(container, "terminationMessagePolicy", "File");
+    let resources = container.entry("resources").or_insert_with(|| json!({}));
+    resource_list(resources.get_mut("requests"));
+    resource_list(resources.get_mut("limits"));
+    for port in elements(container, "ports") {
+        default(port, "protocol", "TCP");
+    }
+}
+
+/// Whether an image reference names the tag `latest`, or neither tag nor digest.
+/// Follows `pkg/util/parsers/parsers.go#ParseImageName @v1.36.3`.
+fn is_latest(image: &str) -> bool {
+    let (name, has_digest) = match image.split_once('@') {
+        Some((name, _)) => (name, true),
+        None => (image, false),
+    };
+    let last = name.rsplit_once('/').map_or(name, |(_, last)| last);
+    match last.split_once(':') {
+        Some((_, tag)) => tag == "latest",
+        None => !has_digest,
+    }
+}
+
+/// Resources of the pod as a whole, once some are given.
+/// Follows `#defaultHugePagePodLimits` and `#defaultPodRequests`.
+fn pod_level(spec: &mut Map<String, Value>) {
+    let Some(resources) = spec.get("resources").and_then(Value::as_object) else { return };
+    let part = |name: &str| resources.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
+    let (mut requests, mut limits) = (part("requests"), part("limits"));
+    if !(requests.is_empty() && limits.is_empty()) {
+        for (name, sum) in amounts::of_containers(spec, "limits") {
+            if name.starts_with(amounts::HUGE_PAGES) && !requests.contains_key(&name) {
+                limits.entry(name).or_insert_with(|| json!(sum.to_string()));
+            }
+        }
+    }
+    if !limits.is_empty() {
+        for (name, sum) in amounts::of_containers(spec, "requests") {
+            if matches!(&*name, "cpu" | "memory") {
+                requests.entry(name).or_insert_with(|| json!(sum.to_string()));
+            }
+        }
+        for (name, limit) in limits.iter().filter(|(name, _)| amounts::is_pod_level(name)) {
+            requests.entry(name.as_str()).or_insert_with(|| limit.clone());
+        }
+    }
+    if let Some(resources) = spec.get_mut("resources").and_then(Value::as_object_mut) {
+        for (name, list) in [("requests", requests), ("limits", limits)] {
+            if !list.is_empty() {
+                resources.insert(name.to_owned(), Value::Object(list));
+            }
+        }
+    }
+}
+
+/// Follows `#defaultHostNetworkPorts`.
+fn host_ports(spec: &mut Map<String, Value>) {
+    for list in CONTAINERS {
+        for container in elements(spec, list) {
+            for port in elements(container, "ports") {
+                if let Some(number) = port.get("containerPort").cloned() {
+                    default(port, "hostPort", number);
+                }
+            }
+        }
+    }
+}
+
+/// The objects of a list, for writing.
+fn elements<'a>(map: &'a mut Map<String, Value>, list: &str) -> impl Iterator<Item = &'a mut Map<String, Value>> {
+    map.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn defaulted(spec: &Value) -> Value {
+        let mut pod = json!({"spec": spec});
+        apply(&mut pod);
+        pod["spec"].take()
+    }
+
+    #[test]
+    fn requests_follow_limits() {
+        let spec = defaulted(&json!({"containers": [{"image": "a", "resources": {
+            "limits": {"cpu": "0.5", "memory": "1Gi"}, "requests": {"cpu": 0.1}}}]}));
+        assert_eq!(
+            spec["containers"][0]["resources"],
+            json!({"limits": {"cpu": "500m", "memory": "1Gi"}, "requests": {"cpu": "100m", "memory": "1Gi"}})
+        );
+        assert_eq!(spec["schedulerName"], "default-scheduler");
+        assert_eq!(spec["terminationGracePeriodSeconds"], 30);
+    }
+
+    #[test]
+    fn pull_policies() {
+        for (image, latest) in [
+            ("a", true),
+            ("a:latest", true),
+            ("a:1", false),
+            ("r:5000/a", true),
+            ("r:5000/a:2", false),
+            ("a@sha256:0", false),
+        ] {
+            assert_eq!(is_latest(image), latest, "{image}");
+        }
+    }
+
+    #[test]
+    fn host_network_gives_host_ports() {
+        let spec = defaulted(&json!({"hostNetwork": true, "containers": [{"ports": [
+            {"containerPort": 80}, {"containerPort": 81, "hostPort": 90}]}]}));
+        assert_eq!(spec["containers"][0]["ports"][0], json!({"containerPort": 80, "hostPort": 80, "protocol": "TCP"}));
+        assert_eq!(spec["containers"][0]["ports"][1]["hostPort"], 90);
+    }
+
+    #[test]
+    fn resources_of_the_whole_pod() {
+        let spec = defaulted(&json!({
+            "resources": {"limits": {"memory": "4Gi"}},
+            "initContainers": [{"resources": {"requests": {"cpu": "3"}}}],
+            "containers": [{"resources": {"requests": {"cpu": "1"}}}, {"resources": {"requests": {"cpu": "1"}}}]}));
+        assert_eq!(spec["resources"]["requests"], json!({"cpu": "3", "memory": "4Gi"}));
+    }
+}

@@ -1,0 +1,67 @@
+//! Reading and writing `metadata` of parsed objects.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+/// A text of the metadata; empty if absent.
+pub(super) fn text<'a>(object: &'a Value, key: &str) -> &'a str {
+    object["metadata"][key].as_str().unwrap_or_default()
+}
+
+/// The metadata for writing; made if it is missing or no object.
+pub(super) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
+    child(object, "metadata")
+}
+
+/// The object under `key` for writing; made if it is missing or no object.
+pub(super) fn child<'a>(object: &'a mut Value, key: &str) -> &'a mut Map<String, Value> {
+    if !object.is_object() {
+        *object = Value::Object(Map::new());
+    }
+    let slot = &mut object[key];
+    if !slot.is_object() {
+        *slot = Value::Object(Map::new());
+    }
+    slot.as_object_mut().expect("made an object above")
+}
+
+/// Sets `key`, or removes it for `Null`.
+pub(super) fn set(map: &mut Map<String, Value>, key: &str, value: Value) {
+    if value.is_null() {
+        map.remove(key);
+    } else {
+        map.insert(key.to_owned(), value);
+    }
+}
+
+/// The finalizers.
+pub(super) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
+    list(&object["metadata"]["finalizers"]).filter_map(Value::as_str)
+}
+
+/// Whether deletion has started.
+pub(super) fn is_deleting(object: &Value) -> bool {
+    !object["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// The elements of a list; none if it is absent.
+pub(super) fn list(value: &Value) -> std::slice::Iter<'_, Value> {
+    value.as_array().map_or(&[][..], Vec::as_slice).iter()
+}
+
+/// Whether a value is what Go leaves out of JSON: absent, empty, 0 or false.
+pub(super) fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+    }
+}
+
+/// A time as `metav1.Time` writes it: whole seconds, UTC.
+pub(super) fn time_text(time: Timestamp) -> String {
+    Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
+}

@@ -1,0 +1,57 @@
+//! Names and UIDs that the server makes up: seeded, so that the same requests get the same ones.
+
+use std::fmt::Write as _;
+
+use crate::clock::Rng;
+
+/// Draws what an API server makes up.
+#[derive(Clone, Debug)]
+pub(super) struct Names(Rng);
+
+/// Characters of generated names: no vowels and nothing that reads like another.
+/// `apimachinery/pkg/util/rand/rand.go#alphanums @v1.36.3`.
+const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
+impl Names {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(Rng::from_seed(seed))
+    }
+
+    /// A random (version 4) UUID.
+    pub(super) fn uid(&mut self) -> String {
+        let bits = (u128::from(self.0.next_u64()) << 64) | u128::from(self.0.next_u64());
+        let bits = bits & !(0xf000_u128 << 64) | (0x4000_u128 << 64);
+        let bits = bits & !(0xc000_u128 << 48) | (0x8000_u128 << 48);
+        let hex = format!("{bits:032x}");
+        let mut uid = String::with_capacity(36);
+        let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
+        write!(uid, "{}", parts.join("-")).expect("a String takes every write");
+        uid
+    }
+
+    /// The five characters that `generateName` gets.
+    pub(super) fn suffix(&mut self) -> String {
+        let mut suffix = String::with_capacity(5);
+        for _ in 0..5 {
+            suffix.push(char::from(ALPHABET[self.0.index(ALPHABET.len())]));
+        }
+        suffix
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_names() {
+        let (mut one, mut two, mut other) = (Names::new(7), Names::new(7), Names::new(8));
+        let uid = one.uid();
+        assert_eq!(uid, two.uid());
+        assert_ne!(uid, other.uid());
+        assert_eq!((uid.len(), uid.as_bytes()[14], uid.matches('-').count()), (36, b'4', 4));
+        assert!(matches!(uid.as_bytes()[19], b'8' | b'9' | b'a' | b'b'));
+        assert!(one.suffix().bytes().all(|byte| ALPHABET.contains(&byte)));
+        assert_ne!(one.suffix(), one.suffix());
+    }
+}

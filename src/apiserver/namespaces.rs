@@ -1,0 +1,70 @@
+//! What every cluster has from the start, and the end of namespaces.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::create::Origin;
+use super::kinds::{CONFIG_MAPS, Kind, NAMESPACES, PRIORITY_CLASSES, SERVICES};
+use super::meta;
+use super::object::Object;
+use super::status::Status;
+use super::store::State;
+
+impl State {
+    /// Follows `pkg/controlplane/controller/systemnamespaces`, `.../kubernetesservice`, `pkg/apis/scheduling/helpers.go` and
+    /// `pkg/controlplane/controller/clusterauthenticationtrust @v1.36.3`.
+    pub(super) fn add_built_in_objects(&mut self) {
+        let classes = [
+            (
+                "system-node-critical",
+                2_000_001_000,
+                "Used for system critical pods that must not be moved from their current node.",
+            ),
+            (
+                "system-cluster-critical",
+                2_000_000_000,
+                "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+            ),
+        ];
+        let namespaces = ["default", "kube-node-lease", "kube-public", "kube-system"];
+        let namespaces = namespaces.map(|name| (&NAMESPACES, json!({"metadata": {"name": name}})));
+        let classes = classes.map(|(name, value, text)| {
+            (&PRIORITY_CLASSES, json!({"metadata": {"name": name}, "value": value, "description": text}))
+        });
+        let service = json!({
+            "metadata": {"name": "kubernetes", "namespace": "default",
+                "labels": {"component": "apiserver", "provider": "kubernetes"}},
+            "spec": {"type": "ClusterIP", "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"],
+                "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}]},
+        });
+        let trust = json!({
+            "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"}, "data": {},
+        });
+        let others = [(&SERVICES, service), (&CONFIG_MAPS, trust)];
+        for (kind, value) in namespaces.into_iter().chain(classes).chain(others) {
+            self.create(kind, "", value, Origin::Dump, false).expect("a built-in object breaks no rule");
+        }
+    }
+
+    /// Replaces a namespace's finalizers; an emptied list lets a deleted namespace go.
+    /// Follows `registry/core/namespace/storage/storage.go#FinalizeREST.Update @v1.36.3`.
+    pub(super) fn finalize(&mut self, kind: &'static Kind, name: &str, value: &Value) -> Result<Arc<Object>, Status> {
+        if kind.slot != NAMESPACES.slot {
+            return Err(Status::no_such_resource());
+        }
+        let old = self.existing(kind, "", name)?;
+        let mut namespace = old.value();
+        let version = meta::text(value, "resourceVersion");
+        if !version.is_empty() && version != old.version.to_string() {
+            return Err(Status::modified(kind, name));
+        }
+        meta::set(meta::child(&mut namespace, "spec"), "finalizers", value["spec"]["finalizers"].clone());
+        let object = self.replace(&old, &namespace);
+        let kept = !meta::is_empty(&namespace["spec"]["finalizers"]) || meta::finalizers(&namespace).next().is_some();
+        if meta::is_deleting(&namespace) && !kept {
+            self.remove(&object);
+        }
+        Ok(object)
+    }
+}

@@ -1,0 +1,337 @@
+//! Strategic merge patch: a merge patch that knows which lists are maps by another name.
+//!
+//! Follows `apimachinery/pkg/util/strategicpatch/patch.go#mergeMap @v1.36.3`.
+
+use serde_json::{Map, Value};
+
+use super::Status;
+use super::keys::{self, ListMerge};
+use crate::apiserver::kinds::Kind;
+
+const DIRECTIVE: &str = "$patch";
+const RETAIN_KEYS: &str = "$retainKeys";
+const DELETE_VALUES: &str = "$deleteFromPrimitiveList/";
+const ORDER: &str = "$setElementOrder/";
+
+/// Lays `patch` over `target`.
+pub(super) fn apply(kind: &Kind, target: &mut Value, patch: &Value) -> Result<(), Status> {
+    let Some(patch) = patch.as_object() else {
+        return Err(Status::bad_request("error decoding patch: a strategic merge patch must be an object"));
+    };
+    Change { kind }.object(as_object(target), patch, &mut String::new())
+}
+
+/// A patch of an object of this kind.
+struct Change<'a> {
+    kind: &'a Kind,
+}
+
+impl Change<'_> {
+    /// Merges an object; `trail` is its own, without list positions.
+    fn object(
+        &self,
+        target: &mut Map<String, Value>,
+        patch: &Map<String, Value>,
+        trail: &mut String,
+    ) -> Result<(), Status> {
+        match patch.get(DIRECTIVE).map(|directive| directive.as_str().unwrap_or_default()) {
+            Some("replace") => {
+                *target = plain(patch);
+                return Ok(());
+            }
+            Some("delete") => {
+                target.clear();
+                return Ok(());
+            }
+            Some("merge") | None => {}
+            Some(other) => return Err(bad_directive(other)),
+        }
+        if let Some(retained) = patch.get(RETAIN_KEYS).and_then(Value::as_array) {
+            target.retain(|key, _| retained.iter().any(|kept| kept.as_str() == Some(key)));
+        }
+        for (key, value) in patch {
+            if let Some(list) = key.strip_prefix(DELETE_VALUES)
+                && let Some(Value::Array(items)) = target.get_mut(list)
+            {
+                let gone = value.as_array().map_or(&[][..], Vec::as_slice);
+                items.retain(|item| !gone.contains(item));
+            }
+        }
+        for (key, value) in patch.iter().filter(|(key, _)| !key.starts_with('$')) {
+            let length = trail.len();
+            if !trail.is_empty() {
+                trail.push('.');
+            }
+            trail.push_str(key);
+            self.member(target, key, value, patch.get(&format!("{ORDER}{key}")), trail)?;
+            trail.truncate(length);
+        }
+        for (key, order) in patch {
+            let Some(list) = key.strip_prefix(ORDER) else { continue };
+            if patch.contains_key(list) {
+                continue;
+            }
+            let list_path = if trail.is_empty() { list.to_owned() } else { format!("{trail}.{list}") };
+            if let (Some(Value::Array(items)), Some(order)) = (target.get_mut(list), order.as_array()) {
+                sort(items, &[], order, keys::of(self.kind, &list_path));
+            }
+        }
+        Ok(())
+    }
+
+    fn member(
+        &self,
+        target: &mut Map<String, Value>,
+        key: &str,
+        patch: &Value,
+        order: Option<&Value>,
+        trail: &mut String,
+    ) -> Result<(), Status> {
+        match patch {
+            Value::Null => {
+                target.remove(key);
+            }
+            Value::Object(patch) => {
+                let deletes = patch.get(DIRECTIVE).and_then(Value::as_str) == Some("delete");
+                if deletes && !target.contains_key(key) {
+                    return Ok(());
+                }
+                let slot = target.entry(key).or_insert(Value::Null);
+                self.object(as_object(slot), patch, trail)?;
+            }
+            Value::Array(patch) => {
+                let merge = keys::of(self.kind, trail);
+                let slot = target.entry(key).or_insert(Value::Null);
+                let mut items = slot.as_array_mut().map(std::mem::take).unwrap_or_default();
+                self.list(&mut items, patch, order, merge, trail)?;
+                *slot = Value::Array(items);
+            }
+            other => {
+                target.insert(key.to_owned(), other.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn list(
+        &self,
+        items: &mut Vec<Value>,
+        patch: &[Value],
+        order: Option<&Value>,
+        merge: ListMerge,
+        trail: &mut String,
+    ) -> Result<(), Status> {
+        let before = items.clone();
+        match merge {
+            ListMerge::Replace => {
+                *items = patch.to_vec();
+                return Ok(());
+            }
+            ListMerge::Values => {
+                for value in patch {
+                    if !items.contains(value) {
+                        items.push(value.clone());
+                    }
+                }
+            }
+            ListMerge::Key(key) => {
+                delete_elements(items, patch, key)?;
+                if replaces(patch) {
+                    items.clear();
+                }
+                let mut merged = patch.iter().filter(|element| element.get(DIRECTIVE).is_none());
+                merged.try_for_each(|element| self.element(items, element, key, trail))?;
+            }
+        }
+        let by_patch: Vec<Value>;
+        let order = if let Some(order) = order.and_then(Value::as_array) {
+            order
+        } else {
+            by_patch = patch.iter().filter(|element| element.get(DIRECTIVE).is_none()).cloned().collect();
+            &by_patch
+        };
+        sort(items, &before, order, merge);
+        Ok(())
+    }
+
+    fn element(&self, items: &mut Vec<Value>, element: &Value, key: &str, trail: &mut String) -> Result<(), Status> {
+        let name = name_of(element, key)?;
+        let at = items.iter().position(|item| item.get(key) == Some(name)).unwrap_or_else(|| {
+            items.push(Value::Object(Map::new()));
+            items.len() - 1
+        });
+        match element.as_object() {
+            Some(patch) => self.object(as_object(&mut items[at]), patch, trail),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Removes what the patch's delete directives name.
+/// Follows `strategicpatch/patch.go#mergeSliceWithSpecialElements @v1.36.3`.
+fn delete_elements(items: &mut Vec<Value>, patch: &[Value], key: &str) -> Result<(), Status> {
+    for element in patch {
+        match element.get(DIRECTIVE).map(|directive| directive.as_str().unwrap_or_default()) {
+            Some("delete") => {
+                let name = name_of(element, key)?;
+                items.retain(|item| item.get(key) != Some(name));
+            }
+            Some("merge") => return Err(Status::unknown("merging lists cannot yet be specified in the patch")),
+            Some("replace") | None => {}
+            Some(other) => return Err(bad_directive(other)),
+        }
+    }
+    Ok(())
+}
+
+/// What tells an element from the others of its list.
+fn name_of<'a>(element: &'a Value, key: &str) -> Result<&'a Value, Status> {
+    element
+        .get(key)
+        .ok_or_else(|| Status::unknown(format!("map: {element} does not contain declared merge key: {key}")))
+}
+
+/// Whether a list says that it stands for the whole.
+fn replaces(patch: &[Value]) -> bool {
+    patch.iter().any(|element| element[DIRECTIVE] == "replace")
+}
+
+/// Puts `items` in the order that a patch gives, which names some or all of them. Those that it does not name keep their
+/// place relative to those that it does, as they stood in `before`.
+/// Follows `strategicpatch/patch.go#normalizeElementOrder @v1.36.3`: items of the order first by it; an item that only the
+/// server has goes before the first ordered item that stood behind it.
+fn sort(items: &mut Vec<Value>, before: &[Value], order: &[Value], merge: ListMerge) {
+    let name = |item: &Value| match merge {
+        ListMerge::Key(key) => item.get(key).cloned().unwrap_or_default(),
+        ListMerge::Values | ListMerge::Replace => item.clone(),
+    };
+    let order: Vec<Value> = order.iter().map(name).collect();
+    let place = |item: &Value| {
+        let name = name(item);
+        order.iter().position(|ordered| *ordered == name)
+    };
+    let origin: Vec<Value> =
+        if before.is_empty() { items.iter().map(name).collect() } else { before.iter().map(name).collect() };
+    let stood = |item: &Value| {
+        let name = name(item);
+        origin.iter().position(|known| *known == name)
+    };
+    let (mut ordered, others): (Vec<Value>, Vec<Value>) = items.drain(..).partition(|item| place(item).is_some());
+    ordered.sort_by_key(|item| place(item));
+    let (mut ordered, mut others) = (ordered.into_iter().peekable(), others.into_iter().peekable());
+    while let (Some(left), Some(right)) = (ordered.peek(), others.peek()) {
+        // Both stood on the server: they keep their order. Otherwise the client's item goes first.
+        let server_first = matches!((stood(left), stood(right)), (Some(left), Some(right)) if right < left);
+        items.extend(if server_first { others.next() } else { ordered.next() });
+    }
+    items.extend(ordered);
+    items.extend(others);
+}
+
+/// A patch's content without its directives.
+fn plain(patch: &Map<String, Value>) -> Map<String, Value> {
+    patch.iter().filter(|(key, _)| !key.starts_with('$')).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn as_object(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    value.as_object_mut().expect("made an object above")
+}
+
+fn bad_directive(directive: &str) -> Status {
+    Status::unknown(format!("unknown patch type found: {directive}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::kinds::{NODES, PODS, RESOURCE_CLAIMS};
+    use super::*;
+
+    fn check(kind: &Kind, target: Value, patch: &Value, expected: &Value) {
+        let mut target = target;
+        apply(kind, &mut target, patch).unwrap();
+        assert_eq!(&target, expected);
+    }
+
+    #[test]
+    fn conditions_merge_by_type_in_the_order_given() {
+        check(
+            &PODS,
+            json!({"status": {"conditions": [{"type": "A", "status": "True"}, {"type": "B", "status": "True"}]}}),
+            &json!({"status": {
+                "$setElementOrder/conditions": [{"type": "C"}, {"type": "B"}, {"type": "A"}],
+                "conditions": [{"type": "B", "status": "False"}, {"type": "C", "status": "True"}]}}),
+            &json!({"status": {"conditions": [
+                {"type": "C", "status": "True"}, {"type": "B", "status": "False"}, {"type": "A", "status": "True"}]}}),
+        );
+    }
+
+    #[test]
+    fn items_that_only_the_server_has_keep_their_place() {
+        check(
+            &PODS,
+            json!({"status": {"conditions": [{"type": "S"}, {"type": "A"}]}}),
+            &json!({"status": {"$setElementOrder/conditions": [{"type": "A"}, {"type": "N"}], "conditions": [{"type": "N"}]}}),
+            &json!({"status": {"conditions": [{"type": "S"}, {"type": "A"}, {"type": "N"}]}}),
+        );
+    }
+
+    #[test]
+    fn elements_are_deleted_and_replaced_by_directive() {
+        check(
+            &RESOURCE_CLAIMS,
+            json!({"status": {"reservedFor": [{"uid": "1", "name": "a"}, {"uid": "2"}]}}),
+            &json!({"status": {"reservedFor": [{"$patch": "delete", "uid": "1"}]}}),
+            &json!({"status": {"reservedFor": [{"uid": "2"}]}}),
+        );
+        check(
+            &PODS,
+            json!({"spec": {"containers": [{"name": "a", "image": "x"}, {"name": "b"}]}}),
+            &json!({"spec": {"containers": [{"$patch": "replace"}, {"name": "c"}]}}),
+            &json!({"spec": {"containers": [{"name": "c"}]}}),
+        );
+        check(
+            &PODS,
+            json!({"spec": {"nodeSelector": {"a": "1"}, "affinity": {"x": 1}}}),
+            &json!({"spec": {"nodeSelector": {"$patch": "replace", "b": "2"}, "affinity": {"$patch": "delete"}}}),
+            &json!({"spec": {"nodeSelector": {"b": "2"}, "affinity": {}}}),
+        );
+    }
+
+    #[test]
+    fn plain_lists() {
+        check(
+            &PODS,
+            json!({"metadata": {"finalizers": ["a", "b"]}}),
+            &json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"], "finalizers": ["c"]}}),
+            // An item that the patch adds goes before those that only the server has.
+            &json!({"metadata": {"finalizers": ["c", "b"]}}),
+        );
+        check(
+            &NODES,
+            json!({"spec": {"taints": [{"key": "a"}]}}),
+            &json!({"spec": {"taints": [{"key": "b"}]}}),
+            &json!({"spec": {"taints": [{"key": "b"}]}}),
+        );
+        check(
+            &PODS,
+            json!({"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}),
+            &json!({"spec": {"volumes": [{"$retainKeys": ["name", "secret"], "name": "v", "secret": {"secretName": "s"}}]}}),
+            &json!({"spec": {"volumes": [{"name": "v", "secret": {"secretName": "s"}}]}}),
+        );
+    }
+
+    #[test]
+    fn null_removes() {
+        check(
+            &PODS,
+            json!({"status": {"nominatedNodeName": "n", "phase": "Pending"}}),
+            &json!({"status": {"nominatedNodeName": null}}),
+            &json!({"status": {"phase": "Pending"}}),
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! What the storage of pods does besides keeping them: status at birth, conditions, quality of service.
+//!
+//! Follows `pkg/registry/core/pod/strategy.go @v1.36.3`.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::status::Status;
+use super::{decode, meta};
+
+const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
+
+/// Follows `#podStrategy.PrepareForCreate`; a pod that `keeps_status` comes from a dump.
+pub(super) fn prepare_create(now: Timestamp, pod: &mut Value, keeps_status: bool) -> Result<(), Status> {
+    drop_disabled(pod);
+    let typed = decode::pod(pod)?;
+    if !keeps_status {
+        pod["status"] = json!({"phase": "Pending", "qosClass": typed.qos_class(true).to_string()});
+    }
+    if !meta::is_empty(&pod["spec"]["schedulingGates"]) {
+        let known = meta::list(&pod["status"]["conditions"]).any(|condition| condition["type"] == "PodScheduled");
+        if !known {
+            let condition = json!({
+                "type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": GATED,
+                "lastTransitionTime": meta::time_text(now),
+            });
+            push(&mut pod["status"]["conditions"], condition);
+        }
+    }
+    if !keeps_status {
+        add_label_keys(pod);
+    }
+    Ok(())
+}
+
+/// Fields of features that are off are dropped without a word.
+/// Follows `pkg/api/pod/util.go#DropDisabledPodFields @v1.36.3`, for `GenericWorkload`.
+fn drop_disabled(pod: &mut Value) {
+    if let Some(spec) = pod["spec"].as_object_mut() {
+        spec.remove("schedulingGroup");
+        spec.remove("workloadRef");
+    }
+}
+
+pub(super) fn prepare_update(pod: &mut Value, old: &Value) {
+    if old["spec"]["schedulingGroup"].is_null() {
+        drop_disabled(pod);
+    }
+}
+
+/// Follows `#podStatusStrategy.PrepareForUpdate`.
+pub(super) fn prepare_status_update(pod: &mut Value, old: &Value) {
+    let status = meta::child(pod, "status");
+    for (key, absent) in [("qosClass", json!("")), ("observedGeneration", json!(0))] {
+        if status.get(key).is_none_or(|value| value.is_null() || *value == absent) {
+            meta::set(status, key, old["status"][key].clone());
+        }
+    }
+    let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) else { return };
+    let mut unused: Vec<&Value> = meta::list(&old["status"]["conditions"]).collect();
+    for condition in conditions {
+        let Some(at) = unused.iter().position(|old| old["type"] == condition["type"]) else { continue };
+        let before = &unused.remove(at)["observedGeneration"];
+        if meta::is_empty(&condition["observedGeneration"])
+            && !before.is_null()
+            && let Some(condition) = condition.as_object_mut()
+        {
+            condition.insert("observedGeneration".to_owned(), before.clone());
+        }
+    }
+}
+
+/// Merges `matchLabelKeys` and `mismatchLabelKeys` into the selectors that they belong to, once, at creation.
+/// Follows `#mutatePodAffinity` and `#mutateTopologySpreadConstraints`.
+fn add_label_keys(pod: &mut Value) {
+    let labels = pod["metadata"]["labels"].clone();
+    let Some(spec) = pod["spec"].as_object_mut() else { return };
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let Some(affinity) = spec.get_mut("affinity").and_then(|affinity| affinity.get_mut(kind)) else { continue };
+        for (list, nested) in [
+            ("preferredDuringSchedulingIgnoredDuringExecution", true),
+            ("requiredDuringSchedulingIgnoredDuringExecution", false),
+        ] {
+            for term in affinity.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+                let term = if nested { term.get_mut("podAffinityTerm") } else { Some(term) };
+                if let Some(term) = term {
+                    merge_keys(term, "matchLabelKeys", "In", &labels);
+                    merge_keys(term, "mismatchLabelKeys", "NotIn", &labels);
+                }
+            }
+        }
+    }
+    for constraint in spec.get_mut("topologySpreadConstraints").and_then(Value::as_array_mut).into_iter().flatten() {
+        merge_keys(constraint, "matchLabelKeys", "In", &labels);
+    }
+}
+
+fn merge_keys(term: &mut Value, list: &str, operator: &str, labels: &Value) {
+    if !term["labelSelector"].is_object() {
+        return;
+    }
+    let wanted: Vec<Value> = meta::list(&term[list])
+        .filter_map(Value::as_str)
+        .filter_map(|key| Some((key, labels.get(key)?)))
+        .map(|(key, value)| json!({"key": key, "operator": operator, "values": [value]}))
+        .collect();
+    for requirement in wanted {
+        push(&mut term["labelSelector"]["matchExpressions"], requirement);
+    }
+}
+
+fn push(list: &mut Value, item: Value) {
+    match list.as_array_mut() {
+        Some(items) => items.push(item),
+        None => *list = json!([item]),
+    }
+}
+
+/// Sets `PodScheduled` to true, without reason or message: what a binding does to the conditions.
+/// Follows `pkg/api/v1/pod/util.go#UpdatePodCondition @v1.36.3`.
+pub(super) fn set_scheduled(conditions: &mut Value, now: Timestamp) {
+    let known = conditions.as_array_mut().into_iter().flatten().find(|condition| condition["type"] == "PodScheduled");
+    let was_true = known.as_ref().is_some_and(|condition| condition["status"] == "True");
+    let since = match &known {
+        Some(condition) if was_true => condition["lastTransitionTime"].clone(),
+        _ => json!(meta::time_text(now)),
+    };
+    let condition = json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": since});
+    match known {
+        Some(known) => *known = condition,
+        None => push(conditions, condition),
+    }
+}

@@ -1,0 +1,166 @@
+//! From a request's path and query to what it is about.
+//!
+//! Follows `apiserver/pkg/endpoints/request/requestinfo.go#RequestInfoFactory.NewRequestInfo @v1.36.3`.
+
+use super::kinds::{self, Kind};
+
+/// What a path names.
+#[derive(Debug)]
+pub(super) enum Target {
+    /// All objects of a kind, in a namespace or everywhere.
+    Collection { kind: &'static Kind, namespace: String },
+    /// One object or a subresource of it.
+    Object { kind: &'static Kind, namespace: String, name: String, subresource: String },
+    /// The collection that bindings were once posted to.
+    Bindings { namespace: String },
+    /// What the server has: `/api`, `/apis`, and what is below them.
+    Discovery(Vec<String>),
+    /// A page that is no object, such as `/version`.
+    Page(String),
+    /// A resource that a known group does not have.
+    UnknownResource,
+    /// Anything else.
+    Unknown,
+}
+
+impl Target {
+    /// Reads a path.
+    pub(super) fn parse(path: &str) -> Self {
+        let steps: Vec<String> = path.split('/').filter(|step| !step.is_empty()).map(decode).collect();
+        let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+        let (group, version, rest) = match steps.as_slice() {
+            ["api" | "apis"] | ["api" | "apis", _] | ["apis", _, _] => {
+                return Self::Discovery(steps.iter().map(|step| (*step).to_owned()).collect());
+            }
+            ["api", version, rest @ ..] => ("", *version, rest),
+            ["apis", group, version, rest @ ..] => (*group, *version, rest),
+            _ => return Self::Page(steps.join("/")),
+        };
+        if !kinds::served().any(|kind| kind.group == group && kind.version == version) {
+            return Self::Unknown;
+        }
+        let find = |plural: &str| kinds::by_plural(group, version, plural);
+        let (namespace, rest) = match rest {
+            // A namespace's own subresources are no resources inside it.
+            ["namespaces", name, sub @ ("status" | "finalize")] => {
+                return Self::object(&kinds::NAMESPACES, "", name, sub);
+            }
+            ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (*namespace, rest),
+            rest => ("", rest),
+        };
+        match rest {
+            ["bindings"] if group.is_empty() => Self::Bindings { namespace: namespace.to_owned() },
+            [plural] => find(plural)
+                .map_or(Self::UnknownResource, |kind| Self::Collection { kind, namespace: namespace.to_owned() }),
+            [plural, name] => {
+                find(plural).map_or(Self::UnknownResource, |kind| Self::object(kind, namespace, name, ""))
+            }
+            [plural, name, sub] => {
+                find(plural).map_or(Self::UnknownResource, |kind| Self::object(kind, namespace, name, sub))
+            }
+            _ => Self::UnknownResource,
+        }
+    }
+
+    fn object(kind: &'static Kind, namespace: &str, name: &str, subresource: &str) -> Self {
+        Self::Object {
+            kind,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            subresource: subresource.to_owned(),
+        }
+    }
+}
+
+/// The parameters of a query.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Reads a query string.
+    pub(super) fn parse(text: &str) -> Self {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decode(&key.replace('+', " ")), decode(&value.replace('+', " ")))
+        });
+        Self(pairs.collect())
+    }
+
+    /// The first value of a parameter.
+    pub(super) fn get(&self, key: &str) -> Option<&str> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a parameter; empty if it is missing.
+    pub(super) fn text(&self, key: &str) -> &str {
+        self.get(key).unwrap_or_default()
+    }
+
+    /// Whether a flag is set. An unreadable one counts as set, as Go's conversion of query parameters has it.
+    pub(super) fn flag(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|value| !matches!(value, "0" | "f" | "F" | "false" | "False" | "FALSE"))
+    }
+}
+
+/// Takes percent encoding off. What is no valid escape stays as it is.
+fn decode(text: &str) -> String {
+    if !text.contains('%') {
+        return text.to_owned();
+    }
+    let bytes = text.as_bytes();
+    let digit = |at: usize| bytes.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        if let (b'%', Some(high), Some(low)) = (byte, digit(at + 1), digit(at + 2)) {
+            out.push(u8::try_from(high * 16 + low).expect("two hexadecimal digits"));
+            at += 3;
+        } else {
+            out.push(*byte);
+            at += 1;
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &str, expected: &str) {
+        let text = match Target::parse(path) {
+            Target::Collection { kind, namespace } => format!("all {} in [{namespace}]", kind.qualified()),
+            Target::Object { kind, namespace, name, subresource } => {
+                format!("{} [{namespace}] {name} [{subresource}]", kind.qualified())
+            }
+            Target::Bindings { namespace } => format!("bindings in {namespace}"),
+            other => format!("{other:?}"),
+        };
+        assert_eq!(text, expected, "{path}");
+    }
+
+    #[test]
+    fn paths() {
+        check("/api/v1/pods", "all pods in []");
+        check("/api/v1/namespaces/a/pods", "all pods in [a]");
+        check("/api/v1/namespaces/a/pods/p/binding", "pods [a] p [binding]");
+        check("/api/v1/namespaces/a/bindings", "bindings in a");
+        check("/api/v1/namespaces/a", "namespaces [] a []");
+        check("/api/v1/namespaces/a/status", "namespaces [] a [status]");
+        check("/api/v1/namespaces", "all namespaces in []");
+        check("/apis/apps/v1/namespaces/a/replicasets/r", "replicasets.apps [a] r []");
+        check("/api/v1/nodes/a%3Ab", "nodes [] a:b []");
+        check("/apis/apps/v1", "Discovery([\"apis\", \"apps\", \"v1\"])");
+        check("/apis/apps/v1/widgets", "UnknownResource");
+        check("/apis/apps/v2/replicasets", "Unknown");
+        check("/version", "Page(\"version\")");
+    }
+
+    #[test]
+    fn queries() {
+        let query = Query::parse("fieldSelector=a%3Db%2Cc!%3Dd&watch=true&limit=&x=a+b&no=0");
+        assert_eq!(query.get("fieldSelector"), Some("a=b,c!=d"));
+        assert_eq!((query.get("limit"), query.get("none"), query.text("x")), (Some(""), None, "a b"));
+        assert!(query.flag("watch") && !query.flag("no") && !query.flag("none"));
+    }
+}

@@ -1,0 +1,97 @@
+//! Which objects a list or a watch is about: a namespace, labels and fields.
+
+use super::kinds::Kind;
+use super::object::Object;
+use super::status::Status;
+use crate::k8s::{FieldSelector, Selector};
+
+/// Everything by which a list or watch narrows a kind down.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Selection {
+    /// Only this namespace; empty for all.
+    namespace: String,
+    labels: Selector,
+    fields: Vec<FieldTerm>,
+}
+
+/// That a field has a value, or does not have it.
+#[derive(Clone, Debug)]
+struct FieldTerm {
+    source: FieldSource,
+    is_equal: bool,
+    value: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum FieldSource {
+    Name,
+    Namespace,
+    /// A position in the kind's table.
+    Column(usize),
+}
+
+impl Selection {
+    /// Reads the selectors of a request.
+    pub(super) fn parse(kind: &Kind, namespace: &str, labels: &str, fields: &str) -> Result<Self, Status> {
+        let labels = Selector::parse(labels).map_err(|error| Status::bad_request(error.to_string()))?;
+        let fields = FieldSelector::parse(fields).map_err(|error| Status::bad_request(error.to_string()))?;
+        let term = |(field, is_equal, value): (&str, bool, &str)| {
+            Ok(FieldTerm { source: FieldSource::find(kind, field)?, is_equal, value: value.to_owned() })
+        };
+        let required = fields.requirements().iter();
+        let fields = required.map(|one| term((&one.field, one.is_equal, &one.value))).collect::<Result<_, Status>>()?;
+        Ok(Self { namespace: namespace.to_owned(), labels, fields })
+    }
+
+    /// Narrows down to one object.
+    pub(super) fn only(&mut self, name: &str) {
+        self.fields.push(FieldTerm { source: FieldSource::Name, is_equal: true, value: name.to_owned() });
+    }
+
+    /// Whether labels or fields narrow the kind down.
+    pub(super) fn narrows(&self) -> bool {
+        !self.labels.is_empty() || !self.fields.is_empty()
+    }
+
+    pub(super) fn matches(&self, object: &Object) -> bool {
+        self.in_namespace(object)
+            && self.fields.iter().all(|term| term.matches(object))
+            && self.labels.matches_by(|key| object.label(key))
+    }
+
+    /// Whether the object's namespace is the one asked for.
+    pub(super) fn in_namespace(&self, object: &Object) -> bool {
+        self.namespace.is_empty() || object.namespace() == self.namespace
+    }
+}
+
+impl FieldTerm {
+    fn matches(&self, object: &Object) -> bool {
+        let value = match self.source {
+            FieldSource::Name => object.name(),
+            FieldSource::Namespace => object.namespace(),
+            FieldSource::Column(column) => &object.fields[column],
+        };
+        (value == self.value) == self.is_equal
+    }
+}
+
+impl FieldSource {
+    /// Follows `apimachinery/pkg/runtime/conversion.go#DefaultMetaV1FieldSelectorConversion @v1.36.3` and the kinds' own
+    /// conversions.
+    fn find(kind: &Kind, label: &str) -> Result<Self, Status> {
+        match label {
+            "metadata.name" => return Ok(Self::Name),
+            "metadata.namespace" if kind.namespaced => return Ok(Self::Namespace),
+            _ => {}
+        }
+        if let Some(column) = kind.field(label).filter(|_| !label.starts_with('#')) {
+            return Ok(Self::Column(column));
+        }
+        Err(Status::bad_request(if kind.has_own_fields() {
+            format!("field label not supported: {label}")
+        } else {
+            format!("{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+        }))
+    }
+}

@@ -1,0 +1,118 @@
+//! What a kind's storage does to an object on its way in: initial status, kept parts, generation.
+//!
+//! Follows the `PrepareForCreate` and `PrepareForUpdate` functions of `pkg/registry/*/strategy.go @v1.36.3`.
+
+use serde_json::{Map, Value, json};
+
+use super::create::Origin;
+use super::kinds::{
+    Kind, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, RESOURCE_CLAIMS, VOLUME_ATTACHMENTS,
+};
+use super::status::Status;
+use super::store::State;
+use super::{meta, pods};
+
+/// Prepares a new object, after admission and before validation.
+pub(super) fn prepare_create(state: &State, kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Status> {
+    let keeps_status = origin == Origin::Dump && !meta::is_empty(&value["status"]);
+    if kind.slot == PODS.slot {
+        return pods::prepare_create(state.now, value, keeps_status);
+    }
+    if kind.slot == NODES.slot || keeps_status {
+        return Ok(());
+    }
+    if kind.slot == NAMESPACES.slot {
+        value["status"] = json!({"phase": "Active"});
+        add_finalizer(meta::child(value, "spec"), "finalizers", "kubernetes");
+    } else if kind.slot == PERSISTENT_VOLUMES.slot {
+        let since = meta::time_text(state.now);
+        value["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": since});
+    } else if kind.slot == PERSISTENT_VOLUME_CLAIMS.slot {
+        value["status"] = json!({"phase": "Pending"});
+    } else if kind.has_status {
+        value["status"] = json!({});
+    }
+    Ok(())
+}
+
+/// Adds `name` to a list of texts unless it is there.
+pub(super) fn add_finalizer(map: &mut Map<String, Value>, list: &str, name: &str) {
+    let slot = map.entry(list).or_insert_with(|| json!([]));
+    if !slot.is_array() {
+        *slot = json!([]);
+    }
+    if let Some(items) = slot.as_array_mut()
+        && items.iter().all(|item| item.as_str() != Some(name))
+    {
+        items.push(json!(name));
+    }
+}
+
+/// Prepares an update of the main resource: the status stays, and a change of the rest counts up the generation.
+pub(super) fn prepare_update(kind: &Kind, value: &mut Value, old: &Value) {
+    if kind.has_status && !kind.keeps_status {
+        copy(value, old, "status");
+    }
+    if kind.slot == NAMESPACES.slot {
+        copy_in(value, old, "spec", "finalizers");
+    }
+    if kind.slot == PODS.slot {
+        pods::prepare_update(value, old);
+    }
+    if kind.generation && value["spec"] != old["spec"] {
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
+        meta::metadata(value).insert("generation".to_owned(), json!(generation));
+    }
+}
+
+/// Prepares an update of the status subresource: everything else stays, but for what metadata a kind lets through.
+pub(super) fn prepare_status_update(state: &State, kind: &Kind, value: &mut Value, old: &Value) {
+    let foreign: Vec<String> =
+        keys(value).chain(keys(old)).filter(|key| !matches!(*key, "metadata" | "status")).map(str::to_owned).collect();
+    for key in foreign {
+        copy(value, old, &key);
+    }
+    if kind.slot == PODS.slot {
+        copy_in(value, old, "metadata", "ownerReferences");
+        pods::prepare_status_update(value, old);
+    } else if kind.slot == RESOURCE_CLAIMS.slot || kind.slot == VOLUME_ATTACHMENTS.slot {
+        for key in ["labels", "annotations", "finalizers", "ownerReferences"] {
+            copy_in(value, old, "metadata", key);
+        }
+    } else if kind.plural == "deployments" {
+        copy_in(value, old, "metadata", "labels");
+    } else if kind.slot == PERSISTENT_VOLUMES.slot {
+        note_phase_change(state, value, old);
+    }
+}
+
+/// Follows `registry/core/persistentvolume/strategy.go#persistentvolumeStatusStrategy.PrepareForUpdate @v1.36.3`.
+fn note_phase_change(state: &State, value: &mut Value, old: &Value) {
+    const SINCE: &str = "lastPhaseTransitionTime";
+    let (new_since, old_since) = (value["status"][SINCE].clone(), old["status"][SINCE].clone());
+    let changed = value["status"]["phase"] != old["status"]["phase"];
+    let status = meta::child(value, "status");
+    if !changed && new_since.is_null() {
+        meta::set(status, SINCE, old_since);
+    } else if changed && (new_since.is_null() || new_since == old_since) {
+        meta::set(status, SINCE, json!(meta::time_text(state.now)));
+    }
+}
+
+fn keys(value: &Value) -> impl Iterator<Item = &str> {
+    value.as_object().into_iter().flatten().map(|(key, _)| key.as_str())
+}
+
+/// Makes `key` what it was.
+pub(super) fn copy(value: &mut Value, old: &Value, key: &str) {
+    if let Some(map) = value.as_object_mut() {
+        meta::set(map, key, old[key].clone());
+    }
+}
+
+fn copy_in(value: &mut Value, old: &Value, parent: &str, key: &str) {
+    if old[parent][key].is_null() && !value[parent].is_object() {
+        return;
+    }
+    meta::set(meta::child(value, parent), key, old[parent][key].clone());
+}

@@ -1,0 +1,345 @@
+//! Watchers: what each still has to be told, and how a change looks to one that sees only part of a kind.
+//!
+//! A watcher's events wait in an unbounded queue, as slices of the stored objects' own bytes. They count as undelivered
+//! until the client's stream has taken the last byte of the line.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Waker;
+
+use bytes::Bytes;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use super::events;
+use super::field_error::FieldError;
+use super::kinds::Kind;
+use super::object::Object;
+use super::route::Query;
+use super::selectors::Selection;
+use super::status::Status;
+use super::store::{Change, ChangeKind, State};
+
+/// What a watch request asks for.
+#[derive(Clone, Debug)]
+pub(super) struct WatchOptions {
+    /// Where to start; `None` and 0 stand for the newest state, told as synthetic events.
+    pub(super) from: Option<u64>,
+    /// Whether the state comes first and a bookmark marks its end.
+    pub(super) initial_events: bool,
+    pub(super) bookmarks: bool,
+    /// Seconds until the stream ends by itself.
+    pub(super) timeout_seconds: Option<u64>,
+}
+
+/// One open watch.
+pub(super) struct Watcher {
+    /// The kind as the client asked for it, which may be another view of what is stored.
+    kind: &'static Kind,
+    selection: Selection,
+    /// Changes up to this version are not told.
+    after: u64,
+    bookmarks: bool,
+    next_bookmark: Timestamp,
+    deadline: Option<Timestamp>,
+    queue: VecDeque<Item>,
+    pub(super) end: Option<End>,
+    pub(super) waker: Option<Waker>,
+}
+
+/// How a stream ends once its queue is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// As one that timed out does.
+    Clean,
+    /// As a broken connection does.
+    Broken,
+}
+
+/// One line of a stream.
+#[derive(Clone, Debug)]
+pub(super) enum Item {
+    Event(ChangeKind, Bytes),
+    Line(Bytes),
+}
+
+/// Bookmarks come about this often. `apiserver/pkg/storage/cacher: defaultBookmarkFrequency @v1.36.3`.
+const BOOKMARK_EVERY: SignedDuration = SignedDuration::from_secs(60);
+/// And this long before a stream's end.
+const BOOKMARK_BEFORE_END: SignedDuration = SignedDuration::from_secs(2);
+
+impl WatchOptions {
+    /// Reads the options and rejects combinations that make no sense.
+    /// Follows `apimachinery/pkg/apis/meta/internalversion/validation/validation.go#validateWatchOptions @v1.36.3`.
+    pub(super) fn parse(query: &Query) -> Result<Self, Status> {
+        let version_match = query.text("resourceVersionMatch");
+        let initial = query.get("sendInitialEvents");
+        let mut errors = Vec::new();
+        if initial.is_some() && version_match != "NotOlderThan" {
+            let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            errors.push(FieldError::forbidden("resourceVersionMatch", detail));
+        }
+        if !version_match.is_empty() {
+            if initial.is_none() {
+                let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+                errors.push(FieldError::forbidden("resourceVersionMatch", detail));
+            }
+            if version_match != "NotOlderThan" {
+                let known = ["NotOlderThan"];
+                errors.push(FieldError::not_supported("resourceVersionMatch", &json!(version_match), &known));
+            }
+            if !query.text("continue").is_empty() {
+                let detail = "resourceVersionMatch is forbidden when continue is provided";
+                errors.push(FieldError::forbidden("resourceVersionMatch", detail));
+            }
+        }
+        if !errors.is_empty() {
+            return Err(Status::invalid("meta.k8s.io", "ListOptions", "", &errors));
+        }
+        let from = match query.text("resourceVersion") {
+            "" => None,
+            text => Some(
+                text.parse()
+                    .map_err(|_| Status::unknown(format!("strconv.ParseUint: parsing {text:?}: invalid syntax")))?,
+            ),
+        };
+        Ok(Self {
+            from,
+            initial_events: initial.is_some() && query.flag("sendInitialEvents"),
+            bookmarks: query.flag("allowWatchBookmarks"),
+            timeout_seconds: query
+                .get("timeoutSeconds")
+                .and_then(|text| text.parse().ok())
+                .filter(|seconds| *seconds > 0),
+        })
+    }
+
+    /// The version that the initial events have to wait for, if the server has not reached it.
+    pub(super) fn awaited(&self, current: u64) -> Option<u64> {
+        self.from.filter(|version| self.initial_events && *version > current)
+    }
+}
+
+impl Item {
+    /// The parts of the line, in order.
+    pub(super) fn frames(self) -> [Bytes; 3] {
+        match self {
+            Self::Event(kind, object) => {
+                let opens: &[u8] = match kind {
+                    ChangeKind::Added => br#"{"type":"ADDED","object":"#,
+                    ChangeKind::Modified => br#"{"type":"MODIFIED","object":"#,
+                    ChangeKind::Deleted => br#"{"type":"DELETED","object":"#,
+                };
+                [Bytes::from_static(opens), object, Bytes::from_static(b"}\n")]
+            }
+            Self::Line(line) => [Bytes::new(), Bytes::new(), line],
+        }
+    }
+
+    fn bookmark(kind: &Kind, version: u64, ends_initial_events: bool) -> Self {
+        let mut metadata = json!({"resourceVersion": version.to_string()});
+        if ends_initial_events {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let object = json!({"kind": kind.kind, "apiVersion": kind.api_version(), "metadata": metadata});
+        // The type comes first, since clients decode an object faster once they know what it is.
+        Self::Line(format!("{{\"type\":\"BOOKMARK\",\"object\":{object}}}\n").into())
+    }
+
+    fn error(status: &Status) -> Self {
+        Self::Line(format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", status.to_value()).into())
+    }
+}
+
+impl Watcher {
+    /// How the watcher sees a change; `previous_text` is the former state under the new version, made on demand.
+    fn sees(&self, change: &Change) -> Option<(ChangeKind, Seen)> {
+        let (object, previous) = (&change.object, change.previous.as_ref());
+        if object.version <= self.after || !self.selection.in_namespace(object) {
+            return None;
+        }
+        let now = change.kind != ChangeKind::Deleted && self.selection.matches(object);
+        let before = previous.is_some_and(|previous| self.selection.matches(previous));
+        match (before, now) {
+            (false, false) => None,
+            (false, true) => Some((ChangeKind::Added, Seen::Object)),
+            (true, true) => Some((ChangeKind::Modified, Seen::Object)),
+            (true, false) if change.kind == ChangeKind::Deleted => Some((ChangeKind::Deleted, Seen::Object)),
+            (true, false) => Some((ChangeKind::Deleted, Seen::Previous)),
+        }
+    }
+
+    fn item(&self, kind: ChangeKind, object: &Object) -> Item {
+        Item::Event(kind, events::view(self.kind, object))
+    }
+}
+
+/// Which state of the object an event carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Object,
+    /// The former state under the new version: what a watcher gets when an object stops matching.
+    Previous,
+}
+
+impl State {
+    /// Opens a watch and queues what it has to be told first.
+    pub(super) fn open_watch(&mut self, kind: &'static Kind, selection: Selection, options: &WatchOptions) -> u64 {
+        let id = self.next_watcher;
+        self.next_watcher += 1;
+        let deadline = options.timeout_seconds.and_then(|seconds| {
+            self.now.checked_add(SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX))).ok()
+        });
+        let mut watcher = Watcher {
+            kind,
+            selection,
+            after: options.from.unwrap_or(0),
+            bookmarks: options.bookmarks,
+            next_bookmark: self.now + BOOKMARK_EVERY,
+            deadline,
+            queue: VecDeque::new(),
+            end: None,
+            waker: None,
+        };
+        self.first_items(&mut watcher, options);
+        if watcher.end.is_none() {
+            self.shelf_mut(kind).watchers.push(id);
+        }
+        self.undelivered += watcher.queue.len();
+        self.watchers.insert(id, watcher);
+        id
+    }
+
+    fn first_items(&self, watcher: &mut Watcher, options: &WatchOptions) {
+        let kept = self.shelf(watcher.kind);
+        let from = options.from.unwrap_or(0);
+        if options.initial_events || from == 0 {
+            watcher.after = self.version.max(from);
+            for object in kept.objects.values().filter(|object| watcher.selection.matches(object)) {
+                watcher.queue.push_back(watcher.item(ChangeKind::Added, object));
+            }
+            if options.initial_events && options.bookmarks {
+                watcher.queue.push_back(Item::bookmark(watcher.kind, self.version, true));
+            }
+        } else if from < kept.floor {
+            let text = format!("too old resource version: {from} ({})", kept.floor);
+            watcher.queue.push_back(Item::error(&Status::expired(text)));
+            watcher.end = Some(End::Clean);
+        } else {
+            let start = kept.history.partition_point(|change| change.object.version <= from);
+            for change in kept.history.range(start..) {
+                if let Some((kind, seen)) = watcher.sees(change) {
+                    watcher.queue.push_back(watcher.item(kind, &told(change, seen)));
+                }
+            }
+        }
+    }
+
+    /// Queues a change for each watcher that sees it.
+    pub(super) fn dispatch(&mut self, change: &Change) {
+        let kept = &self.shelves[change.object.kind.slot as usize];
+        let mut departed: Option<Arc<Object>> = None;
+        for id in &kept.watchers {
+            let watcher = self.watchers.get_mut(id).expect("a shelf lists open watchers only");
+            let Some((kind, seen)) = watcher.sees(change) else { continue };
+            let item = match seen {
+                Seen::Object => watcher.item(kind, &change.object),
+                Seen::Previous => watcher.item(kind, departed.get_or_insert_with(|| told(change, seen))),
+            };
+            watcher.queue.push_back(item);
+            self.undelivered += 1;
+            self.wakers.extend(watcher.waker.take());
+        }
+    }
+
+    /// The next line of a watch. It stays undelivered until [`delivered`](Self::delivered) says so.
+    pub(super) fn next_item(&mut self, id: u64) -> Option<Item> {
+        self.watchers.get_mut(&id)?.queue.pop_front()
+    }
+
+    /// The client has read a line to its end.
+    pub(super) fn delivered(&mut self) {
+        self.undelivered -= 1;
+    }
+
+    /// The client is gone, with what it has not read.
+    pub(super) fn close_watch(&mut self, id: u64) {
+        if let Some(watcher) = self.watchers.remove(&id) {
+            self.undelivered -= watcher.queue.len();
+            self.shelf_mut(watcher.kind).watchers.retain(|other| *other != id);
+        }
+    }
+
+    /// Ends a watch: at once and without what is queued, or, if it ends cleanly, once the queue has been read.
+    pub(super) fn end_watch(&mut self, id: u64, end: End) {
+        let Some(watcher) = self.watchers.get_mut(&id) else { return };
+        watcher.end = Some(end);
+        if end == End::Broken {
+            self.undelivered -= watcher.queue.len();
+            watcher.queue.clear();
+        }
+        self.wakers.extend(watcher.waker.take());
+        let kind = watcher.kind;
+        self.shelf_mut(kind).watchers.retain(|other| *other != id);
+    }
+
+    /// Breaks all watches of a kind, or all there are.
+    pub(super) fn drop_watches(&mut self, kind: Option<&Kind>) {
+        let of_kind = |watcher: &Watcher| kind.is_none_or(|kind| kind.slot == watcher.kind.slot);
+        let ids: Vec<u64> = self.watchers.iter().filter(|(_, watcher)| of_kind(watcher)).map(|(id, _)| *id).collect();
+        for id in ids {
+            self.end_watch(id, End::Broken);
+        }
+    }
+
+    /// Ends watches whose time is up and sends bookmarks that are due.
+    pub(super) fn tick_watches(&mut self) {
+        let (now, version) = (self.now, self.version);
+        let mut ended = Vec::new();
+        for (id, watcher) in self.watchers.iter_mut().filter(|(_, watcher)| watcher.end.is_none()) {
+            let bookmark_at = watcher.bookmark_at();
+            if bookmark_at.is_some_and(|at| at <= now) {
+                let version = version.max(watcher.after);
+                watcher.queue.push_back(Item::bookmark(watcher.kind, version, false));
+                watcher.next_bookmark = now + BOOKMARK_EVERY;
+                self.undelivered += 1;
+                self.wakers.extend(watcher.waker.take());
+            }
+            if watcher.deadline.is_some_and(|deadline| deadline <= now) {
+                ended.push(*id);
+            }
+        }
+        for id in ended {
+            self.end_watch(id, End::Clean);
+        }
+    }
+
+    /// When [`tick_watches`](Self::tick_watches) next has something to do.
+    pub(super) fn next_watch_deadline(&self) -> Option<Timestamp> {
+        let open = self.watchers.values().filter(|watcher| watcher.end.is_none());
+        open.flat_map(|watcher| [watcher.bookmark_at(), watcher.deadline]).flatten().min()
+    }
+}
+
+impl Watcher {
+    /// When the next bookmark is due: after a minute, or shortly before the end.
+    fn bookmark_at(&self) -> Option<Timestamp> {
+        if !self.bookmarks {
+            return None;
+        }
+        let before_end = self.deadline.map(|deadline| deadline - BOOKMARK_BEFORE_END);
+        // Past that moment `next_bookmark` is a minute off, so the one before the end is sent once.
+        Some(match before_end {
+            Some(at) if at < self.next_bookmark && self.next_bookmark - BOOKMARK_EVERY < at => at,
+            _ => self.next_bookmark,
+        })
+    }
+}
+
+/// The state that an event carries.
+fn told(change: &Change, seen: Seen) -> Arc<Object> {
+    match (seen, &change.previous) {
+        (Seen::Previous, Some(previous)) => Arc::new(previous.with_version(change.object.version)),
+        _ => change.object.clone(),
+    }
+}

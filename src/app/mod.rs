@@ -1,0 +1,139 @@
+//! The `kube-scheduler` command: arguments to a running scheduler, or to one of the commands that need no cluster.
+
+mod serve;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::framework::{DuplicatePlugin, Handle, PluginArgs, PluginError, Registration, Registry};
+use crate::plugins;
+use crate::simulate::{Output, Report, SimulateArgs, simulate};
+
+/// All pods were placed, or the command did what it was told.
+const DONE: u8 = 0;
+
+/// Bad input or usage, or the scheduler ended without being told to.
+const FAILED: u8 = 1;
+
+/// Some pods are pending.
+const PENDING: u8 = 2;
+
+/// A scheduler with the in-tree plugins, and with those from outside that are added to it.
+///
+/// ```no_run
+/// # use kube_scheduler::app::App;
+/// # use kube_scheduler::framework::{Handle, PluginArgs, PluginError, Registration};
+/// # fn factory(_: PluginArgs, _: &Handle) -> Result<Registration, PluginError> { Ok(Registration::new("MyPlugin")) }
+/// App::new().with_plugin("MyPlugin", factory).run();
+/// ```
+#[derive(Debug)]
+#[must_use]
+pub struct App {
+    plugins: Registry,
+    duplicate: Option<DuplicatePlugin>,
+}
+
+/// The commands that need no cluster.
+#[derive(Parser, Debug)]
+#[command(name = "kube-scheduler", disable_help_subcommand = true)]
+struct Commands {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Schedule the pods of cluster files against a cluster in memory
+    Simulate(SimulateArgs),
+}
+
+impl Default for App {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl App {
+    /// A scheduler with the in-tree plugins.
+    pub fn new() -> Self {
+        Self { plugins: plugins::registry(), duplicate: None }
+    }
+
+    /// Adds a plugin from outside, which a profile can then enable by its name.
+    pub fn with_plugin(
+        mut self,
+        name: &str,
+        factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError> + Send + Sync + 'static,
+    ) -> Self {
+        if let Err(error) = self.plugins.register(name, factory) {
+            self.duplicate.get_or_insert(error);
+        }
+        self
+    }
+
+    /// Does what the process's arguments say.
+    pub fn run(self) -> ExitCode {
+        self.run_with(std::env::args_os())
+    }
+
+    /// Does what these arguments say, the program's name first.
+    pub fn run_with(self, arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+        let arguments: Vec<OsString> = arguments.into_iter().collect();
+        if let Some(error) = &self.duplicate {
+            return fail(error);
+        }
+        let is_command = |name: &OsString| Commands::command().find_subcommand(name).is_some();
+        if arguments.get(1).is_some_and(is_command) {
+            self.command(arguments)
+        } else {
+            serve::run(self.plugins, arguments)
+        }
+    }
+
+    fn command(self, arguments: Vec<OsString>) -> ExitCode {
+        let matches = match Commands::command().try_get_matches_from(arguments) {
+            Ok(matches) => matches,
+            Err(error) => {
+                // Clap's own exit code for bad usage is 2, which here says that pods are pending.
+                let code = if error.use_stderr() { FAILED } else { DONE };
+                let _ = error.print();
+                return ExitCode::from(code);
+            }
+        };
+        let commands = Commands::from_arg_matches(&matches).expect("the matches are those of this command");
+        match commands.command {
+            Command::Simulate(args) => match simulate(&args, self.plugins) {
+                Ok(report) => print(&report, args.output),
+                Err(error) => fail(&error),
+            },
+        }
+    }
+}
+
+/// Prints a report; a reader that has gone away is no error.
+fn print(report: &Report, output: Output) -> ExitCode {
+    let text = match output {
+        Output::Table => report.to_string(),
+        Output::Json => match serde_json::to_string_pretty(report) {
+            Ok(text) => text + "\n",
+            Err(error) => return fail(&error),
+        },
+        Output::Yaml => match serde_yaml::to_string(report) {
+            Ok(text) => text,
+            Err(error) => return fail(&error),
+        },
+    };
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => fail(&error),
+        _ => ExitCode::from(if report.all_placed() { DONE } else { PENDING }),
+    }
+}
+
+fn fail(error: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("error: {error}");
+    ExitCode::from(FAILED)
+}

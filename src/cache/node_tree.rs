@@ -1,0 +1,131 @@
+//! The order in which nodes are tried: zones in turns, so that neighbours in the list are far apart.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::nodes::SlotId;
+use crate::k8s::Node;
+
+const BETA_REGION: &str = "failure-domain.beta.kubernetes.io/region";
+const BETA_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
+const REGION: &str = "topology.kubernetes.io/region";
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// What tells zones apart: region and zone, with a character between them that neither can have; empty without both. The
+/// older labels win, even when they are empty. Follows `component-helpers/node/topology/helpers.go#GetZoneKey @v1.36.3`.
+pub fn zone_key(node: &Node) -> String {
+    let labels = node.labels();
+    let value = |beta: &str, label: &str| labels.get(beta).or_else(|| labels.get(label)).map_or("", String::as_str);
+    let (region, zone) = (value(BETA_REGION, REGION), value(BETA_ZONE, ZONE));
+    if region.is_empty() && zone.is_empty() { String::new() } else { format!("{region}:\0:{zone}") }
+}
+
+/// Nodes by zone: zones in the order in which they were first seen, a zone's nodes in the order in which they came.
+/// Follows `pkg/scheduler/backend/cache/node_tree.go#nodeTree @v1.36.3`, except that a node's zone is what the caller says
+/// it was put under, so a node can never be in two zones.
+#[derive(Debug, Default)]
+pub(super) struct NodeTree {
+    zones: Vec<Arc<str>>,
+    nodes: BTreeMap<Arc<str>, Vec<SlotId>>,
+    len: usize,
+}
+
+impl NodeTree {
+    /// How many nodes there are.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Adds a node, and returns the zone it is under from now on.
+    pub(super) fn add(&mut self, zone: &str, node: SlotId) -> Arc<str> {
+        let zone = if let Some((zone, _)) = self.nodes.get_key_value(zone) {
+            zone.clone()
+        } else {
+            let zone: Arc<str> = Arc::from(zone);
+            self.zones.push(zone.clone());
+            zone
+        };
+        self.nodes.entry(zone.clone()).or_default().push(node);
+        self.len += 1;
+        zone
+    }
+
+    /// Removes a node that is under this zone; a zone without nodes loses its turn.
+    pub(super) fn remove(&mut self, zone: &str, node: SlotId) {
+        let nodes = self.nodes.get_mut(zone).expect("a zone with nodes is in the tree");
+        let at = nodes.iter().position(|other| *other == node).expect("the node is under its zone");
+        nodes.remove(at);
+        self.len -= 1;
+        if nodes.is_empty() {
+            self.nodes.remove(zone);
+            self.zones.retain(|other| **other != *zone);
+        }
+    }
+
+    /// All nodes: the first of each zone, then the second of each, and so on.
+    pub(super) fn order(&self) -> Vec<SlotId> {
+        let mut zones: Vec<&[SlotId]> = self.zones.iter().map(|zone| self.nodes[zone].as_slice()).collect();
+        let mut order = Vec::with_capacity(self.len);
+        let mut turn = 0;
+        while !zones.is_empty() {
+            zones.retain(|nodes| nodes.len() > turn);
+            order.extend(zones.iter().map(|nodes| nodes[turn]));
+            turn += 1;
+        }
+        debug_assert_eq!(order.len(), self.len, "every node is under one zone");
+        order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::node;
+
+    #[test]
+    fn zone_keys() {
+        let check = |labels: &[(&str, &str)], expected: &str| {
+            let node = labels.iter().fold(node("n"), |node, (key, value)| node.label(key, value));
+            assert_eq!(zone_key(&node.build()), expected, "{labels:?}");
+        };
+        check(&[], "");
+        check(&[(ZONE, ""), (REGION, "")], "");
+        check(&[(ZONE, "z")], ":\0:z");
+        check(&[(REGION, "r")], "r:\0:");
+        check(&[(REGION, "r"), (ZONE, "z")], "r:\0:z");
+        check(&[(REGION, "r"), (ZONE, "z"), (BETA_REGION, "br"), (BETA_ZONE, "bz")], "br:\0:bz");
+        check(&[(REGION, "r"), (ZONE, "z"), (BETA_ZONE, "")], "r:\0:");
+    }
+
+    #[test]
+    fn orders() {
+        // `a1` adds node 1 to zone a, `-a1` removes it.
+        let check = |steps: &str, expected: &str| {
+            let mut tree = NodeTree::default();
+            for step in steps.split_whitespace() {
+                let (remove, step) = step.strip_prefix('-').map_or((false, step), |step| (true, step));
+                let (zone, node) = step.split_at(1);
+                let node = SlotId::from_index(node.parse().expect("a number"));
+                if remove {
+                    tree.remove(zone, node);
+                } else {
+                    tree.add(zone, node);
+                }
+            }
+            let order: Vec<String> = tree.order().iter().map(|node| node.index().to_string()).collect();
+            assert_eq!(order.join(" "), expected, "{steps}");
+            assert_eq!(order.len(), tree.len());
+        };
+        check("", "");
+        check("a1 a2 a3", "1 2 3");
+        check("a1 b2 c3", "1 2 3");
+        check("b1 a2 b3 b4 c5 a6", "1 2 5 3 6 4");
+        // Exhausted zones are passed over.
+        check("a1 b2 b3 b4 c5 c6", "1 2 5 3 6 4");
+        // A zone that lost its nodes comes last when it is seen again.
+        check("a1 b2 c3 -a1 a4", "2 3 4");
+        // A node keeps its place inside its zone until it leaves.
+        check("a1 a2 a3 b4 -a2 a2", "1 4 3 2");
+        check("a1 -a1", "");
+    }
+}

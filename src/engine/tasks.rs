@@ -1,0 +1,152 @@
+//! The owner of every spawned task.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use futures::FutureExt as _;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use crate::framework::BoxFuture;
+use crate::scheduler::Spawn;
+
+/// A task that ended as it must not: the process has to end too, since one that looks healthy and schedules nothing is
+/// worse.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TaskEnd {
+    /// The task panicked.
+    #[error("task {name:?} panicked: {message}")]
+    Panicked {
+        /// What the task does.
+        name: &'static str,
+        /// What it said.
+        message: String,
+    },
+    /// A task that serves for as long as the process runs has ended.
+    #[error("task {name:?} ended before its time")]
+    Ended {
+        /// What the task did.
+        name: &'static str,
+    },
+}
+
+/// Spawns tasks and observes the end of each.
+#[derive(Clone)]
+pub struct Tasks {
+    runtime: Handle,
+    running: Arc<AtomicUsize>,
+    stopping: Arc<AtomicBool>,
+    fatal: mpsc::UnboundedSender<TaskEnd>,
+}
+
+/// Where a task's wrong end is heard of.
+pub type Fatal = mpsc::UnboundedReceiver<TaskEnd>;
+
+impl Tasks {
+    /// An owner of tasks on this runtime, and where wrong ends are heard of.
+    pub fn new(runtime: Handle) -> (Self, Fatal) {
+        let (fatal, heard) = mpsc::unbounded_channel();
+        (Self { runtime, running: Arc::default(), stopping: Arc::default(), fatal }, heard)
+    }
+
+    /// Runs a task that comes to an end by itself.
+    pub fn run(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        let (running, fatal) = (Running::new(&self.running), self.fatal.clone());
+        self.runtime.spawn(async move {
+            let end = AssertUnwindSafe(task).catch_unwind().await;
+            drop(running);
+            if let Err(panic) = end {
+                // Nobody listens any more only when the process is ending anyway.
+                let _ = fatal.send(TaskEnd::Panicked { name, message: panic_message(&*panic) });
+            }
+        });
+    }
+
+    /// Runs a task that serves until [`Self::stop`]; that it ends before is fatal.
+    pub fn serve(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        let (stopping, fatal) = (self.stopping.clone(), self.fatal.clone());
+        self.runtime.spawn(async move {
+            let end = match AssertUnwindSafe(task).catch_unwind().await {
+                Ok(()) if stopping.load(Ordering::Acquire) => return,
+                Ok(()) => TaskEnd::Ended { name },
+                Err(panic) => TaskEnd::Panicked { name, message: panic_message(&*panic) },
+            };
+            let _ = fatal.send(end);
+        });
+    }
+
+    /// From now on serving tasks may end.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    /// How many tasks of [`Self::run`] have not ended.
+    pub fn running(&self) -> usize {
+        self.running.load(Ordering::Acquire)
+    }
+}
+
+impl Spawn for Tasks {
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        self.run("binding", task);
+    }
+}
+
+/// Counts a running task until it is dropped, however the task ends.
+struct Running(Arc<AtomicUsize>);
+
+impl Running {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().build().expect("a runtime")
+    }
+
+    #[test]
+    fn a_task_that_panics_is_heard_of_and_no_longer_counted() {
+        let runtime = runtime();
+        let (tasks, mut fatal) = Tasks::new(runtime.handle().clone());
+        tasks.run("binding", async { panic!("boom") });
+        assert_eq!(tasks.running(), 1);
+        let end = runtime.block_on(fatal.recv());
+        assert_eq!(end, Some(TaskEnd::Panicked { name: "binding", message: "boom".into() }));
+        assert_eq!(tasks.running(), 0);
+    }
+
+    #[test]
+    fn a_serving_task_may_end_only_after_the_stop() {
+        let runtime = runtime();
+        let (tasks, mut fatal) = Tasks::new(runtime.handle().clone());
+        tasks.serve("reflector", async {});
+        assert_eq!(runtime.block_on(fatal.recv()), Some(TaskEnd::Ended { name: "reflector" }));
+        tasks.stop();
+        tasks.serve("reflector", async {});
+        runtime.block_on(tokio::task::yield_now());
+        assert!(fatal.try_recv().is_err());
+    }
+}

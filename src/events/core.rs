@@ -1,0 +1,123 @@
+//! The task that writes core/v1 events: leader election's, and all of them where events.k8s.io/v1 is missing.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use super::correlate::{Correlated, Correlator};
+use super::event::{Event, EventType, ObjectRef, event_name, json};
+use super::series::Queued;
+use super::sink::{MAX_TRIES, RETRY_WAIT, Sink, Verdict};
+
+/// Owns the memory of what was said, and writes one event after the other. See [`CoreTask::run`].
+pub(super) struct CoreTask {
+    sink: Arc<Sink>,
+    queue: mpsc::Receiver<Queued>,
+    correlator: Correlator,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CoreV1<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    metadata: Meta<'a>,
+    involved_object: &'a ObjectRef,
+    reason: &'a str,
+    message: &'a str,
+    source: Source<'a>,
+    first_timestamp: Time,
+    last_timestamp: Time,
+    count: u32,
+    #[serde(rename = "type")]
+    event_type: EventType,
+    event_time: Option<Time>,
+    /// What the API calls reportingController in events.k8s.io.
+    reporting_component: &'a str,
+    reporting_instance: &'a str,
+}
+
+#[derive(Serialize)]
+struct Meta<'a> {
+    name: &'a str,
+    namespace: &'a str,
+}
+
+#[derive(Serialize)]
+struct Source<'a> {
+    component: &'a str,
+}
+
+/// What a repetition changes.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Patch<'a> {
+    count: u32,
+    last_timestamp: Time,
+    message: &'a str,
+}
+
+impl CoreTask {
+    pub(super) fn new(sink: Arc<Sink>, queue: mpsc::Receiver<Queued>) -> Self {
+        Self { sink, queue, correlator: Correlator::new() }
+    }
+
+    /// Writes events, one after the other, until every recorder is gone and the last event has been settled.
+    /// Follows `client-go/tools/record/event.go#recordToSink @v1.36.3`.
+    pub(super) async fn run(mut self) {
+        while let Some((event, ticket)) = self.queue.recv().await {
+            let now = self.sink.rest.clock().now();
+            let nanoseconds = u64::try_from(now.wall.as_nanosecond()).unwrap_or(0);
+            let combined_name = || event_name(&event.regarding.name, nanoseconds, || self.sink.split_rng());
+            if let Some(correlated) = self.correlator.correlate(&event, now, combined_name) {
+                self.write(&event, &correlated).await;
+            }
+            drop(ticket);
+        }
+    }
+
+    async fn write(&self, event: &Event, correlated: &Correlated) {
+        for tries in 1..=MAX_TRIES {
+            let patch = (correlated.count > 1).then(|| patch_body(correlated));
+            let create = || create_body(event, correlated);
+            let namespace = event.regarding.event_namespace();
+            if self.sink.write(namespace, &correlated.name, patch, create).await == Verdict::Settled {
+                return;
+            }
+            if tries < MAX_TRIES {
+                // The first wait is cut at random, so that not all clients come back at once.
+                let share = if tries == 1 { self.sink.split_rng().unit() } else { 1.0 };
+                self.sink.rest.clock().sleep(RETRY_WAIT.mul_f64(share)).await;
+            }
+        }
+        tracing::error!(name = correlated.name, "Unable to write event (retry limit exceeded!)");
+    }
+}
+
+fn patch_body(correlated: &Correlated) -> Bytes {
+    let last_timestamp = Time(correlated.last);
+    json(&Patch { count: correlated.count, last_timestamp, message: &correlated.message })
+}
+
+/// Follows `client-go/tools/record/event.go#makeEvent @v1.36.3`.
+fn create_body(event: &Event, correlated: &Correlated) -> Bytes {
+    json(&CoreV1 {
+        api_version: "v1",
+        kind: "Event",
+        metadata: Meta { name: &correlated.name, namespace: event.regarding.event_namespace() },
+        involved_object: &event.regarding,
+        reason: &event.said.reason,
+        message: &correlated.message,
+        source: Source { component: &event.controller },
+        first_timestamp: Time(correlated.first),
+        last_timestamp: Time(correlated.last),
+        count: correlated.count,
+        event_type: event.said.kind,
+        event_time: None,
+        reporting_component: &event.controller,
+        reporting_instance: "",
+    })
+}

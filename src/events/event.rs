@@ -1,0 +1,269 @@
+//! An event: what it says, what it is named, and its two forms on the wire.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+
+use crate::clock::Rng;
+use crate::k8s::Pod;
+
+/// The longest name that the API takes. Follows `apimachinery/pkg/util/validation/validation.go#DNS1123SubdomainMaxLength @v1.36.3`.
+const MAX_NAME_LENGTH: usize = 253;
+
+/// Where events about objects without a namespace go. Follows `apimachinery/pkg/apis/meta/v1/types.go#NamespaceDefault @v1.36.3`.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// How an event is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum EventType {
+    /// For the record.
+    Normal,
+    /// Something to look at.
+    Warning,
+}
+
+/// A reference to the object that an event is about, as upstream fills it in: without a field path.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectRef {
+    // First what tells two objects apart soonest: references are compared in this order.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) uid: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) resource_version: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) namespace: String,
+    pub(super) kind: Cow<'static, str>,
+    pub(super) api_version: Cow<'static, str>,
+}
+
+/// What a caller has to say about an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventNote {
+    /// How it is meant.
+    pub kind: EventType,
+    /// Why, in one word.
+    pub reason: Cow<'static, str>,
+    /// What was being done.
+    pub action: Cow<'static, str>,
+    /// The sentence.
+    pub note: String,
+}
+
+/// An event as it was recorded.
+#[derive(Debug)]
+pub(super) struct Event {
+    pub(super) name: String,
+    pub(super) time: Timestamp,
+    pub(super) controller: Arc<str>,
+    pub(super) instance: Arc<str>,
+    pub(super) regarding: ObjectRef,
+    pub(super) related: Option<ObjectRef>,
+    pub(super) said: EventNote,
+}
+
+/// How often an event was repeated, and when last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Series {
+    pub(super) count: u32,
+    #[serde(serialize_with = "micro_time")]
+    pub(super) last_observed_time: Timestamp,
+}
+
+#[derive(Serialize)]
+struct Meta<'a> {
+    name: &'a str,
+    namespace: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EventsV1<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    metadata: Meta<'a>,
+    #[serde(serialize_with = "micro_time")]
+    event_time: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    series: Option<Series>,
+    reporting_controller: &'a str,
+    reporting_instance: &'a str,
+    action: &'a str,
+    reason: &'a str,
+    regarding: &'a ObjectRef,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    related: Option<&'a ObjectRef>,
+    note: &'a str,
+    #[serde(rename = "type")]
+    event_type: EventType,
+}
+
+impl ObjectRef {
+    /// A reference to any object.
+    pub fn new(
+        api_version: impl Into<Cow<'static, str>>,
+        kind: impl Into<Cow<'static, str>>,
+        meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
+    ) -> Self {
+        Self {
+            uid: meta.uid.clone().unwrap_or_default(),
+            resource_version: meta.resource_version.clone().unwrap_or_default(),
+            name: meta.name.clone().unwrap_or_default(),
+            namespace: meta.namespace.clone().unwrap_or_default(),
+            kind: kind.into(),
+            api_version: api_version.into(),
+        }
+    }
+
+    /// A reference to a pod.
+    pub fn pod(pod: &Pod) -> Self {
+        Self::new("v1", "Pod", &pod.metadata)
+    }
+
+    /// The namespace that an event about the object is put into.
+    pub(super) fn event_namespace(&self) -> &str {
+        if self.namespace.is_empty() { DEFAULT_NAMESPACE } else { &self.namespace }
+    }
+}
+
+impl Event {
+    /// The body that creates it as an events.k8s.io/v1 object.
+    pub(super) fn create_body(&self, series: Option<Series>) -> Bytes {
+        json(&EventsV1 {
+            api_version: "events.k8s.io/v1",
+            kind: "Event",
+            metadata: Meta { name: &self.name, namespace: self.regarding.event_namespace() },
+            event_time: self.time,
+            series,
+            reporting_controller: &self.controller,
+            reporting_instance: &self.instance,
+            action: &self.said.action,
+            reason: &self.said.reason,
+            regarding: &self.regarding,
+            related: self.related.as_ref(),
+            note: &self.said.note,
+            event_type: self.said.kind,
+        })
+    }
+}
+
+impl Series {
+    /// The strategic merge patch that writes it into its event.
+    pub(super) fn patch_body(self) -> Bytes {
+        #[derive(Serialize)]
+        struct Patch {
+            series: Series,
+        }
+        json(&Patch { series: self })
+    }
+}
+
+/// `<object's name>.<nanoseconds since 1970 in hex>`; a random UUID where that is no name for an object.
+/// Follows `client-go/tools/record/util/util.go#GenerateEventName @v1.36.3`.
+pub(super) fn event_name(regarding: &str, nanoseconds: u64, rng: impl FnOnce() -> Rng) -> String {
+    let name = format!("{regarding}.{nanoseconds:x}");
+    if is_dns_subdomain(&name) { name } else { uuid(&mut rng()) }
+}
+
+/// Lower-case letters, digits and `-` in labels that begin and end with none of the latter, joined by dots.
+/// Follows `apimachinery/pkg/util/validation/validation.go#IsDNS1123Subdomain @v1.36.3`.
+fn is_dns_subdomain(name: &str) -> bool {
+    let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    name.len() <= MAX_NAME_LENGTH
+        && name.as_bytes().split(|byte| *byte == b'.').all(|label| {
+            label.iter().all(|byte| alphanumeric(*byte) || *byte == b'-')
+                && label.first().is_some_and(|byte| alphanumeric(*byte))
+                && label.last().is_some_and(|byte| alphanumeric(*byte))
+        })
+}
+
+/// A random (version 4) UUID.
+fn uuid(rng: &mut Rng) -> String {
+    let (high, low) = (rng.next_u64(), rng.next_u64());
+    let version = high & 0xffff_ffff_ffff_0fff | 0x4000;
+    let variant = low & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000;
+    format!(
+        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        version >> 32,
+        version >> 16 & 0xffff,
+        version & 0xffff,
+        variant >> 48,
+        variant & 0xffff_ffff_ffff
+    )
+}
+
+/// Strings, numbers and times always have a JSON form.
+pub(super) fn json(value: &impl Serialize) -> Bytes {
+    serde_json::to_vec(value).map(Bytes::from).unwrap_or_default()
+}
+
+/// Follows `apimachinery/pkg/apis/meta/v1/micro_time.go#RFC3339Micro @v1.36.3`.
+fn micro_time<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_the_objects_with_the_time() {
+        let rng = || Rng::from_seed(1);
+        assert_eq!(event_name("p", 0x18ab, rng), "p.18ab");
+        for bad in ["System:x", "p_1", "-p", "p..q", "", &"x".repeat(250)] {
+            let name = event_name(bad, 0x18ab, rng);
+            assert_eq!(name.len(), 36, "{name}");
+            assert!(is_dns_subdomain(&name) && name.as_bytes()[14] == b'4', "{name}");
+        }
+        assert_eq!(event_name(&"x".repeat(248), 0x18ab, rng).len(), 253);
+    }
+
+    #[test]
+    fn the_wire_form_has_upstreams_fields() {
+        let pod: Pod = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "p", "namespace": "ns", "uid": "u", "resourceVersion": "7"},
+        }))
+        .unwrap();
+        let said = EventNote {
+            kind: EventType::Warning,
+            reason: "FailedScheduling".into(),
+            action: "Scheduling".into(),
+            note: "0/1 nodes".to_owned(),
+        };
+        let event = Event {
+            name: "p.1".to_owned(),
+            time: "2026-02-03T04:05:06.7891239Z".parse().unwrap(),
+            controller: "default-scheduler".into(),
+            instance: "default-scheduler-host".into(),
+            regarding: ObjectRef::pod(&pod),
+            related: None,
+            said,
+        };
+        let body: serde_json::Value = serde_json::from_slice(&event.create_body(None)).unwrap();
+        let mut expected = serde_json::json!({
+            "apiVersion": "events.k8s.io/v1", "kind": "Event",
+            "metadata": {"name": "p.1", "namespace": "ns"},
+            "eventTime": "2026-02-03T04:05:06.789123Z",
+            "reportingController": "default-scheduler",
+            "reportingInstance": "default-scheduler-host",
+            "action": "Scheduling", "reason": "FailedScheduling",
+            "regarding": {
+                "kind": "Pod", "namespace": "ns", "name": "p", "uid": "u", "apiVersion": "v1", "resourceVersion": "7",
+            },
+            "note": "0/1 nodes", "type": "Warning",
+        });
+        assert_eq!(body, expected);
+        let series = Series { count: 2, last_observed_time: "2026-02-03T04:05:07Z".parse().unwrap() };
+        let patch = r#"{"series":{"count":2,"lastObservedTime":"2026-02-03T04:05:07.000000Z"}}"#;
+        assert_eq!(series.patch_body(), patch);
+        expected["series"] = serde_json::json!({"count": 2, "lastObservedTime": "2026-02-03T04:05:07.000000Z"});
+        let body: serde_json::Value = serde_json::from_slice(&event.create_body(Some(series))).unwrap();
+        assert_eq!(body, expected);
+    }
+}

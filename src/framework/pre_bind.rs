@@ -1,0 +1,110 @@
+//! Pods between Permit and Bind: preemption may still cancel them in memory.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::PluginError;
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    Running,
+    Cancelled(PluginError),
+    Prebound,
+}
+
+/// A pod whose `PreBind` plugins have work to do.
+/// Follows `pkg/scheduler/framework/runtime/pods_in_prebind_map.go#podInPreBind @v1.36.3`.
+#[derive(Debug, Default)]
+pub struct PodInPreBind {
+    /// Guards the one decision between cancelling and binding; never held across an await.
+    state: Mutex<State>,
+    cancelled: Notify,
+}
+
+impl PodInPreBind {
+    /// Cancels the binding, with this as its error. False once the pod is about to be bound; true also on repeat.
+    pub fn cancel(&self, reason: impl Into<String>) -> bool {
+        let mut state = self.lock();
+        match *state {
+            State::Running => {
+                *state = State::Cancelled(PluginError::new(reason.into()));
+                self.cancelled.notify_one();
+                true
+            }
+            State::Cancelled(_) => true,
+            State::Prebound => false,
+        }
+    }
+
+    /// From now on the pod cannot be cancelled any more; the reason if it was.
+    pub fn mark_prebound(&self) -> Result<(), PluginError> {
+        let mut state = self.lock();
+        if let State::Cancelled(reason) = &*state {
+            return Err(reason.clone());
+        }
+        *state = State::Prebound;
+        Ok(())
+    }
+
+    /// Ends when the pod is cancelled, with the reason.
+    pub async fn cancelled(&self) -> PluginError {
+        loop {
+            if let State::Cancelled(reason) = &*self.lock() {
+                return reason.clone();
+            }
+            self.cancelled.notified().await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The pods of all profiles between Permit and Bind, by UID. The lock guards the map and is held for one look-up.
+#[derive(Clone, Debug, Default)]
+pub struct PodsInPreBind(Arc<Mutex<BTreeMap<String, Arc<PodInPreBind>>>>);
+
+impl PodsInPreBind {
+    /// Registers a pod.
+    pub fn add(&self, uid: &str) -> Arc<PodInPreBind> {
+        let pod = Arc::<PodInPreBind>::default();
+        self.lock().insert(uid.to_owned(), pod.clone());
+        pod
+    }
+
+    /// The pod with this UID, if it is between Permit and Bind.
+    pub fn get(&self, uid: &str) -> Option<Arc<PodInPreBind>> {
+        self.lock().get(uid).cloned()
+    }
+
+    /// The pod is past Bind, or has failed.
+    pub fn remove(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<PodInPreBind>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cancelling_and_binding_exclude_each_other() {
+        let pods = PodsInPreBind::default();
+        let pod = pods.add("a");
+        assert!(pod.cancel("preempted by P") && pod.cancel("again"));
+        assert_eq!(pod.mark_prebound(), Err(PluginError::new("preempted by P")));
+        let other = pods.add("b");
+        assert_eq!(other.mark_prebound(), Ok(()));
+        assert!(!other.cancel("too late"));
+        pods.remove("b");
+        assert!(pods.get("b").is_none() && pods.get("a").is_some());
+    }
+}

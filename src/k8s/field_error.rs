@@ -1,0 +1,173 @@
+//! Complaints about fields, in upstream's words.
+
+use std::fmt;
+
+/// One or more complaints about fields. Several are shown in brackets, each once.
+/// Follows `apimachinery/pkg/util/errors/errors.go#aggregate @v1.36.3`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldErrors(Vec<String>);
+
+impl FieldErrors {
+    /// The complaints, in the order in which they were found.
+    pub fn messages(&self) -> &[String] {
+        &self.0
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds one.
+    pub(super) fn push(&mut self, message: String) {
+        self.0.push(message);
+    }
+
+    /// Adds those of `other`.
+    pub(super) fn append(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
+    }
+
+    /// `value`, if there is nothing to complain about.
+    pub(super) fn or<T>(self, value: T) -> Result<T, Self> {
+        if self.is_empty() { Ok(value) } else { Err(self) }
+    }
+}
+
+impl fmt::Display for FieldErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut once: Vec<&str> = Vec::new();
+        for message in &self.0 {
+            if !once.contains(&message.as_str()) {
+                once.push(message);
+            }
+        }
+        match once[..] {
+            [message] => f.write_str(message),
+            _ => write!(f, "[{}]", once.join(", ")),
+        }
+    }
+}
+
+impl std::error::Error for FieldErrors {}
+
+/// `<path>: Invalid value: <shown>: <detail>`; `shown` is the value as [`quoted`] or [`json_list`] has it.
+/// Follows `apimachinery/pkg/util/validation/field/errors.go#Invalid @v1.36.3`.
+pub(super) fn invalid(path: &str, shown: &str, detail: &str) -> String {
+    format!("{path}: Invalid value: {shown}: {detail}")
+}
+
+/// `<path>: Unsupported value: <shown>: supported values: …`.
+/// Follows `apimachinery/pkg/util/validation/field/errors.go#NotSupported @v1.36.3`.
+pub(super) fn not_supported(path: &str, value: &str, supported: &[&str]) -> String {
+    let supported: Vec<String> = supported.iter().map(|value| quoted(value)).collect();
+    format!("{path}: Unsupported value: {}: supported values: {}", json_text(value), supported.join(", "))
+}
+
+/// The path of `name` under `path`; an empty path is the root.
+pub(super) fn child(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+/// `text` as Go's `%q` shows it.
+pub fn quoted(text: &str) -> String {
+    use std::fmt::Write as _;
+
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            '\x07' => quoted.push_str("\\a"),
+            '\x08' => quoted.push_str("\\b"),
+            '\x0c' => quoted.push_str("\\f"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\x0b' => quoted.push_str("\\v"),
+            ' ' | '\'' => quoted.push(character),
+            _ if is_printable(character) => quoted.push(character),
+            _ => {
+                let code = u32::from(character);
+                // Writing into a string cannot fail.
+                let _ = match code {
+                    0..0x80 => write!(quoted, "\\x{code:02x}"),
+                    0x80..0x1_0000 => write!(quoted, "\\u{code:04x}"),
+                    _ => write!(quoted, "\\U{code:08x}"),
+                };
+            }
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Whether Go would print the character as it is: what Rust prints, less spaces other than the plain one.
+fn is_printable(character: char) -> bool {
+    // Behind another character, since Rust escapes a combining mark only where there is nothing to combine with.
+    !character.is_whitespace() && ['a', character].iter().collect::<String>().escape_debug().count() == 2
+}
+
+/// `values` as Go's JSON has them: `null` if there is no list.
+pub(super) fn json_list(values: Option<&[String]>) -> String {
+    let Some(values) = values else { return "null".to_owned() };
+    let values: Vec<String> = values.iter().map(|value| json_text(value)).collect();
+    format!("[{}]", values.join(","))
+}
+
+/// `text` as Go's JSON has it, which escapes what HTML could take for markup.
+fn json_text(text: &str) -> String {
+    serde_json::Value::from(text)
+        .to_string()
+        .replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FieldErrors, child, json_list, not_supported, quoted};
+
+    #[test]
+    fn quoted_as_go_does() {
+        let check = |text: &str, expected: &str| assert_eq!(quoted(text), expected);
+        check("plain 'x'", "\"plain 'x'\"");
+        check("a\"\\\n\t\r\x07\x08\x0b\x0c", "\"a\\\"\\\\\\n\\t\\r\\a\\b\\v\\f\"");
+        check("\0\x7f", "\"\\x00\\x7f\"");
+        check("é世", "\"é世\"");
+        check("e\u{301}", "\"e\u{301}\"");
+        check("\u{a0}\u{200b}", "\"\\u00a0\\u200b\"");
+        check("\u{e0001}", "\"\\U000e0001\"");
+    }
+
+    #[test]
+    fn lists_as_go_does() {
+        assert_eq!(json_list(None), "null");
+        assert_eq!(json_list(Some(&[])), "[]");
+        assert_eq!(json_list(Some(&["a<".to_owned(), "\"".to_owned()])), r#"["a\u003c","\""]"#);
+    }
+
+    #[test]
+    fn several_complaints_are_bracketed_and_shown_once() {
+        let errors = |messages: &[&str]| {
+            let mut errors = FieldErrors::default();
+            for message in messages {
+                errors.push((*message).to_owned());
+            }
+            errors.to_string()
+        };
+        assert_eq!(errors(&["a"]), "a");
+        assert_eq!(errors(&["a", "a"]), "a");
+        assert_eq!(errors(&["a", "b", "a"]), "[a, b]");
+    }
+
+    #[test]
+    fn unsupported_values_name_the_supported_ones() {
+        assert_eq!(
+            not_supported(&child("spec", "operator"), "Near", &["In", "NotIn"]),
+            r#"spec.operator: Unsupported value: "Near": supported values: "In", "NotIn""#
+        );
+    }
+}

@@ -1,0 +1,203 @@
+//! Which plugins want to hear of which events, and what they say of them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::plugin_set::{PluginId, PluginNames, PluginSet};
+use crate::config::{FeatureGates, Gate};
+use crate::framework::{EXTENDER, EventRegistration, Framework, PluginError, QueueingHintFn};
+use crate::metrics::{HintDurations, IncomingQueue, Metrics};
+use crate::model::{ActionType, ClusterEvent, EventResource};
+
+/// What a plugin registered.
+#[derive(Clone)]
+struct Registered {
+    event: ClusterEvent,
+    plugin: PluginId,
+    /// None always means `Queue`.
+    hint: Option<QueueingHintFn>,
+}
+
+/// What all plugins of all profiles registered.
+pub(super) struct EventTable {
+    /// By profile; within one by plugin name, then in the plugin's order.
+    profiles: Vec<Vec<Registered>>,
+    plans: HashMap<ClusterEvent, Arc<EventPlan>>,
+    metrics: Arc<Metrics>,
+}
+
+/// What an event means, worked out when it is first seen.
+pub(super) struct EventPlan {
+    pub(super) event: ClusterEvent,
+    /// The event's name in metrics and logs.
+    pub(super) label: Box<str>,
+    /// Whether a plugin of some profile registered it.
+    pub(super) of_interest: bool,
+    /// The plugins that registered it in some profile: it may open their gates.
+    pub(super) opens: PluginSet,
+    /// By profile.
+    pub(super) hints: Vec<ProfileHints>,
+    incoming: [Series<prometheus::IntCounter>; IncomingQueue::ALL.len()],
+    in_flight: Series<prometheus::IntGauge>,
+}
+
+/// The plugins of one profile that registered an event.
+#[derive(Default)]
+pub(super) struct ProfileHints {
+    pub(super) plugins: PluginSet,
+    pub(super) hints: Vec<Hint>,
+}
+
+/// What one plugin says of one event.
+pub(super) struct Hint {
+    pub(super) plugin: PluginId,
+    /// None always means `Queue`.
+    pub(super) ask: Option<QueueingHintFn>,
+    pub(super) durations: Arc<HintDurations>,
+}
+
+/// A series that exists from its first use on.
+type Series<T> = std::sync::OnceLock<T>;
+
+/// Every kind of object, each with all actions: what is registered for a plugin that does not say what it wants to hear of.
+/// Follows `pkg/scheduler/framework/types.go#UnrollWildCardResource @v1.36.3`.
+fn all_resources(gates: &FeatureGates) -> Vec<EventRegistration> {
+    let mut resources = vec![
+        EventResource::Pod,
+        EventResource::Node,
+        EventResource::PersistentVolume,
+        EventResource::PersistentVolumeClaim,
+        EventResource::CsiNode,
+        EventResource::CsiDriver,
+        EventResource::CsiStorageCapacity,
+        EventResource::StorageClass,
+        EventResource::ResourceClaim,
+        EventResource::DeviceClass,
+    ];
+    if gates.enabled(Gate::GenericWorkload) {
+        resources.push(EventResource::PodGroup);
+    }
+    resources.into_iter().map(|resource| EventRegistration::new(ClusterEvent::new(resource, ActionType::ALL))).collect()
+}
+
+/// What a profile's plugins register, by plugin in the order of their names. The errors of all plugins, one a line.
+/// Follows `pkg/scheduler/scheduler.go#buildQueueingHintMap @v1.36.3`.
+fn registrations(
+    profile: &Framework,
+    extenders: bool,
+    names: &mut PluginNames,
+) -> Result<Vec<Registered>, Vec<PluginError>> {
+    let gates = profile.handle().gates();
+    let with_hints = gates.enabled(Gate::SchedulerQueueingHints);
+    let (mut registered, mut errors) = (Vec::new(), Vec::new());
+    let mut register = |plugin: PluginId, events: Vec<EventRegistration>| {
+        let extra = taint_registration(&events);
+        registered.extend(events.into_iter().chain(extra).map(|EventRegistration { event, hint }| Registered {
+            event,
+            plugin,
+            hint: hint.filter(|_| with_hints),
+        }));
+    };
+    if extenders {
+        register(names.intern(&Arc::from(EXTENDER)), all_resources(gates));
+    }
+    for (name, plugin) in profile.event_plugins() {
+        let events =
+            plugin.as_ref().map_or_else(|| Ok(all_resources(gates)), |plugin| plugin.clone().events_to_register());
+        match events {
+            Ok(events) => register(names.intern(name), events),
+            Err(error) => errors.push(error),
+        }
+    }
+    if errors.is_empty() { Ok(registered) } else { Err(errors) }
+}
+
+/// A plugin that hears of new nodes also hears of changed taints, whether it wants or not: with hints off, a new node whose
+/// taints a pod does not tolerate is not told of to the pod's plugins, so the later change of the taints has to be.
+fn taint_registration(events: &[EventRegistration]) -> Option<EventRegistration> {
+    let registers = |action: ActionType| {
+        events.iter().any(|registered| {
+            registered.event.resource == EventResource::Node && registered.event.action.intersects(action)
+        })
+    };
+    (registers(ActionType::ADD) && !registers(ActionType::UPDATE_NODE_TAINT))
+        .then(|| EventRegistration::new(ClusterEvent::new(EventResource::Node, ActionType::UPDATE_NODE_TAINT)))
+}
+
+impl EventTable {
+    /// Asks all plugins of all profiles what they want to hear of.
+    pub(super) fn new(
+        profiles: &[Arc<Framework>],
+        extenders: bool,
+        names: &mut PluginNames,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, PluginError> {
+        let (mut table, mut errors) = (Vec::new(), Vec::new());
+        for profile in profiles {
+            match registrations(profile, extenders, names) {
+                Ok(registered) => table.push(registered),
+                Err(mut failed) => errors.append(&mut failed),
+            }
+        }
+        if errors.is_empty() {
+            return Ok(Self { profiles: table, plans: HashMap::new(), metrics });
+        }
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        Err(PluginError::new(texts.join("\n")))
+    }
+
+    /// The kinds of objects that some plugin registered, and the actions on them.
+    /// Follows `pkg/scheduler/scheduler.go#unionedGVKs @v1.36.3`.
+    pub(super) fn registered(&self) -> BTreeMap<EventResource, ActionType> {
+        let mut union: BTreeMap<EventResource, ActionType> = BTreeMap::new();
+        for registered in self.profiles.iter().flatten() {
+            let actions = union.entry(registered.event.resource.clone()).or_default();
+            *actions = *actions | registered.event.action;
+        }
+        union
+    }
+
+    /// What `event` means.
+    pub(super) fn plan(&mut self, event: &ClusterEvent, names: &PluginNames) -> Arc<EventPlan> {
+        if let Some(plan) = self.plans.get(event) {
+            return plan.clone();
+        }
+        let plan = Arc::new(self.make_plan(event, names));
+        self.plans.insert(event.clone(), plan.clone());
+        plan
+    }
+
+    fn make_plan(&self, event: &ClusterEvent, names: &PluginNames) -> EventPlan {
+        let label = event.label().to_string().into_boxed_str();
+        let mut durations: BTreeMap<PluginId, Arc<HintDurations>> = BTreeMap::new();
+        let mut profile_hints = |registered: &Vec<Registered>| {
+            let mut found = ProfileHints::default();
+            for Registered { plugin, hint, .. } in registered.iter().filter(|entry| entry.event.matches(event)) {
+                let durations = durations
+                    .entry(*plugin)
+                    .or_insert_with(|| Arc::new(self.metrics.hint_durations(names.name(*plugin), &label)))
+                    .clone();
+                found.plugins.insert(*plugin);
+                found.hints.push(Hint { plugin: *plugin, ask: hint.clone(), durations });
+            }
+            found
+        };
+        let hints: Vec<ProfileHints> = self.profiles.iter().map(&mut profile_hints).collect();
+        let opens: PluginSet = hints.iter().flat_map(|profile| profile.plugins.iter()).collect();
+        let of_interest = event.is_wildcard() || !opens.is_empty();
+        let (incoming, in_flight) = Default::default();
+        EventPlan { event: event.clone(), label, of_interest, opens, hints, incoming, in_flight }
+    }
+}
+
+impl EventPlan {
+    /// Counts a pod that entered `queue` because of this event.
+    pub(super) fn count_incoming(&self, queue: IncomingQueue, metrics: &Metrics) {
+        self.incoming[queue.index()].get_or_init(|| metrics.incoming_pods(queue, &self.label)).inc();
+    }
+
+    /// How many events of this kind are kept for pods in their scheduling cycle.
+    pub(super) fn in_flight(&self, metrics: &Metrics) -> &prometheus::IntGauge {
+        self.in_flight.get_or_init(|| metrics.inflight_events(&self.label))
+    }
+}

@@ -1,0 +1,172 @@
+//! Pods in their scheduling cycle, and the events that arrived since each of them was popped.
+
+use std::borrow::Borrow;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use super::hints::EventPlan;
+use crate::k8s::Pod;
+use crate::metrics::{EVENT_POD_POPPED, Metrics};
+use crate::model::{EventObjects, Object, PodInfo};
+
+/// An event that some pod in flight may have missed.
+#[derive(Clone)]
+pub(super) struct MissedEvent {
+    pub(super) plan: Arc<EventPlan>,
+    pub(super) objects: EventObjects,
+}
+
+/// An entry of the list: a pod's marker, which says where its events begin, or an event.
+enum Entry {
+    Marker,
+    /// The marker of a pod that is done; it goes once everything before it has gone.
+    Done,
+    Event(Box<MissedEvent>),
+}
+
+/// A pod, looked up by its UID.
+struct ByUid(Arc<PodInfo>);
+
+/// One list of markers and events in the order in which they came. An event is kept for as long as a pod that was popped
+/// before it is in flight.
+/// Follows `pkg/scheduler/backend/queue/active_queue.go#activeQueue @v1.36.3` (`inFlightPods` and `inFlightEvents`).
+pub(super) struct InFlight {
+    entries: VecDeque<Entry>,
+    /// The number of the first entry; they are numbered in a row.
+    first: u64,
+    /// The number of each pod's marker.
+    markers: HashMap<ByUid, u64>,
+    /// The pod of each `namespace/name`; the one that was popped last, if several share it.
+    by_key: HashMap<Arc<str>, Arc<PodInfo>>,
+    popped: std::sync::OnceLock<prometheus::IntGauge>,
+    metrics: Arc<Metrics>,
+}
+
+impl Borrow<str> for ByUid {
+    fn borrow(&self) -> &str {
+        self.0.uid()
+    }
+}
+
+impl Hash for ByUid {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.uid().hash(state);
+    }
+}
+
+impl PartialEq for ByUid {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.uid() == other.0.uid()
+    }
+}
+
+impl Eq for ByUid {}
+
+impl InFlight {
+    pub(super) fn new(metrics: Arc<Metrics>) -> Self {
+        Self {
+            entries: VecDeque::new(),
+            first: 0,
+            markers: HashMap::new(),
+            by_key: HashMap::new(),
+            popped: std::sync::OnceLock::new(),
+            metrics,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.markers.is_empty()
+    }
+
+    pub(super) fn contains(&self, uid: &str) -> bool {
+        self.markers.contains_key(uid)
+    }
+
+    /// The pod `namespace/name`.
+    pub(super) fn find(&self, key: &str) -> Option<&Arc<PodInfo>> {
+        self.by_key.get(key)
+    }
+
+    /// All pods, in the order in which they were popped.
+    pub(super) fn pods(&self) -> Vec<Arc<PodInfo>> {
+        let mut pods: Vec<(u64, &Arc<PodInfo>)> = self.markers.iter().map(|(pod, number)| (*number, &pod.0)).collect();
+        pods.sort_unstable_by_key(|(number, _)| *number);
+        pods.into_iter().map(|(_, pod)| pod.clone()).collect()
+    }
+
+    /// Marks a pod that was popped. False if a pod with its UID is in flight already.
+    pub(super) fn insert(&mut self, pod: &Arc<PodInfo>) -> bool {
+        if self.contains(pod.uid()) {
+            return false;
+        }
+        self.markers.insert(ByUid(pod.clone()), self.next());
+        self.by_key.insert(pod.key().clone(), pod.clone());
+        self.entries.push_back(Entry::Marker);
+        self.popped_gauge().inc();
+        true
+    }
+
+    /// Keeps an event for every pod in flight; drops it if there is none.
+    pub(super) fn push(&mut self, plan: &Arc<EventPlan>, objects: EventObjects) {
+        if self.is_empty() {
+            return;
+        }
+        plan.in_flight(&self.metrics).inc();
+        self.entries.push_back(Entry::Event(Box::new(MissedEvent { plan: plan.clone(), objects })));
+    }
+
+    /// The events that came since the pod was popped, in order; none if it is not in flight.
+    pub(super) fn missed(&self, uid: &str) -> Option<Vec<MissedEvent>> {
+        let number = *self.markers.get(uid)?;
+        let after = usize::try_from(number - self.first).expect("the list fits into memory") + 1;
+        let events = self.entries.range(after..).filter_map(|entry| match entry {
+            Entry::Event(event) => Some((**event).clone()),
+            Entry::Marker | Entry::Done => None,
+        });
+        Some(events.collect())
+    }
+
+    /// Forgets a pod, and the events that no other pod needs. Nothing happens if it is not in flight.
+    /// Follows `pkg/scheduler/backend/queue/active_queue.go#activeQueue.unlockedDone @v1.36.3`.
+    pub(super) fn done(&mut self, uid: &str) {
+        let Some((ByUid(pod), number)) = self.markers.remove_entry(uid) else { return };
+        if self.by_key.get(pod.key()).is_some_and(|latest| latest.uid() == uid) {
+            self.by_key.remove(pod.key());
+        }
+        let at = usize::try_from(number - self.first).expect("the list fits into memory");
+        self.entries[at] = Entry::Done;
+        while let Some(Entry::Done | Entry::Event(_)) = self.entries.front() {
+            if let Some(Entry::Event(event)) = self.entries.pop_front() {
+                event.plan.in_flight(&self.metrics).dec();
+            }
+            self.first += 1;
+        }
+        self.popped_gauge().dec();
+    }
+
+    /// Forgets every pod.
+    pub(super) fn clear(&mut self) {
+        for pod in self.pods() {
+            self.done(pod.uid());
+        }
+    }
+
+    /// How many events are kept.
+    pub(super) fn events(&self) -> usize {
+        self.entries.iter().filter(|entry| matches!(entry, Entry::Event(_))).count()
+    }
+
+    fn next(&self) -> u64 {
+        self.first + self.entries.len() as u64
+    }
+
+    fn popped_gauge(&self) -> &prometheus::IntGauge {
+        self.popped.get_or_init(|| self.metrics.inflight_events(EVENT_POD_POPPED))
+    }
+}
+
+/// The objects of an event that is meant for one pod alone.
+pub(super) fn meant_for(pod: &Arc<Pod>) -> EventObjects {
+    EventObjects { old: None, new: Some(Object::Pod(pod.clone())) }
+}

@@ -1,0 +1,118 @@
+//! Events that may help many pods, and requests to activate some.
+
+use std::sync::Arc;
+
+use super::hints::EventPlan;
+use super::in_flight::meant_for;
+use super::pods::{Class, Slot};
+use super::requeue::Strategy;
+use super::state::{Origin, State};
+use super::{Place, PreCheck, QueuedPodInfo};
+use crate::clock::Mono;
+use crate::model::{ClusterEvent, EventObjects};
+
+impl State {
+    /// Something happened: moves the pods that it may help, and keeps the event for those in flight.
+    ///
+    /// Upstream goes through all of unschedulablePods; this looks only at pods of the classes that the event can matter to.
+    /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.moveAllToActiveOrBackoffQueue @v1.36.3`.
+    pub(super) fn move_all(
+        &mut self,
+        event: &ClusterEvent,
+        objects: &EventObjects,
+        pre_check: Option<&PreCheck<'_>>,
+        now: Mono,
+    ) {
+        let plan = self.plan(event);
+        if !plan.of_interest {
+            return;
+        }
+        let candidates = self.pods.unschedulable_of(|class| matters_to(&plan, class));
+        self.move_pods(candidates, &plan, objects, pre_check, now);
+    }
+
+    /// Moves those of `slots`, which are in unschedulablePods, that the event may help, and keeps the event for pods in
+    /// flight. `slots` may hold pods that the event cannot matter to.
+    /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.movePodsToActiveOrBackoffQueue @v1.36.3`.
+    pub(super) fn move_pods(
+        &mut self,
+        slots: Vec<Slot>,
+        plan: &Arc<EventPlan>,
+        objects: &EventObjects,
+        pre_check: Option<&PreCheck<'_>>,
+        now: Mono,
+    ) {
+        if !plan.of_interest {
+            return;
+        }
+        for slot in slots {
+            let record = self.pods.get(slot);
+            if record.class.gating.is_some_and(|gating| !plan.opens.contains(gating)) {
+                continue;
+            }
+            if pre_check.is_some_and(|check| !check(&record.info.pod)) {
+                continue;
+            }
+            let strategy =
+                self.worth_requeuing(&record.info, record.class.profile, &record.class.rejectors, plan, objects);
+            if strategy != Strategy::Skip {
+                let info = self.take(slot);
+                self.requeue(info, strategy, plan, Origin::Outside, now);
+            }
+        }
+        self.move_request_cycle = self.scheduling_cycle;
+        if self.modes.hints {
+            self.in_flight.push(plan, objects.clone());
+        }
+    }
+
+    /// Moves the pod `namespace/name` to activeQ if it waits elsewhere. Whether it is there because of that.
+    /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.activate @v1.36.3`.
+    pub(super) fn activate(&mut self, key: &str, now: Mono) -> bool {
+        let Some(slot) = self.pods.find(key) else { return false };
+        let origin = match self.pods.get(slot).place() {
+            Place::Active => return false,
+            Place::Unschedulable => Origin::Unschedulable,
+            Place::Backoff | Place::ErrorBackoff => Origin::Backoff,
+        };
+        let info = self.take(slot);
+        let event = self.own.force_activate.clone();
+        self.move_to_active(info, &event, origin, now)
+    }
+
+    /// Activates each of the pods; one that is in flight is tried again if its attempt fails.
+    /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.Activate @v1.36.3`.
+    pub(super) fn activate_all(&mut self, keys: &[String], now: Mono) {
+        let event = self.own.force_activate.clone();
+        for key in keys {
+            if self.activate(key, now) {
+                continue;
+            }
+            if let Some(objects) = self.in_flight.find(key).map(|pod| meant_for(pod.pod())) {
+                self.in_flight.push(&event, objects);
+            }
+            self.move_request_cycle = self.scheduling_cycle;
+        }
+    }
+
+    /// Pops one particular pod, wherever it waits; none if it is not queued, or gated.
+    /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.PopSpecificPod @v1.36.3`.
+    pub(super) fn pop_specific(&mut self, key: &str, now: Mono) -> Option<QueuedPodInfo> {
+        self.activate(key, now);
+        let slot = self.pods.find(key).filter(|slot| self.pods.get(*slot).place() == Place::Active)?;
+        let mut info = self.take(slot);
+        self.mark_in_flight(&mut info).then_some(info)
+    }
+}
+
+/// Whether an event could move a pod of this class: it opens its gate or there is none, and one of the plugins that
+/// rejected it wants to hear of the event.
+fn matters_to(plan: &EventPlan, class: &Class) -> bool {
+    if class.gating.is_some_and(|gating| !plan.opens.contains(gating)) {
+        return false;
+    }
+    // Pods without rejectors, or of an unknown profile, are moved by anything; so are all by a wildcard.
+    class.rejectors.is_empty()
+        || plan.event.is_wildcard()
+        || class.profile.is_none_or(|profile| plan.hints[profile].plugins.intersects(&class.rejectors))
+}

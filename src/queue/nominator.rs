@@ -1,0 +1,225 @@
+//! Nodes that are held for pods which are not there yet.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::framework::{NominatingInfo, Nominator};
+use crate::k8s::Pod;
+use crate::listers::Listers;
+use crate::model::PodInfo;
+
+/// Nodes that are held for pods: by preemption until its victims are gone, or because a pod's status says so.
+///
+/// The lock guards both maps, which always agree. It is taken under the queue's lock and takes only a lister's itself, so
+/// everything here may be called at any time. Upstream keeps names here and looks pods up in the queue; this keeps the pods
+/// themselves, which the queue replaces when it updates them, so that a cycle asks without the queue's lock.
+/// Follows `pkg/scheduler/backend/queue/nominator.go#nominator @v1.36.3`.
+pub struct PodNominator {
+    listers: Arc<Listers>,
+    nominations: RwLock<Nominations>,
+    /// How many pods a node is held for.
+    count: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Nominations {
+    /// In the order in which the node came to be held for them.
+    by_node: HashMap<Arc<str>, Vec<Arc<PodInfo>>>,
+    /// The node held for each pod, by UID.
+    nodes: HashMap<String, Arc<str>>,
+}
+
+impl PodNominator {
+    /// No node is held. `listers` says which pods still exist without a node.
+    pub fn new(listers: Arc<Listers>) -> Self {
+        Self { listers, nominations: RwLock::default(), count: AtomicUsize::new(0) }
+    }
+
+    /// The node that is held for the pod.
+    pub fn node_of(&self, uid: &str) -> Option<Arc<str>> {
+        self.read().nodes.get(uid).cloned()
+    }
+
+    /// The pod `old` is now `new`. A node that is held in memory only, since neither status names one, stays held.
+    /// Follows `pkg/scheduler/backend/queue/nominator.go#nominator.UpdateNominatedPod @v1.36.3`.
+    pub(super) fn update(&self, old: &Pod, new: &Arc<PodInfo>) {
+        let mut nominations = self.write();
+        let unnamed = old.nominated_node_name().is_none() && new.pod().nominated_node_name().is_none();
+        let held = nominations.nodes.get(old.uid()).filter(|_| unnamed);
+        let nominating = held.map_or(NominatingInfo::Keep, |node| NominatingInfo::Override(node.to_string()));
+        nominations.remove(old.uid());
+        self.insert(&mut nominations, new, &nominating);
+        self.count.store(nominations.nodes.len(), Ordering::Release);
+    }
+
+    /// No node is held for the pod with this UID any more.
+    pub(super) fn delete(&self, uid: &str) {
+        if !self.has_nominated_pods() {
+            return;
+        }
+        let mut nominations = self.write();
+        nominations.remove(uid);
+        self.count.store(nominations.nodes.len(), Ordering::Release);
+    }
+
+    /// Holds the pod's node, if `nominating` or its status names one and it still waits for a node at all.
+    fn insert(&self, nominations: &mut Nominations, pod: &Arc<PodInfo>, nominating: &NominatingInfo) {
+        let node = match nominating {
+            NominatingInfo::Override(node) => node,
+            NominatingInfo::Keep => pod.pod().nominated_node_name().unwrap_or_default(),
+        };
+        if node.is_empty() {
+            return;
+        }
+        // The pod may have gone, or have been bound by somebody else, since whoever calls looked at it.
+        match self.listers.pods.get(pod.key()) {
+            Some(current) if current.node_name().is_none() => nominations.insert(node, pod),
+            _ => tracing::debug!(pod = &**pod.key(), node, "Pod is gone or assigned, no node is held for it"),
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Nominations> {
+        self.nominations.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Nominations> {
+        self.nominations.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Nominations {
+    fn insert(&mut self, node: &str, pod: &Arc<PodInfo>) {
+        let node = self.by_node.get_key_value(node).map_or_else(|| Arc::from(node), |(node, _)| node.clone());
+        self.nodes.insert(pod.uid().to_owned(), node.clone());
+        self.by_node.entry(node).or_default().push(pod.clone());
+    }
+
+    fn remove(&mut self, uid: &str) {
+        let Some(node) = self.nodes.remove(uid) else { return };
+        if let Some(pods) = self.by_node.get_mut(&node) {
+            pods.retain(|pod| pod.uid() != uid);
+            if pods.is_empty() {
+                self.by_node.remove(&node);
+            }
+        }
+    }
+}
+
+impl Nominator for PodNominator {
+    fn has_nominated_pods(&self) -> bool {
+        self.count.load(Ordering::Acquire) > 0
+    }
+
+    fn nominated_pods_for_node(&self, node: &str) -> Vec<Arc<PodInfo>> {
+        if !self.has_nominated_pods() {
+            return Vec::new();
+        }
+        self.read().by_node.get(node).cloned().unwrap_or_default()
+    }
+
+    fn add_nominated_pod(&self, pod: &Arc<PodInfo>, nominating: &NominatingInfo) {
+        let mut nominations = self.write();
+        nominations.remove(pod.uid());
+        self.insert(&mut nominations, pod, nominating);
+        self.count.store(nominations.nodes.len(), Ordering::Release);
+    }
+
+    fn update_nominated_pod(&self, old: &PodInfo, new: &Arc<PodInfo>) {
+        self.update(old.pod(), new);
+    }
+
+    fn delete_nominated_pod_if_exists(&self, pod: &PodInfo) {
+        self.delete(pod.uid());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{PodFixture, pod};
+
+    /// A nominator over these pods, all of which exist.
+    fn nominator(pods: &[PodFixture]) -> PodNominator {
+        let listers = Arc::new(Listers::default());
+        for pod in pods {
+            listers.pods.apply(pod.clone().build());
+        }
+        PodNominator::new(listers)
+    }
+
+    fn to(node: &str) -> NominatingInfo {
+        NominatingInfo::Override(node.into())
+    }
+
+    fn names(nominator: &PodNominator, node: &str) -> Vec<String> {
+        nominator.nominated_pods_for_node(node).iter().map(|pod| pod.name().to_owned()).collect()
+    }
+
+    #[track_caller]
+    fn check_add(status: &str, nominating: &NominatingInfo, expected: Option<&str>) {
+        let nominator = nominator(&[pod("a")]);
+        nominator.add_nominated_pod(&pod("a").nominated(status).info(), nominating);
+        assert_eq!(nominator.node_of("a").as_deref(), expected);
+        assert_eq!(nominator.has_nominated_pods(), expected.is_some());
+    }
+
+    #[test]
+    fn the_node_is_the_overriding_one_or_the_status_s() {
+        check_add("", &NominatingInfo::Keep, None);
+        check_add("n1", &NominatingInfo::Keep, Some("n1"));
+        check_add("n1", &to("n2"), Some("n2"));
+        check_add("", &to("n2"), Some("n2"));
+        check_add("n1", &to(""), None);
+    }
+
+    #[test]
+    fn pods_that_are_gone_or_assigned_hold_nothing() {
+        let nominator = nominator(&[pod("assigned").on("n0"), pod("a")]);
+        for name in ["assigned", "gone", "a"] {
+            nominator.add_nominated_pod(&pod(name).info(), &to("n1"));
+        }
+        assert_eq!(names(&nominator, "n1"), ["a"]);
+    }
+
+    #[test]
+    fn adding_again_moves_the_pod() {
+        let nominator = nominator(&[pod("a"), pod("b")]);
+        for (name, node) in [("a", "n1"), ("b", "n1"), ("a", "n1")] {
+            nominator.add_nominated_pod(&pod(name).info(), &to(node));
+        }
+        assert_eq!(names(&nominator, "n1"), ["b", "a"]);
+        nominator.add_nominated_pod(&pod("b").info(), &to("n2"));
+        assert_eq!((names(&nominator, "n1"), names(&nominator, "n2")), (vec!["a".to_owned()], vec!["b".to_owned()]));
+        nominator.add_nominated_pod(&pod("a").info(), &to(""));
+        assert_eq!(names(&nominator, "n1"), [""; 0]);
+        nominator.delete_nominated_pod_if_exists(&pod("b").info());
+        assert!(!nominator.has_nominated_pods());
+        nominator.delete_nominated_pod_if_exists(&pod("b").info());
+    }
+
+    /// What is held after a pod that `held` was held for, and whose status said `old`, says `new`.
+    #[track_caller]
+    fn check_update(held: Option<&str>, old: &str, new: &str, expected: Option<&str>) {
+        let nominator = nominator(&[pod("a")]);
+        if let Some(node) = held {
+            nominator.add_nominated_pod(&pod("a").info(), &to(node));
+        }
+        let new = pod("a").nominated(new).label("version", "2").info();
+        nominator.update_nominated_pod(&pod("a").nominated(old).info(), &new);
+        assert_eq!(nominator.node_of("a").as_deref(), expected);
+        if let Some(node) = expected {
+            assert!(Arc::ptr_eq(&nominator.nominated_pods_for_node(node)[0], &new));
+        }
+    }
+
+    #[test]
+    fn updates_keep_what_only_memory_knows() {
+        check_update(None, "", "", None);
+        check_update(Some("n1"), "", "", Some("n1"));
+        check_update(Some("n1"), "", "n2", Some("n2"));
+        check_update(Some("n1"), "n1", "n2", Some("n2"));
+        check_update(Some("n1"), "n1", "", None);
+        check_update(None, "", "n1", Some("n1"));
+    }
+}

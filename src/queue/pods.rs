@@ -1,0 +1,301 @@
+//! Every queued pod, in exactly one place.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::backoff::Backoff;
+use super::heap::{Arena, Heap};
+use super::plugin_set::{PluginId, PluginSet};
+use super::{Place, QueuedPodInfo};
+use crate::clock::Mono;
+use crate::framework::QueueSortPlugin;
+
+/// A place in the slab of records.
+pub(super) type Slot = u32;
+
+/// When a pod came into the queue, and which of those that came at the same time it was: the order in which pods are
+/// looked at wherever upstream iterates over a map.
+pub(super) type Arrival = (Mono, u64);
+
+/// Pods in unschedulablePods that no event tells apart, as far as can be said without asking a hint.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Class {
+    /// The pod's profile; none if there is no profile of its name.
+    pub(super) profile: Option<usize>,
+    /// The plugin that gates it.
+    pub(super) gating: Option<PluginId>,
+    /// The plugins that rejected it.
+    pub(super) rejectors: PluginSet,
+}
+
+/// A queued pod, with what is derived from it for as long as it stays where it is.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) info: QueuedPodInfo,
+    pub(super) class: Class,
+    place: Place,
+    /// In the heap, unless it is in unschedulablePods.
+    position: usize,
+    /// When its backoff ends.
+    expiration: Option<Mono>,
+}
+
+/// What orders the heaps.
+pub(super) struct Sorting {
+    pub(super) plugin: Arc<dyn QueueSortPlugin>,
+    /// Pods of podBackoffQ that expire in the same window are ordered as in activeQ.
+    pub(super) windows: bool,
+}
+
+/// The records, and where each of them is. A pod has one record, and a record is in one place.
+pub(super) struct Pods {
+    records: Records,
+    by_key: HashMap<Arc<str>, Slot>,
+    active: Heap,
+    backoff: Heap,
+    error_backoff: Heap,
+    unschedulable: Unschedulable,
+    free: Vec<Slot>,
+}
+
+/// The slab, and how a heap compares its entries.
+struct Records {
+    slots: Vec<Option<Record>>,
+    sorting: Sorting,
+}
+
+/// A heap's view of the records.
+struct Ordered<'a>(&'a mut Records, Place);
+
+/// unschedulablePods, indexed by what an event could change: events touch only the classes that they could help.
+#[derive(Default)]
+struct Unschedulable {
+    all: BTreeMap<Arrival, Slot>,
+    classes: BTreeMap<Class, BTreeMap<Arrival, Slot>>,
+}
+
+impl Pods {
+    pub(super) fn new(sorting: Sorting) -> Self {
+        Self {
+            records: Records { slots: Vec::new(), sorting },
+            by_key: HashMap::new(),
+            active: Heap::default(),
+            backoff: Heap::default(),
+            error_backoff: Heap::default(),
+            unschedulable: Unschedulable::default(),
+            free: Vec::new(),
+        }
+    }
+
+    /// The record of the pod `namespace/name`.
+    pub(super) fn find(&self, key: &str) -> Option<Slot> {
+        self.by_key.get(key).copied()
+    }
+
+    pub(super) fn get(&self, slot: Slot) -> &Record {
+        self.records.get(slot)
+    }
+
+    /// How many pods are in `place`.
+    pub(super) fn len(&self, place: Place) -> usize {
+        match place {
+            Place::Unschedulable => self.unschedulable.all.len(),
+            heap => self.heap(heap).len(),
+        }
+    }
+
+    /// The pod that comes first in activeQ or a backoff queue.
+    pub(super) fn first(&self, place: Place) -> Option<Slot> {
+        self.heap(place).peek()
+    }
+
+    /// Puts a pod, which must not be anywhere else, into `place`.
+    pub(super) fn insert(&mut self, mut info: QueuedPodInfo, class: Class, place: Place, backoff: &Backoff) {
+        let key = info.pod.key().clone();
+        let expiration = backoff.expiration(&mut info);
+        let arrival = info.arrival();
+        let record = Record { info, class, place, position: 0, expiration };
+        let slot = self.allocate(record);
+        let before = self.by_key.insert(key, slot);
+        debug_assert!(before.is_none(), "a pod is in one place");
+        match place {
+            Place::Active => self.active.push(slot, &mut Ordered(&mut self.records, place)),
+            Place::Backoff => self.backoff.push(slot, &mut Ordered(&mut self.records, place)),
+            Place::ErrorBackoff => self.error_backoff.push(slot, &mut Ordered(&mut self.records, place)),
+            Place::Unschedulable => self.unschedulable.insert(&self.records.get(slot).class, arrival, slot),
+        }
+    }
+
+    /// Takes a pod out of the place where it is.
+    pub(super) fn remove(&mut self, slot: Slot) -> Record {
+        let Record { place, position, .. } = *self.get(slot);
+        match place {
+            Place::Active => self.active.remove(position, &mut Ordered(&mut self.records, place)),
+            Place::Backoff => self.backoff.remove(position, &mut Ordered(&mut self.records, place)),
+            Place::ErrorBackoff => self.error_backoff.remove(position, &mut Ordered(&mut self.records, place)),
+            Place::Unschedulable => {
+                let record = self.records.get(slot);
+                self.unschedulable.remove(&record.class, record.info.arrival());
+            }
+        }
+        let record = self.records.slots[slot as usize].take().expect("the slot is filled");
+        self.by_key.remove(record.info.pod.key());
+        self.free.push(slot);
+        record
+    }
+
+    /// Changes a pod where it is. Neither its key, its arrival nor its backoff may change.
+    pub(super) fn change(&mut self, slot: Slot, change: impl FnOnce(&mut QueuedPodInfo)) {
+        let record = self.records.get_mut(slot);
+        change(&mut record.info);
+        let Record { place, position, .. } = *record;
+        match place {
+            Place::Active => self.active.fix(position, &mut Ordered(&mut self.records, place)),
+            Place::Backoff => self.backoff.fix(position, &mut Ordered(&mut self.records, place)),
+            Place::ErrorBackoff => self.error_backoff.fix(position, &mut Ordered(&mut self.records, place)),
+            Place::Unschedulable => {}
+        }
+    }
+
+    /// The pods in `place`: those in unschedulablePods in order of arrival, others in no order that means anything.
+    pub(super) fn slots(&self, place: Place) -> Vec<Slot> {
+        match place {
+            Place::Unschedulable => self.unschedulable.all.values().copied().collect(),
+            heap => self.heap(heap).slots().to_vec(),
+        }
+    }
+
+    /// The pods in unschedulablePods whose class `could_help` picks, in order of arrival.
+    pub(super) fn unschedulable_of(&self, mut could_help: impl FnMut(&Class) -> bool) -> Vec<Slot> {
+        let mut found: Vec<(Arrival, Slot)> = Vec::new();
+        let mut classes = 0;
+        for (_, pods) in self.unschedulable.classes.iter().filter(|(class, _)| could_help(class)) {
+            found.extend(pods.iter().map(|(arrival, slot)| (*arrival, *slot)));
+            classes += 1;
+        }
+        if classes > 1 {
+            found.sort_unstable();
+        }
+        found.into_iter().map(|(_, slot)| slot).collect()
+    }
+
+    /// When the pod that has been longest in unschedulablePods arrived, among those whose class `counts`.
+    pub(super) fn oldest_unschedulable(&self, mut counts: impl FnMut(&Class) -> bool) -> Option<Mono> {
+        let classes = self.unschedulable.classes.iter().filter(|(class, _)| counts(class));
+        classes.filter_map(|(_, pods)| pods.first_key_value()).map(|((timestamp, _), _)| *timestamp).min()
+    }
+
+    /// The pods in unschedulablePods that arrived before `before`, in order of arrival.
+    pub(super) fn unschedulable_since(&self, before: Mono) -> Vec<Slot> {
+        self.unschedulable.all.range(..(before, 0)).map(|(_, slot)| *slot).collect()
+    }
+
+    fn heap(&self, place: Place) -> &Heap {
+        match place {
+            Place::Active => &self.active,
+            Place::Backoff => &self.backoff,
+            Place::ErrorBackoff => &self.error_backoff,
+            Place::Unschedulable => unreachable!("unschedulablePods is no heap"),
+        }
+    }
+
+    fn allocate(&mut self, record: Record) -> Slot {
+        if let Some(slot) = self.free.pop() {
+            self.records.slots[slot as usize] = Some(record);
+            return slot;
+        }
+        let slot = Slot::try_from(self.records.slots.len()).expect("there are fewer than 2^32 pods");
+        self.records.slots.push(Some(record));
+        slot
+    }
+}
+
+impl Record {
+    /// Where the pod is.
+    pub(super) fn place(&self) -> Place {
+        self.place
+    }
+
+    /// When the pod's backoff ends; none if it has none.
+    pub(super) fn expiration(&self) -> Option<Mono> {
+        self.expiration
+    }
+}
+
+impl QueuedPodInfo {
+    fn arrival(&self) -> Arrival {
+        (self.timestamp, self.order)
+    }
+}
+
+impl Records {
+    fn get(&self, slot: Slot) -> &Record {
+        self.slots[slot as usize].as_ref().expect("the slot is filled")
+    }
+
+    fn get_mut(&mut self, slot: Slot) -> &mut Record {
+        self.slots[slot as usize].as_mut().expect("the slot is filled")
+    }
+}
+
+impl Sorting {
+    /// The order of activeQ. Pods that the plugin does not tell apart although they came at the same time go in the order
+    /// in which they came; upstream leaves that to its heap.
+    fn active(&self, a: &QueuedPodInfo, b: &QueuedPodInfo) -> bool {
+        self.plugin.less(a.sort_key(), b.sort_key())
+            || (a.timestamp == b.timestamp && a.order < b.order && !self.plugin.less(b.sort_key(), a.sort_key()))
+    }
+
+    /// Follows `pkg/scheduler/backend/queue/backoff_queue.go#backoffQueue.lessBackoffCompletedWithPriority @v1.36.3`.
+    fn backoff(&self, a: &Record, b: &Record) -> bool {
+        if a.expiration == b.expiration && self.windows {
+            return self.active(&a.info, &b.info);
+        }
+        Self::error_backoff(a, b)
+    }
+
+    /// Follows `pkg/scheduler/backend/queue/backoff_queue.go#backoffQueue.lessBackoffCompleted @v1.36.3`.
+    fn error_backoff(a: &Record, b: &Record) -> bool {
+        (a.expiration, a.info.arrival()) < (b.expiration, b.info.arrival())
+    }
+}
+
+impl Arena for Ordered<'_> {
+    fn moved(&mut self, slot: Slot, position: usize) {
+        self.0.get_mut(slot).position = position;
+    }
+
+    fn before(&self, a: Slot, b: Slot) -> bool {
+        let (a, b) = (self.0.get(a), self.0.get(b));
+        match self.1 {
+            Place::Active => self.0.sorting.active(&a.info, &b.info),
+            Place::Backoff => self.0.sorting.backoff(a, b),
+            Place::ErrorBackoff => Sorting::error_backoff(a, b),
+            Place::Unschedulable => unreachable!("unschedulablePods is no heap"),
+        }
+    }
+}
+
+impl Unschedulable {
+    fn insert(&mut self, class: &Class, arrival: Arrival, slot: Slot) {
+        self.all.insert(arrival, slot);
+        match self.classes.get_mut(class) {
+            Some(pods) => {
+                pods.insert(arrival, slot);
+            }
+            None => {
+                self.classes.insert(class.clone(), BTreeMap::from([(arrival, slot)]));
+            }
+        }
+    }
+
+    fn remove(&mut self, class: &Class, arrival: Arrival) {
+        self.all.remove(&arrival);
+        if let Some(pods) = self.classes.get_mut(class) {
+            pods.remove(&arrival);
+            if pods.is_empty() {
+                self.classes.remove(class);
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Where a pod goes after an attempt, or when something happened that may help it.
+
+use std::sync::Arc;
+
+use super::hints::{EventPlan, Hint};
+use super::plugin_set::PluginSet;
+use super::state::{Origin, State};
+use super::{AlreadyQueued, Place, QueuedPodInfo};
+use crate::clock::Mono;
+use crate::framework::QueueingHint;
+use crate::metrics::HintResult;
+use crate::model::{EventObjects, Object};
+
+/// What an event means for a pod. Follows `pkg/scheduler/backend/queue/scheduling_queue.go#queueingStrategy @v1.36.3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Strategy {
+    /// Nothing: it stays in unschedulablePods.
+    Skip,
+    /// It is tried again once its backoff is over.
+    AfterBackoff,
+    /// It is tried again at once.
+    Immediately,
+}
+
+impl State {
+    /// What an event means for a pod with these rejectors: only the plugins that rejected it are asked.
+    /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.isPodWorthRequeuing @v1.36.3`.
+    pub(super) fn worth_requeuing(
+        &self,
+        info: &QueuedPodInfo,
+        profile: Option<usize>,
+        rejectors: &PluginSet,
+        event: &EventPlan,
+        objects: &EventObjects,
+    ) -> Strategy {
+        if rejectors.is_empty() {
+            return Strategy::AfterBackoff;
+        }
+        if event.event.is_wildcard() {
+            let for_it = match &objects.new {
+                None => true,
+                Some(Object::Pod(pod)) => pod.uid() == info.pod.uid(),
+                Some(_) => false,
+            };
+            return if for_it { Strategy::AfterBackoff } else { Strategy::Skip };
+        }
+        let Some(profile) = profile else {
+            tracing::error!(pod = &**info.pod.key(), "No profile is registered under the pod's schedulerName");
+            return Strategy::AfterBackoff;
+        };
+        let hints = &event.hints[profile];
+        if !hints.plugins.intersects(rejectors) {
+            return Strategy::Skip;
+        }
+        let mut strategy = Strategy::Skip;
+        for hint in hints.hints.iter().filter(|hint| rejectors.contains(hint.plugin)) {
+            if self.ask(hint, info, event, objects) == QueueingHint::Skip {
+                continue;
+            }
+            if info.pending_plugins.contains(self.names.name(hint.plugin)) {
+                return Strategy::Immediately;
+            }
+            strategy = Strategy::AfterBackoff;
+            if info.pending_plugins.is_empty() {
+                // Only a pending plugin could make it more urgent.
+                break;
+            }
+        }
+        strategy
+    }
+
+    /// What one plugin says. An error counts as `Queue`, so that no pod is stuck because of it.
+    fn ask(&self, hint: &Hint, info: &QueuedPodInfo, event: &EventPlan, objects: &EventObjects) -> QueueingHint {
+        let started = self.clock.mono();
+        let answer = hint.ask.as_ref().map_or(Ok(QueueingHint::Queue), |ask| ask(&info.pod, objects));
+        let result = match &answer {
+            Ok(QueueingHint::Queue) => HintResult::Queue,
+            Ok(QueueingHint::Skip) => HintResult::QueueSkip,
+            Err(error) => {
+                let plugin = &**self.names.name(hint.plugin);
+                tracing::error!(pod = &**info.pod.key(), event = &*event.label, plugin, %error, "QueueingHintFn returns error");
+                HintResult::Error
+            }
+        };
+        self.recorder.observe(hint.durations.series(result), self.clock.mono().seconds_since(started));
+        answer.unwrap_or(QueueingHint::Queue)
+    }
+
+    /// Puts a pod, which is nowhere, where `strategy` says, and returns that place.
+    /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.requeuePodWithQueueingStrategy @v1.36.3`.
+    pub(super) fn requeue(
+        &mut self,
+        mut info: QueuedPodInfo,
+        strategy: Strategy,
+        event: &EventPlan,
+        origin: Origin,
+        now: Mono,
+    ) -> Place {
+        let moved = match strategy {
+            Strategy::Skip => {
+                self.put_back(info, event, origin);
+                return Place::Unschedulable;
+            }
+            // The backoff may have ended while the pod was in unschedulablePods.
+            Strategy::AfterBackoff if self.is_backing_off(&mut info, now) => {
+                self.move_to_backoff(info, event, origin).then_some(Place::Backoff)
+            }
+            Strategy::AfterBackoff | Strategy::Immediately => {
+                self.move_to_active(info, event, origin, now).then_some(Place::Active)
+            }
+        };
+        moved.unwrap_or(Place::Unschedulable)
+    }
+
+    pub(super) fn is_backing_off(&self, info: &mut QueuedPodInfo, now: Mono) -> bool {
+        let expiration = self.backoff.expiration(info);
+        self.backoff.is_backing_off(expiration, now)
+    }
+
+    /// Takes back a pod whose attempt failed.
+    /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.AddUnschedulableIfNotPresent @v1.36.3`.
+    pub(super) fn add_unschedulable(&mut self, mut info: QueuedPodInfo, now: Mono) -> Result<(), AlreadyQueued> {
+        if let Some(slot) = self.pods.find(info.pod.key()) {
+            return Err(AlreadyQueued { pod: info.pod.key().clone(), place: self.pods.get(slot).place() });
+        }
+        if info.has_no_rejector() {
+            info.consecutive_errors_count += 1;
+        } else {
+            info.unschedulable_count += 1;
+            info.consecutive_errors_count = 0;
+        }
+        info.timestamp = now;
+        info.order = self.next_order();
+        info.backoff_expiration = None;
+        info.was_flushed_from_unschedulable = false;
+
+        let event = self.own.attempt_failure.clone();
+        if self.modes.hints {
+            let strategy = self.strategy_for_in_flight(&info);
+            self.requeue(info, strategy, &event, Origin::Outside, now);
+        } else if self.move_request_cycle >= self.scheduling_cycle || info.has_no_rejector() {
+            self.move_to_backoff(info, &event, Origin::Outside);
+        } else {
+            self.put_back(info, &event, Origin::Outside);
+        }
+        Ok(())
+    }
+
+    /// What the events that came during the pod's attempt mean for it.
+    /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.determineSchedulingHintForInFlightPod @v1.36.3`.
+    fn strategy_for_in_flight(&mut self, info: &QueuedPodInfo) -> Strategy {
+        let grouped = self.modes.groups && info.pod.pod().spec.scheduling_group.is_some();
+        if info.has_no_rejector() || grouped {
+            return Strategy::AfterBackoff;
+        }
+        let class = self.class_of(info);
+        let Some(missed) = self.in_flight.missed(info.pod.uid()) else {
+            tracing::error!(
+                pod = &**info.pod.key(),
+                "Pod comes back to the scheduling queue without having been popped"
+            );
+            return Strategy::AfterBackoff;
+        };
+        let mut strategy = Strategy::Skip;
+        for event in missed {
+            match self.worth_requeuing(info, class.profile, &class.rejectors, &event.plan, &event.objects) {
+                Strategy::Skip => {}
+                Strategy::Immediately => return Strategy::Immediately,
+                Strategy::AfterBackoff => {
+                    strategy = Strategy::AfterBackoff;
+                    if info.pending_plugins.is_empty() {
+                        break;
+                    }
+                }
+            }
+        }
+        strategy
+    }
+
+    /// The plan of an event, worked out once.
+    pub(super) fn plan(&mut self, event: &crate::model::ClusterEvent) -> Arc<EventPlan> {
+        self.events.plan(event, &self.names)
+    }
+}

@@ -1,0 +1,145 @@
+//! Pods that change or go while they are queued.
+
+use std::sync::Arc;
+
+use super::Place;
+use super::events::pod_events;
+use super::pods::Slot;
+use super::requeue::Strategy;
+use super::state::{Origin, State};
+use crate::clock::Mono;
+use crate::k8s::Pod;
+use crate::model::{EventObjects, Object, PodInfo};
+
+impl State {
+    /// A pod without a node came. Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.Add @v1.36.3`.
+    pub(super) fn add(&mut self, pod: Arc<PodInfo>, now: Mono) {
+        let info = self.new_info(pod, now);
+        let event = self.own.pod_add.clone();
+        self.move_to_active(info, &event, Origin::Outside, now);
+    }
+
+    /// A pod without a node changed.
+    /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.Update @v1.36.3`.
+    pub(super) fn update(&mut self, old: &Arc<Pod>, new: &Arc<PodInfo>, now: Mono) {
+        if self.modes.hints && self.in_flight.contains(new.uid()) {
+            // It will be taken back as its newest version; whether this change helped it is decided then.
+            let objects = update_of(old, new);
+            for event in pod_events(old, new.pod(), &self.gates) {
+                let plan = self.plan(&event);
+                self.in_flight.push(&plan, objects.clone());
+            }
+            return;
+        }
+        let Some(slot) = self.pods.find(new.key()) else {
+            let info = self.new_info(new.clone(), now);
+            let event = self.own.pod_update.clone();
+            self.move_to_active(info, &event, Origin::Outside, now);
+            return;
+        };
+        self.replace(slot, old, new);
+        if self.pods.get(slot).place() != Place::Unschedulable {
+            return;
+        }
+        if self.modes.hints {
+            self.requeue_updated(old, new, now);
+        } else if may_help(old, new.pod()) {
+            let mut info = self.take(slot);
+            let event = self.own.pod_update.clone();
+            if self.is_backing_off(&mut info, now) {
+                self.move_to_backoff(info, &event, Origin::Unschedulable);
+            } else {
+                self.move_to_active(info, &event, Origin::Unschedulable, now);
+            }
+        }
+    }
+
+    /// Puts the new version of a pod in its place.
+    fn replace(&mut self, slot: Slot, old: &Pod, new: &Arc<PodInfo>) {
+        let signature = self.sign(new);
+        self.pods.change(slot, |info| {
+            info.pod = new.clone();
+            info.signature = signature;
+        });
+        self.nominator.update(old, new);
+        // Its place in the order may have changed, and with it what is popped next.
+        self.changed = true;
+    }
+
+    /// Asks the plugins that rejected a pod in unschedulablePods whether its own change helps it, change by change.
+    fn requeue_updated(&mut self, old: &Arc<Pod>, new: &Arc<PodInfo>, now: Mono) {
+        let objects = update_of(old, new);
+        for event in pod_events(old, new.pod(), &self.gates) {
+            let plan = self.plan(&event);
+            let Some(slot) = self.pods.find(new.key()) else { return };
+            let record = self.pods.get(slot);
+            let (place, class) = (record.place(), &record.class);
+            let strategy = self.worth_requeuing(&record.info, class.profile, &class.rejectors, &plan, &objects);
+            let in_backoff = matches!(place, Place::Backoff | Place::ErrorBackoff);
+            // One that is in a backoff queue without SchedulerPopFromBackoffQ may still become more urgent.
+            if strategy == Strategy::Skip || (in_backoff && strategy == Strategy::AfterBackoff) {
+                continue;
+            }
+            let origin = if in_backoff { Origin::Outside } else { Origin::Unschedulable };
+            let info = self.take(slot);
+            let moved = self.requeue(info, strategy, &plan, origin, now);
+            if moved == Place::Active || (self.modes.pop_from_backoff && moved == Place::Backoff) {
+                return;
+            }
+        }
+    }
+
+    /// A pod went, or was bound. Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.Delete @v1.36.3`.
+    pub(super) fn delete(&mut self, pod: &Pod) {
+        self.nominator.delete(pod.uid());
+        if let Some(slot) = self.pods.find(&pod.key()) {
+            self.take(slot);
+        }
+    }
+}
+
+fn update_of(old: &Arc<Pod>, new: &Arc<PodInfo>) -> EventObjects {
+    EventObjects { old: Some(Object::Pod(old.clone())), new: Some(Object::Pod(new.pod().clone())) }
+}
+
+/// Whether a pod changed in a way that may help it, as far as is asked with hints off: anything but its versions and its
+/// status, of which only claims count. What a slim pod does not keep is not compared.
+/// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#isPodUpdated @v1.36.3`.
+fn may_help(old: &Pod, new: &Pod) -> bool {
+    let strip = |pod: &Pod| {
+        let mut metadata = pod.metadata.clone();
+        metadata.resource_version = None;
+        metadata.generation = None;
+        metadata
+    };
+    old.spec != new.spec
+        || old.status.resource_claim_statuses != new.status.resource_claim_statuses
+        || old.status.extended_resource_claim_status != new.status.extended_resource_claim_status
+        || strip(old) != strip(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{PodFixture, pod};
+
+    #[track_caller]
+    fn check(change: impl FnOnce(PodFixture) -> PodFixture, expected: bool) {
+        assert_eq!(may_help(&pod("a").build(), &change(pod("a")).build()), expected);
+    }
+
+    #[test]
+    fn changes_that_may_help_with_hints_off() {
+        check(|pod| pod, false);
+        check(|pod| pod.set("metadata.resourceVersion", json!("7")), false);
+        check(|pod| pod.set("metadata.generation", json!(7)), false);
+        check(|pod| pod.nominated("n"), false);
+        check(|pod| pod.set("metadata.annotations", json!({"a": "b"})), true);
+        check(|pod| pod.label("a", "b"), true);
+        check(|pod| pod.toleration("a", "", ""), true);
+        check(|pod| pod.set("status.resourceClaimStatuses", json!([{"name": "c"}])), true);
+        check(|pod| pod.set("status.extendedResourceClaimStatus", json!({"resourceClaimName": "c"})), true);
+    }
+}

@@ -1,0 +1,188 @@
+//! The binding cycle: from Permit to PostBind, in the pod's own task.
+
+use std::sync::Arc;
+
+use super::reservation::Reservation;
+use super::{Failure, Shared};
+use crate::clock::Mono;
+use crate::dispatcher::StatusUpdate;
+use crate::framework::{
+    BindContext, BindOutcome, CycleState, Framework, NominatingInfo, PluginError, PodEvent, PodsToActivate, PreFlight,
+    WaitDecision,
+};
+use crate::metrics::{AttemptResult, OPERATION_BINDING};
+use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object, PodInfo};
+use crate::queue::{PreCheck, QueuedPodInfo};
+
+/// A pod on its way from being assumed to being bound.
+pub(super) struct BindingCycle {
+    pub(super) shared: Arc<Shared>,
+    pub(super) framework: Arc<Framework>,
+    pub(super) state: CycleState,
+    pub(super) reservation: Reservation,
+    /// The pod as it was popped, to go back into the queue if the binding fails.
+    pub(super) queued: QueuedPodInfo,
+    pub(super) started: Mono,
+    pub(super) pods_to_activate: PodsToActivate,
+}
+
+impl BindingCycle {
+    /// Runs to the end, and unwinds what failed. Follows `pkg/scheduler/schedule_one.go#runBindingCycle @v1.36.3`.
+    pub(super) async fn run(mut self) {
+        let _running = self.shared.metrics.running(OPERATION_BINDING);
+        match self.bind().await {
+            Ok(()) => self.finish().await,
+            Err(failure) => self.fail(failure).await,
+        }
+    }
+
+    /// Follows `pkg/scheduler/schedule_one.go#bindingCycle @v1.36.3`.
+    async fn bind(&mut self) -> Result<(), Failure> {
+        let work = self.pre_flight()?;
+        self.wait_on_permit().await?;
+        // A failure after this is retried after its backoff, whatever happens in the cluster until then, so the events
+        // since the pod was popped need not be kept any longer.
+        self.shared.queue.done(self.reservation.pod().uid());
+        self.pre_bind(work).await?;
+        if let Some(by_extender) = self.bind_by_extender()? {
+            return by_extender;
+        }
+        let cx = BindContext { pod: self.reservation.pod(), node: self.reservation.node(), state: &self.state };
+        match self.framework.run_bind(cx).await? {
+            Ok(BindOutcome::Bound) => Ok(()),
+            Ok(BindOutcome::Skip | BindOutcome::Reject(_)) => Err(Failure::Error(PluginError::new(""))),
+            Err((_, rejection)) => Err(Failure::Rejected(rejection)),
+        }
+    }
+
+    /// Asks `PreBind` plugins whether they have work, and if so, or if the pod waits, says where it is going to be.
+    fn pre_flight(&mut self) -> Result<PreFlight, Failure> {
+        if !self.shared.nominates_expected_node {
+            return Ok(PreFlight::Nothing);
+        }
+        let (pod, node) = (self.reservation.pod(), self.reservation.node());
+        let work = self.framework.run_pre_flight(&mut self.state, pod, node)?;
+        if work == PreFlight::Work || self.shared.waiting_pods.get(pod.uid()).is_some() {
+            self.shared.writes.patch_status(pod.pod(), StatusUpdate::nominate(node));
+        }
+        Ok(work)
+    }
+
+    async fn wait_on_permit(&self) -> Result<(), Failure> {
+        let uid = self.reservation.pod().uid();
+        let Some(waiting) = self.shared.waiting_pods.get(uid) else { return Ok(()) };
+        let began = self.shared.clock.mono();
+        let decision = waiting.wait(&self.shared.clock).await;
+        self.shared.waiting_pods.remove(uid);
+        let seconds = self.shared.clock.mono().seconds_since(began);
+        self.shared.metrics.permit_wait_duration(decision.code()).observe(seconds);
+        match decision {
+            WaitDecision::Allowed => Ok(()),
+            WaitDecision::Rejected { plugin, rejection } => Err(Failure::of_plugin(plugin, rejection)),
+            WaitDecision::Preempted { error, .. } => Err(Failure::Error(error.context("waiting on permit for pod"))),
+        }
+    }
+
+    async fn pre_bind(&self, work: PreFlight) -> Result<(), Failure> {
+        let cx = BindContext { pod: self.reservation.pod(), node: self.reservation.node(), state: &self.state };
+        if work == PreFlight::Nothing {
+            return match self.framework.run_pre_bind(cx).await? {
+                None => Ok(()),
+                Some((_, rejection)) => Err(Failure::Rejected(rejection)),
+            };
+        }
+        let pods = &self.shared.pods_in_pre_bind;
+        let marker = pods.add(cx.pod.uid());
+        let outcome = tokio::select! {
+            biased;
+            reason = marker.cancelled() => Err(reason),
+            outcome = self.framework.run_pre_bind(cx) => outcome,
+        };
+        let outcome = outcome.and_then(|rejected| marker.mark_prebound().map(|()| rejected));
+        pods.remove(cx.pod.uid());
+        match outcome? {
+            None => Ok(()),
+            Some((_, rejection)) => Err(Failure::Rejected(rejection)),
+        }
+    }
+
+    /// Lets the extender that binds pods do it, if it is interested in this one.
+    /// Follows `pkg/scheduler/schedule_one.go#extendersBinding @v1.36.3`.
+    fn bind_by_extender(&self) -> Result<Option<Result<(), Failure>>, Failure> {
+        let (pod, node) = (self.reservation.pod(), self.reservation.node());
+        for extender in self.shared.extenders.iter() {
+            if !extender.is_binder() || !extender.is_interested(pod) {
+                continue;
+            }
+            match extender.bind(pod, node) {
+                Err(error) if extender.is_ignorable() => {
+                    tracing::info!(extender = extender.name(), %error, "Skipping extender in bind as it returned error and has ignorable flag set");
+                }
+                outcome => return Ok(Some(outcome.map_err(Failure::Error))),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn finish(self) {
+        let shared = &self.shared;
+        let pod = self.reservation.pod().clone();
+        let node = self.reservation.node().clone();
+        self.reservation.keep();
+        let note = format!("Successfully assigned {} to {node}", pod.key());
+        shared.effects.record(
+            self.framework.name(),
+            PodEvent { regarding: pod.pod(), warning: false, reason: "Scheduled", action: "Binding", note: &note },
+        );
+        let now = shared.clock.mono();
+        self.framework.metrics().attempt(AttemptResult::Scheduled, now.seconds_since(self.started));
+        let attempts = self.queued.attempts;
+        #[expect(clippy::cast_precision_loss, reason = "nobody tries a pod 2^52 times")]
+        shared.metrics.pod_scheduling_attempts().observe(attempts as f64);
+        if let Some(first) = self.queued.initial_attempt_timestamp {
+            shared.metrics.pod_scheduling_sli_duration(attempts).observe(now.seconds_since(first));
+        }
+        tracing::debug!(pod = &**pod.key(), node = &*node, "Successfully bound pod to node");
+        self.framework.run_post_bind(BindContext { pod: &pod, node: &node, state: &self.state }).await;
+        shared.activate(&self.pods_to_activate, shared.clock.now());
+    }
+
+    /// Follows `pkg/scheduler/schedule_one.go#handleBindingCycleError @v1.36.3`: the pod's place on the node is free again,
+    /// which may help others; a rejected pod itself must not hear of it.
+    async fn fail(self, failure: Failure) {
+        let Self { shared, framework, state, reservation, queued, started, .. } = self;
+        let pod = reservation.pod().clone();
+        shared.waiting_pods.remove(pod.uid());
+        let unwound = reservation.unwind(&state);
+        let forgotten = unwound.forgotten.is_ok();
+        if forgotten && !failure.is_rejection() {
+            shared.pod_left(&pod, None);
+        }
+        let now = shared.clock.now();
+        shared.handle_failure(&framework, queued, &failure, NominatingInfo::Override(String::new()), started, now);
+        if forgotten && failure.is_rejection() {
+            let others = |other: &PodInfo| other.uid() != pod.uid();
+            shared.pod_left(&pod, Some(&others));
+        }
+        for write in unwound.writes {
+            write.await;
+        }
+    }
+}
+
+impl Shared {
+    /// Tells the queue that an assumed pod left its node.
+    fn pod_left(&self, pod: &Arc<PodInfo>, which: Option<&PreCheck<'_>>) {
+        let event = ClusterEvent::new(EventResource::AssignedPod, ActionType::DELETE);
+        let objects = EventObjects { old: Some(Object::Pod(pod.pod().clone())), new: None };
+        self.queue.move_all(&event, &objects, self.clock.now(), which);
+    }
+
+    /// Moves the pods that plugins named to activeQ.
+    pub(super) fn activate(&self, pods: &PodsToActivate, now: crate::clock::Now) {
+        let pods = pods.take();
+        if !pods.is_empty() {
+            self.queue.activate_at(&pods, now);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Extenders: webhooks that take part in scheduling, as the cycle calls them.
+
+use std::collections::BTreeMap;
+
+use crate::framework::PluginError;
+use crate::model::{NodeInfo, PodInfo};
+
+/// What an extender leaves of the nodes.
+#[derive(Debug, Default)]
+pub struct ExtenderFilter {
+    /// The nodes it keeps, by position in the list it was given.
+    pub kept: Vec<usize>,
+    /// Nodes it rejects, with its reason; preemption may help.
+    pub failed: BTreeMap<String, String>,
+    /// Nodes it rejects, with its reason; preemption does not help. Wins over `failed`.
+    pub failed_and_unresolvable: BTreeMap<String, String>,
+}
+
+/// A webhook that takes part in scheduling. Calls wait for its answer, with its own timeout, and are made by the scheduling
+/// thread. Follows `kube-scheduler/framework/extender.go#Extender @v1.36.3`.
+pub trait Extender: Send + Sync {
+    /// What it is called in logs: its URL.
+    fn name(&self) -> &str;
+    /// Whether it has a say about this pod.
+    fn is_interested(&self, pod: &PodInfo) -> bool;
+    /// Whether scheduling goes on without it when it fails.
+    fn is_ignorable(&self) -> bool;
+    /// Whether it filters nodes.
+    fn is_filter(&self) -> bool;
+    /// Whether it scores nodes.
+    fn is_prioritizer(&self) -> bool;
+    /// Whether it binds pods.
+    fn is_binder(&self) -> bool;
+    /// Leaves out nodes that it does not want. One without filter keeps all.
+    fn filter(&self, pod: &PodInfo, nodes: &[&NodeInfo]) -> Result<ExtenderFilter, PluginError>;
+    /// Scores nodes from 0 to 10, by name, and says what the scores are multiplied with. One that does not score gives
+    /// every node 0.
+    fn prioritize(&self, pod: &PodInfo, nodes: &[&NodeInfo]) -> Result<(Vec<(String, i64)>, i64), PluginError>;
+    /// Binds the pod to a node.
+    fn bind(&self, pod: &PodInfo, node: &str) -> Result<(), PluginError>;
+}

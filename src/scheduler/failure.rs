@@ -1,0 +1,171 @@
+//! Attempts that failed: what is said, where the pod goes, what is written.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::Shared;
+use crate::clock::{Mono, Now};
+use crate::dispatcher::StatusUpdate;
+use crate::events;
+use crate::framework::{Diagnosis, Framework, NO_NODES_AVAILABLE, NominatingInfo, PluginError, PodEvent, Rejection};
+use crate::metrics::AttemptResult;
+use crate::model::PodInfo;
+use crate::queue::QueuedPodInfo;
+
+/// The condition's reason for a pod that was rejected.
+const REASON_UNSCHEDULABLE: &str = "Unschedulable";
+
+/// The condition's reason for an attempt that broke.
+const REASON_SCHEDULER_ERROR: &str = "SchedulerError";
+
+/// Why an attempt failed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// The cluster has no nodes.
+    NoNodes,
+    /// The pod fits nowhere, or a plugin rejected it at Reserve, Permit or while it waited.
+    Fit {
+        /// Why.
+        diagnosis: Box<Diagnosis>,
+        /// The number of nodes that the message speaks of.
+        num_all_nodes: usize,
+    },
+    /// A plugin rejected the pod after it had stopped being schedulable or not: at PreBind or Bind.
+    Rejected(Rejection),
+    /// Something broke.
+    Error(PluginError),
+}
+
+impl Failure {
+    /// A rejection at Reserve or Permit.
+    pub(super) fn of_plugin(plugin: Arc<str>, rejection: Rejection) -> Self {
+        Self::Fit { diagnosis: Box::new(Diagnosis::of_plugin(plugin, rejection)), num_all_nodes: 1 }
+    }
+
+    /// Whether the pod was rejected, as against something having broken.
+    pub fn is_rejection(&self) -> bool {
+        !matches!(self, Self::Error(_))
+    }
+
+    /// What is said.
+    pub fn message(&self) -> String {
+        match self {
+            Self::NoNodes => NO_NODES_AVAILABLE.to_owned(),
+            Self::Fit { diagnosis, num_all_nodes } => diagnosis.message(*num_all_nodes),
+            Self::Rejected(rejection) => rejection.reasons.to_string(),
+            Self::Error(error) => error.to_string(),
+        }
+    }
+}
+
+impl From<PluginError> for Failure {
+    fn from(error: PluginError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl Shared {
+    /// Ends a failed attempt: counts it, puts the pod back into the queue unless it is gone or bound, records the
+    /// nomination, and has the event and the condition written.
+    /// Follows `pkg/scheduler/schedule_one.go#handleSchedulingFailure @v1.36.3`.
+    pub(super) fn handle_failure(
+        &self,
+        framework: &Framework,
+        mut queued: QueuedPodInfo,
+        failure: &Failure,
+        nominating: NominatingInfo,
+        started: Mono,
+        now: Now,
+    ) {
+        let (reason, result) = if failure.is_rejection() {
+            (REASON_UNSCHEDULABLE, AttemptResult::Unschedulable)
+        } else {
+            (REASON_SCHEDULER_ERROR, AttemptResult::Error)
+        };
+        framework.metrics().attempt(result, now.mono.seconds_since(started));
+        let message = failure.message();
+        (queued.unschedulable_plugins, queued.pending_plugins) = rejectors(failure);
+        log(&queued, failure, &message);
+
+        let known = self.listers.pods.get(queued.pod.key());
+        let pod = match known {
+            None => {
+                tracing::info!(pod = &**queued.pod.key(), "Pod doesn't exist in informer cache");
+                self.queue.done(queued.pod.uid());
+                queued.pod.clone()
+            }
+            Some(known) if known.node_name().is_some() => {
+                let (pod, node) = (queued.pod, known.node_name().unwrap_or_default());
+                tracing::info!(
+                    pod = &**pod.key(),
+                    node,
+                    "Pod has been assigned to node. Abort adding it back to queue."
+                );
+                self.queue.done(pod.uid());
+                pod.clone()
+            }
+            Some(known) if known.uid() != queued.pod.uid() => {
+                self.queue.done(queued.pod.uid());
+                return;
+            }
+            Some(known) => {
+                let pod = Arc::new(PodInfo::with_gates(known, &self.classes, self.resource_gates));
+                queued.pod = pod.clone();
+                if let Err(error) = self.queue.add_unschedulable_if_not_present(queued, now) {
+                    tracing::error!(%error, "Error occurred");
+                }
+                pod
+            }
+        };
+        self.nominator().add_nominated_pod(&pod, &nominating);
+        self.report(framework, &pod, reason, &message, nominating);
+    }
+
+    /// Has the event and the condition written.
+    fn report(
+        &self,
+        framework: &Framework,
+        pod: &Arc<PodInfo>,
+        reason: &str,
+        message: &str,
+        nominating: NominatingInfo,
+    ) {
+        self.effects.record(
+            framework.name(),
+            PodEvent {
+                regarding: pod.pod(),
+                warning: true,
+                reason: "FailedScheduling",
+                action: "Scheduling",
+                // Upstream passes the message as a format.
+                note: &events::without_arguments(&events::truncate(message)),
+            },
+        );
+        let nominated = match nominating {
+            NominatingInfo::Keep => None,
+            NominatingInfo::Override(node) => Some(node),
+        };
+        self.writes.patch_status(pod.pod(), StatusUpdate::not_scheduled(pod.pod(), reason, message, nominated));
+    }
+}
+
+/// The plugins whose events may help: those of a rejection about nodes, or at Reserve or Permit; none otherwise.
+fn rejectors(failure: &Failure) -> (BTreeSet<Arc<str>>, BTreeSet<Arc<str>>) {
+    match failure {
+        Failure::Fit { diagnosis, .. } => (diagnosis.unschedulable_plugins.clone(), diagnosis.pending_plugins.clone()),
+        _ => (BTreeSet::new(), BTreeSet::new()),
+    }
+}
+
+fn log(queued: &QueuedPodInfo, failure: &Failure, message: &str) {
+    let pod = &**queued.pod.key();
+    match failure {
+        Failure::NoNodes => {
+            tracing::debug!(pod, "Unable to schedule pod; no nodes are registered to the cluster; waiting");
+        }
+        Failure::Fit { .. } => tracing::debug!(pod, err = message, "Unable to schedule pod; no fit; waiting"),
+        Failure::Rejected(_) | Failure::Error(_) => {
+            tracing::error!(pod, err = message, "Error scheduling pod; retrying");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Which of the best nodes is taken.
+
+/// A feasible node's weight in the choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rank {
+    /// The weighted sum of its scores.
+    pub(super) total: i64,
+    /// Breaks ties where extenders had a say; 0 otherwise, so that ties fall to the order of the heap.
+    pub(super) randomizer: u64,
+}
+
+/// The node to take: the root of the heap that upstream builds from the list, so that ties end as they do there, and not
+/// with the first of the list. Follows `pkg/scheduler/schedule_one.go#newSortedNodeScores @v1.36.3` and Go's
+/// `container/heap#Init`.
+///
+/// # Panics
+///
+/// If there is no node to take.
+pub(super) fn select(ranks: &[Rank]) -> usize {
+    let mut heap: Vec<usize> = (0..ranks.len()).collect();
+    for start in (0..ranks.len() / 2).rev() {
+        sift_down(&mut heap, start, ranks);
+    }
+    heap[0]
+}
+
+/// Whether node `a` goes before node `b`.
+fn better(ranks: &[Rank], a: usize, b: usize) -> bool {
+    (ranks[a].total, ranks[a].randomizer) > (ranks[b].total, ranks[b].randomizer)
+}
+
+fn sift_down(heap: &mut [usize], start: usize, ranks: &[Rank]) {
+    let mut parent = start;
+    loop {
+        let left = 2 * parent + 1;
+        let right = left + 1;
+        if left >= heap.len() {
+            return;
+        }
+        let child = if right < heap.len() && better(ranks, heap[right], heap[left]) { right } else { left };
+        if !better(ranks, heap[child], heap[parent]) {
+            return;
+        }
+        heap.swap(parent, child);
+        parent = child;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(totals: &[i64], expected: usize) {
+        let ranks: Vec<Rank> = totals.iter().map(|&total| Rank { total, randomizer: 0 }).collect();
+        assert_eq!(select(&ranks), expected, "{totals:?}");
+    }
+
+    #[test]
+    fn the_best_node_is_taken() {
+        check(&[1], 0);
+        check(&[1, 3, 2], 1);
+        check(&[5, 1, 9, 2, 7], 2);
+    }
+
+    #[test]
+    fn among_equals_the_first_of_the_list_is_taken() {
+        check(&[4, 4, 4, 4, 4, 4, 4], 0);
+    }
+
+    #[test]
+    fn ties_below_the_root_fall_to_the_order_of_the_heap() {
+        // The parents are sifted from the last one on: position 4 rises above 1 before 2 is compared with it.
+        check(&[1, 2, 7, 2, 7], 4);
+        check(&[1, 7, 7], 1);
+    }
+
+    #[test]
+    fn a_randomizer_decides_between_equals() {
+        let ranks =
+            [Rank { total: 4, randomizer: 1 }, Rank { total: 4, randomizer: 9 }, Rank { total: 3, randomizer: 99 }];
+        assert_eq!(select(&ranks), 1);
+    }
+}

@@ -1,0 +1,317 @@
+//! The scheduling cycle and the binding cycle: one pod from the head of the queue to its node.
+//!
+//! [`Scheduler::schedule_one`] is the one step that the production thread, the simulator and the tests all call. It is
+//! synchronous and never touches the network, except by extenders; what has to be written is handed to tasks.
+
+mod binding;
+mod effects;
+mod extender;
+mod failure;
+mod filtering;
+mod host;
+mod reservation;
+mod scoring;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub use effects::{ApiEffects, Spawn};
+pub use extender::{Extender, ExtenderFilter};
+pub use failure::Failure;
+
+use binding::BindingCycle;
+use reservation::Reservation;
+
+use crate::cache::Cache;
+use crate::clock::{Clock, Now, Rng};
+use crate::dispatcher::ApiWrites;
+use crate::framework::{
+    CycleContext, CycleState, Effects, Framework, NominatingInfo, Nominator, PermitRun, PluginError, PodEvent,
+    PodsInPreBind, PodsToActivate, PostFilterContext, Scratch, WaitingPods,
+};
+use crate::listers::Listers;
+use crate::metrics::{CacheKind, Metrics, PLUGIN_SAMPLE_PERCENT};
+use crate::model::{LabelClasses, PodInfo, ResourceGates, Snapshot};
+use crate::queue::{Queue, QueuedPodInfo};
+
+/// What scheduling and binding cycles share.
+pub struct Shared {
+    /// Nodes and the pods on them.
+    pub cache: Arc<Cache>,
+    /// Pods that wait to be scheduled.
+    pub queue: Arc<Queue>,
+    /// The informers' view.
+    pub listers: Arc<Listers>,
+    /// API writes about pods.
+    pub writes: ApiWrites,
+    /// Bindings and events.
+    pub effects: Arc<dyn Effects>,
+    /// Metric families.
+    pub metrics: Arc<Metrics>,
+    /// Time.
+    pub clock: Clock,
+    /// Interned label classes.
+    pub classes: LabelClasses,
+    /// Which of a pod's resources count.
+    pub resource_gates: ResourceGates,
+    /// Pods that wait at Permit.
+    pub waiting_pods: WaitingPods,
+    /// Pods between Permit and Bind.
+    pub pods_in_pre_bind: PodsInPreBind,
+    /// Webhooks that take part.
+    pub extenders: Arc<[Arc<dyn Extender>]>,
+    /// Runs binding cycles.
+    pub tasks: Arc<dyn Spawn>,
+    /// Whether the node is written to the pod before a binding that takes long: gate `NominatedNodeNameForExpectation`.
+    pub nominates_expected_node: bool,
+    /// Reservations that were dropped without being settled. Always 0.
+    pub bugs: AtomicUsize,
+}
+
+impl Shared {
+    fn nominator(&self) -> &dyn Nominator {
+        &**self.queue.nominator()
+    }
+
+    /// Sets the gauges of the cache's sizes and empties the buffers of sampled durations; once a second.
+    /// Follows `pkg/scheduler/backend/cache/cache.go#updateMetrics @v1.36.3`.
+    pub fn observe_sizes(&self) {
+        let counts = self.cache.counts();
+        for (kind, count) in [
+            (CacheKind::Nodes, counts.nodes),
+            (CacheKind::Pods, counts.pods),
+            (CacheKind::AssumedPods, counts.assumed_pods),
+        ] {
+            self.metrics.cache_size(kind).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        self.metrics.flush();
+    }
+
+    fn count_bug(&self) {
+        self.bugs.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Schedules pods, one at a time. Owned by one thread.
+pub struct Scheduler {
+    shared: Arc<Shared>,
+    /// By schedulerName.
+    profiles: BTreeMap<String, Arc<Framework>>,
+    extenders: Arc<[Arc<dyn Extender>]>,
+    snapshot: Snapshot,
+    /// Where the next search for nodes begins, so that all nodes have the same chance.
+    next_start_node_index: usize,
+    percentage_of_nodes_to_score: i32,
+    /// Decides between equals where extenders have a say.
+    rng: Rng,
+    /// Says which attempts' plugin calls are timed; apart from `rng`, so that measuring changes no decision.
+    sampling: Rng,
+}
+
+/// A node chosen for a pod.
+struct Chosen {
+    node: Arc<str>,
+    /// What the filters left for it, by plugin.
+    scratch: Vec<(usize, Scratch)>,
+}
+
+impl Scheduler {
+    /// A scheduler of these profiles. `rng` decides between equal nodes, and nothing else.
+    pub fn new(
+        shared: Arc<Shared>,
+        profiles: impl IntoIterator<Item = Arc<Framework>>,
+        percentage_of_nodes_to_score: i32,
+        mut rng: Rng,
+    ) -> Self {
+        Self {
+            extenders: shared.extenders.clone(),
+            profiles: profiles.into_iter().map(|profile| (profile.name().to_string(), profile)).collect(),
+            snapshot: Snapshot::default(),
+            next_start_node_index: 0,
+            percentage_of_nodes_to_score,
+            sampling: rng.split(),
+            rng,
+            shared,
+        }
+    }
+
+    /// Takes the next pod from the queue, if there is one, and tries to schedule it. Says whether there was one.
+    /// Follows `pkg/scheduler/schedule_one.go#ScheduleOne @v1.36.3`.
+    pub fn schedule_one(&mut self, now: Now) -> bool {
+        let Some(queued) = self.shared.queue.try_pop(now) else { return false };
+        self.schedule(queued, now);
+        true
+    }
+
+    /// Schedules pods until the queue is closed.
+    pub fn run(&mut self) {
+        let clock = self.shared.clock.clone();
+        while let Some(queued) = self.shared.queue.pop_blocking(&clock) {
+            self.schedule(queued, clock.now());
+        }
+    }
+
+    /// Where the pod would go now, or why nowhere and what `PostFilter` makes of it; without assuming it there. Brings the
+    /// snapshot up to date first. The next search begins where this one ended, as after any attempt.
+    pub fn find_node(&mut self, pod: &Arc<PodInfo>, now: Now) -> Result<Arc<str>, (Failure, NominatingInfo)> {
+        let Some(framework) = self.profiles.get(pod.pod().scheduler_name()).cloned() else {
+            let name = pod.pod().scheduler_name();
+            let error = PluginError::new(format!("profile not found for scheduler name {name:?}"));
+            return Err((Failure::Error(error), NominatingInfo::Keep));
+        };
+        self.choose_node(&framework, pod, &mut CycleState::default(), now).map(|chosen| chosen.node)
+    }
+
+    /// Follows `pkg/scheduler/schedule_one.go#scheduleOnePod @v1.36.3`.
+    fn schedule(&mut self, queued: QueuedPodInfo, now: Now) {
+        let pod = queued.pod.clone();
+        let Some(framework) = self.profiles.get(pod.pod().scheduler_name()).cloned() else {
+            let name = pod.pod().scheduler_name();
+            tracing::error!(pod = &**pod.key(), "profile not found for scheduler name {name:?}");
+            self.shared.queue.done(pod.uid());
+            return;
+        };
+        if self.skips(&framework, &pod) {
+            self.shared.queue.done(pod.uid());
+            return;
+        }
+        tracing::trace!(pod = &**pod.key(), "Attempting to schedule pod");
+        let mut state = CycleState::default();
+        state.record_plugin_metrics = self.sampling.chance(PLUGIN_SAMPLE_PERCENT, 100);
+        let pods_to_activate = PodsToActivate::default();
+        state.set(framework.handle().pods_to_activate(), pods_to_activate.clone());
+
+        let chosen = match self.choose_node(&framework, &pod, &mut state, now) {
+            Ok(chosen) => chosen,
+            Err((failure, nominating)) => {
+                let later = self.shared.clock.now();
+                self.shared.handle_failure(&framework, queued, &failure, nominating, now.mono, later);
+                return;
+            }
+        };
+        match self.reserve(&framework, &pod, &mut state, chosen, now) {
+            Ok(reservation) => {
+                self.shared.activate(&pods_to_activate, now);
+                let cycle = BindingCycle {
+                    shared: self.shared.clone(),
+                    framework,
+                    state,
+                    reservation,
+                    queued,
+                    started: now.mono,
+                    pods_to_activate,
+                };
+                self.shared.tasks.spawn(effects::task(cycle.run()));
+            }
+            Err(failure) => {
+                let nominating = NominatingInfo::Override(String::new());
+                let later = self.shared.clock.now();
+                self.shared.handle_failure(&framework, queued, &failure, nominating, now.mono, later);
+            }
+        }
+    }
+
+    /// Whether the pod need not be scheduled any more: it is being deleted, or it is assumed already.
+    /// Follows `pkg/scheduler/schedule_one.go#skipPodSchedule @v1.36.3`.
+    fn skips(&self, framework: &Framework, pod: &PodInfo) -> bool {
+        if pod.pod().is_terminating() {
+            let note = format!("skip schedule deleting pod: {}", pod.key());
+            self.shared.effects.record(
+                framework.name(),
+                PodEvent {
+                    regarding: pod.pod(),
+                    warning: true,
+                    reason: "FailedScheduling",
+                    action: "Scheduling",
+                    note: &note,
+                },
+            );
+            return true;
+        }
+        self.shared.cache.is_assumed(pod.pod()).unwrap_or_else(|error| {
+            tracing::error!(pod = &**pod.key(), %error, "Failed to check whether pod is assumed");
+            false
+        })
+    }
+
+    /// Chooses a node, or tries to make room where there is none.
+    /// Follows `pkg/scheduler/schedule_one.go#schedulingAlgorithm @v1.36.3`.
+    fn choose_node(
+        &mut self,
+        framework: &Arc<Framework>,
+        pod: &Arc<PodInfo>,
+        state: &mut CycleState,
+        now: Now,
+    ) -> Result<Chosen, (Failure, NominatingInfo)> {
+        let clear = || NominatingInfo::Override(String::new());
+        if let Err(error) = self.shared.cache.update_snapshot(&mut self.snapshot) {
+            return Err((Failure::Error(PluginError::new(error.to_string())), clear()));
+        }
+        let snapshot = std::mem::take(&mut self.snapshot);
+        let mut cx = CycleContext { pod, snapshot: &snapshot, state, now };
+        let outcome = match self.fit(framework, &mut cx) {
+            Ok(chosen) => Ok(chosen),
+            Err(Failure::Fit { mut diagnosis, num_all_nodes }) if framework.has_post_filter_plugins() => {
+                let failed = PostFilterContext { diagnosis: &diagnosis, filters: &**framework };
+                let run = framework.run_post_filter(&mut cx, &failed);
+                diagnosis.post_filter_message = run.message;
+                let nominating = run.nominated.map_or(NominatingInfo::Keep, NominatingInfo::Override);
+                Err((Failure::Fit { diagnosis, num_all_nodes }, nominating))
+            }
+            Err(failure) => Err((failure, clear())),
+        };
+        self.snapshot = snapshot;
+        self.shared.metrics.scheduling_algorithm_duration().observe(self.shared.clock.mono().seconds_since(now.mono));
+        outcome
+    }
+
+    /// Chooses among the nodes that can take the pod. Follows `pkg/scheduler/schedule_one.go#schedulePod @v1.36.3`.
+    fn fit(&mut self, framework: &Framework, cx: &mut CycleContext<'_>) -> Result<Chosen, Failure> {
+        if cx.snapshot.is_empty() {
+            return Err(Failure::NoNodes);
+        }
+        let found = self.find_nodes(framework, cx)?;
+        if found.feasible.is_empty() {
+            let diagnosis = Box::new(found.diagnosis);
+            return Err(Failure::Fit { diagnosis, num_all_nodes: cx.snapshot.len() });
+        }
+        let at = self.choose(framework, cx, &found.feasible, &found.scratch)?;
+        Ok(Chosen { node: found.feasible[at].name_arc().clone(), scratch: found.scratch.into_node(at) })
+    }
+
+    /// Assumes the pod on its node, reserves what it needs there, and asks whether it may go on.
+    /// Follows `pkg/scheduler/schedule_one.go#prepareForBindingCycle @v1.36.3`.
+    fn reserve(
+        &self,
+        framework: &Arc<Framework>,
+        pod: &Arc<PodInfo>,
+        state: &mut CycleState,
+        chosen: Chosen,
+        now: Now,
+    ) -> Result<Reservation, Failure> {
+        let Chosen { node, scratch } = chosen;
+        let assumed = Arc::new(pod.assumed_on(&node));
+        let reservation = Reservation::assume(&self.shared, framework, assumed.clone(), node.clone())
+            .map_err(|error| Failure::Error(PluginError::new(error.to_string())))?;
+        let mut cx = CycleContext { pod: &assumed, snapshot: &self.snapshot, state, now };
+        let rejected = match framework.run_reserve(&mut cx, &node, &scratch) {
+            Ok(None) => match framework.run_permit(&mut cx, &node) {
+                Ok(PermitRun::Allow) => return Ok(reservation),
+                Ok(PermitRun::Wait(timeouts)) => {
+                    self.shared.waiting_pods.add(&assumed, timeouts, now.mono);
+                    return Ok(reservation);
+                }
+                Ok(PermitRun::Reject(plugin, rejection)) => Failure::of_plugin(plugin, rejection),
+                Err(error) => Failure::Error(error),
+            },
+            Ok(Some((plugin, rejection))) => Failure::of_plugin(plugin, rejection),
+            Err(error) => Failure::Error(error),
+        };
+        let unwound = reservation.unwind(state);
+        for write in unwound.writes {
+            self.shared.tasks.spawn(write);
+        }
+        Err(rejected)
+    }
+}

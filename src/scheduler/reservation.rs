@@ -1,0 +1,82 @@
+//! What a pod holds between being assumed and being bound.
+
+use std::sync::Arc;
+
+use super::Shared;
+use crate::cache::CacheError;
+use crate::framework::{BoxFuture, CycleState, Framework};
+use crate::model::PodInfo;
+
+/// An assumed pod and what plugins reserved for it. It ends in [`Self::keep`], once the pod is bound, or in
+/// [`Self::unwind`]. Dropping it otherwise is a bug: the pod is forgotten all the same, so that nothing is held for ever,
+/// and the bug is counted.
+#[must_use = "an assumed pod is bound or unwound"]
+pub(super) struct Reservation {
+    shared: Arc<Shared>,
+    framework: Arc<Framework>,
+    pod: Arc<PodInfo>,
+    node: Arc<str>,
+    settled: bool,
+}
+
+/// What unwinding left to do.
+pub(super) struct Unwound {
+    /// What plugins want written.
+    pub(super) writes: Vec<BoxFuture<'static, ()>>,
+    /// Whether the cache knew the pod as assumed.
+    pub(super) forgotten: Result<(), CacheError>,
+}
+
+impl Reservation {
+    /// Assumes the pod on the node.
+    pub(super) fn assume(
+        shared: &Arc<Shared>,
+        framework: &Arc<Framework>,
+        pod: Arc<PodInfo>,
+        node: Arc<str>,
+    ) -> Result<Self, CacheError> {
+        shared.cache.assume_pod(pod.clone())?;
+        shared.nominator().delete_nominated_pod_if_exists(&pod);
+        Ok(Self { shared: shared.clone(), framework: framework.clone(), pod, node, settled: false })
+    }
+
+    /// The assumed pod: a copy with its node name set.
+    pub(super) fn pod(&self) -> &Arc<PodInfo> {
+        &self.pod
+    }
+
+    /// The node.
+    pub(super) fn node(&self) -> &Arc<str> {
+        &self.node
+    }
+
+    /// The pod is bound: the informers will confirm it.
+    pub(super) fn keep(mut self) {
+        self.settled = true;
+    }
+
+    /// Takes everything back: plugins' reservations, last first, and then the assumption.
+    /// Follows `pkg/scheduler/schedule_one.go#unreserveAndForget @v1.36.3`.
+    pub(super) fn unwind(mut self, state: &CycleState) -> Unwound {
+        self.settled = true;
+        let writes = self.framework.run_unreserve(state, &self.pod, &self.node);
+        let forgotten = self.shared.cache.forget_pod(self.pod.pod());
+        if let Err(error) = &forgotten {
+            tracing::error!(pod = &**self.pod.key(), %error, "ForgetPod failed");
+        }
+        Unwound { writes, forgotten }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if self.settled {
+            return;
+        }
+        self.shared.count_bug();
+        tracing::error!(pod = &**self.pod.key(), node = &*self.node, "A reservation was dropped without being settled");
+        if let Err(error) = self.shared.cache.forget_pod(self.pod.pod()) {
+            tracing::error!(pod = &**self.pod.key(), %error, "ForgetPod failed");
+        }
+    }
+}

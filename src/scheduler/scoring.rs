@@ -1,0 +1,64 @@
+//! Scores the nodes that can take a pod.
+
+use super::host::{self, Rank};
+use super::{Failure, Scheduler};
+use crate::framework::{CycleContext, Framework, PluginError, ScratchBoard};
+use crate::model::NodeInfo;
+
+/// What an extender's score of 10 is worth among scores of plugins, which go to 100.
+/// Follows `kube-scheduler/extender/v1/types.go#MaxExtenderPriority @v1.36.3`.
+const EXTENDER_SCALE: i64 = 100 / 10;
+
+impl Scheduler {
+    /// The best of the feasible nodes, by position.
+    /// Follows `pkg/scheduler/schedule_one.go#prioritizeNodes @v1.36.3`.
+    pub(super) fn choose(
+        &mut self,
+        framework: &Framework,
+        cx: &mut CycleContext<'_>,
+        nodes: &[&NodeInfo],
+        scratch: &ScratchBoard,
+    ) -> Result<usize, Failure> {
+        if nodes.len() == 1 {
+            return Ok(0);
+        }
+        if self.extenders.is_empty() && !framework.has_score_plugins() {
+            return Ok(host::select(&vec![Rank { total: 1, randomizer: 0 }; nodes.len()]));
+        }
+        framework.run_pre_score(cx, nodes)?;
+        let run = framework.run_score(cx, nodes, scratch, false)?;
+        let mut ranks: Vec<Rank> = run.totals.into_iter().map(|total| Rank { total, randomizer: 0 }).collect();
+        self.add_extender_scores(cx, nodes, &mut ranks);
+        Ok(host::select(&ranks))
+    }
+
+    /// Adds what extenders say. A node that an interested extender lists also gets a random number, which decides between
+    /// equals.
+    fn add_extender_scores(&mut self, cx: &CycleContext<'_>, nodes: &[&NodeInfo], ranks: &mut [Rank]) {
+        let mut listed = vec![false; nodes.len()];
+        for extender in self.extenders.iter().filter(|extender| extender.is_interested(cx.pod)) {
+            match extender.prioritize(cx.pod, nodes) {
+                Ok((scores, weight)) => {
+                    for (name, score) in scores {
+                        if let Some(at) = nodes.iter().position(|node| node.name() == name) {
+                            ranks[at].total =
+                                ranks[at].total.wrapping_add(score.wrapping_mul(weight).wrapping_mul(EXTENDER_SCALE));
+                            listed[at] = true;
+                        }
+                    }
+                }
+                Err(error) => log_ignored(cx, extender.name(), &error),
+            }
+        }
+        for (rank, listed) in ranks.iter_mut().zip(listed) {
+            if listed {
+                rank.randomizer = self.rng.next_u64();
+            }
+        }
+    }
+}
+
+fn log_ignored(cx: &CycleContext<'_>, extender: &str, error: &PluginError) {
+    let pod = &**cx.pod.key();
+    tracing::debug!(pod, extender, %error, "Failed to run extender's priority function. No score given by this extender.");
+}

@@ -1,0 +1,63 @@
+//! The command line of `simulate`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Schedules the pods of cluster files against a cluster in memory, in virtual time, and says where each went or why it
+/// could not.
+///
+/// FILE is YAML or JSON as `kubectl get -o yaml` or a manifest has it: several documents, lists, whole folders, or `-` for
+/// standard input. Deployments and other workloads get the pods that they lack. The same input and seed give the same
+/// output, byte for byte.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Exit code: 0 when all pods were placed, 2 when some are pending, 1 on bad input or usage.")]
+pub struct SimulateArgs {
+    /// Files and folders to load
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    /// A KubeSchedulerConfiguration file
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Decides everything that is left to chance: names of generated pods, UIDs, ties that extenders leave
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+
+    /// Generate a plain cluster of this many nodes instead of reading one
+    #[arg(long, value_name = "N", requires = "pods", conflicts_with = "files")]
+    pub nodes: Option<usize>,
+
+    /// … and this many pods to place on it
+    #[arg(long, value_name = "M", requires = "nodes", conflicts_with = "files")]
+    pub pods: Option<usize>,
+
+    /// Feature gates, as `Name=true,Other=false`
+    #[arg(long, value_name = "GATES")]
+    pub feature_gates: Vec<String>,
+
+    /// The version whose gates apply, from 1.33 to 1.36
+    #[arg(long, value_name = "VERSION")]
+    pub emulated_version: Vec<String>,
+
+    /// What is printed: tables for people, or a document for tools
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
+
+    /// Print the events that the scheduler wrote, too
+    #[arg(long)]
+    pub events: bool,
+}
+
+/// What is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// Tables for people.
+    #[default]
+    Table,
+    /// A JSON document.
+    Json,
+    /// The same as YAML.
+    Yaml,
+}

@@ -1,0 +1,139 @@
+//! `simulate`: schedules the pods of cluster files against a cluster in memory, in virtual time.
+//!
+//! Nothing is faked but the API server: informers, cache, queue, plugins, cycles and API writes are those of production.
+//! One thread drains the runtime until it is idle, takes one step of the scheduler, and jumps to the next deadline.
+
+mod args;
+mod daemon;
+mod generate;
+mod hash;
+mod json;
+mod load;
+mod progress;
+mod report;
+mod table;
+mod workloads;
+mod world;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+pub use args::{Output, SimulateArgs};
+pub use load::{Input, LoadError, Loaded, Origin, load};
+pub use report::{EventReport, NodeReport, PodReport, Report, Totals};
+
+use progress::Progress;
+use report::Before;
+use world::{World, WorldOptions};
+
+use crate::apiserver::kinds;
+use crate::config::{Config, ConfigError, FeatureGates, GateError, GateFlags};
+use crate::engine::TaskEnd;
+use crate::framework::Registry;
+
+/// When every simulation begins: 2026-01-01T00:00:00Z.
+const EPOCH_SECONDS: u64 = 1_767_225_600;
+
+/// Why a simulation cannot be run.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum SimulateError {
+    /// Neither files nor numbers were given.
+    #[error("nothing to simulate: name files, or give --nodes and --pods")]
+    NoInput,
+    /// A file cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The configuration cannot be read, or cannot be honoured.
+    #[error("{file}: {error}")]
+    Config {
+        /// The file.
+        file: String,
+        /// Why.
+        error: String,
+    },
+    /// The feature gates are wrong.
+    #[error(transparent)]
+    Gates(Arc<GateError>),
+    /// An object is not one that an API server would take.
+    #[error("{origin}: {object}: {error}")]
+    Object {
+        /// Where it came from.
+        origin: String,
+        /// `Kind namespace/name`.
+        object: String,
+        /// What the API server says.
+        error: String,
+    },
+    /// A pod that a workload describes is not one that an API server would take.
+    #[error("making the pods of workloads: {0}")]
+    Workload(String),
+    /// The scheduler cannot be built.
+    #[error("{0}")]
+    Engine(String),
+    /// The operating system refuses.
+    #[error("starting: {0}")]
+    Runtime(String),
+    /// A task ended as it must not.
+    #[error(transparent)]
+    Task(Arc<TaskEnd>),
+    /// Pods are on their way and nothing will ever move them.
+    #[error("pods are on their way, but nothing is going to happen")]
+    Stuck,
+}
+
+/// Runs a simulation, with these plugins. Warnings and what it cost go to stderr.
+#[expect(clippy::disallowed_methods, reason = "how long it took is shown on stderr only")]
+pub fn simulate(args: &SimulateArgs, plugins: Registry) -> Result<Report, SimulateError> {
+    let began = Instant::now();
+    let gates = gates(args)?;
+    let config = config(args, &gates)?;
+    let world = World::new(WorldOptions { config, gates, plugins, seed: args.seed })?;
+    match (args.nodes, args.pods) {
+        (Some(nodes), Some(pods)) => world.generate(nodes, pods)?,
+        _ if args.files.is_empty() => return Err(SimulateError::NoInput),
+        _ => {
+            let input = load(&args.files)?;
+            for (kind, count) in &input.ignored {
+                eprintln!("warning: {count} × {kind} left out: scheduling does not read it");
+            }
+            world.load(input.objects)?;
+        }
+    }
+    let mut running = world.start()?;
+    let before = Before::take(&running);
+    let pods = running.server().list(&kinds::PODS);
+    let assigned = |pod: &Arc<crate::apiserver::Object>| pod.field("spec.nodeName").is_some_and(|node| !node.is_empty());
+    let mut placed: Vec<String> = pods.iter().filter(|pod| assigned(pod)).map(|pod| pod.uid().to_owned()).collect();
+    placed.sort_unstable();
+    let mut progress = Progress::new(pods.len());
+    running.run(&mut progress)?;
+    progress.finish();
+    let report = Report::new(&running, before, &placed, args.events);
+    let seconds = began.elapsed().as_secs_f64();
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    let rate = report.totals.placed as f64 / seconds;
+    eprintln!("{seconds:.2} s, {rate:.0} pods/s");
+    Ok(report)
+}
+
+fn gates(args: &SimulateArgs) -> Result<FeatureGates, SimulateError> {
+    FeatureGates::from_flags(GateFlags {
+        feature_gates: &args.feature_gates,
+        emulated_version: &args.emulated_version,
+        ..GateFlags::default()
+    })
+    .map_err(|error| SimulateError::Gates(Arc::new(error)))
+}
+
+/// Reads the configuration, names the fields that are not honoured, and refuses what would change decisions.
+fn config(args: &SimulateArgs, gates: &FeatureGates) -> Result<Config, SimulateError> {
+    let Some(path) = &args.config else { return Ok(Config::defaults(gates)) };
+    let file = path.display().to_string();
+    let config = Config::load(path, gates)
+        .map_err(|error: ConfigError| SimulateError::Config { file: file.clone(), error: error.to_string() })?;
+    for warning in config.warnings() {
+        eprintln!("warning: {file}: {warning}");
+    }
+    config.refuse_extenders().map_err(|error| SimulateError::Config { file, error: error.to_string() })?;
+    Ok(config)
+}

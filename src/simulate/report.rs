@@ -1,0 +1,234 @@
+//! What came of a simulation, as data.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::world::Running;
+use crate::apiserver::kinds;
+use crate::k8s::Quantity;
+use crate::k8s::quantity::Format;
+use crate::model::{CPU, EPHEMERAL_STORAGE, MEMORY, NodeInfo, PODS, Resources};
+
+/// What came of a simulation.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Every pod that is placed or to be placed, by namespace and name.
+    pub pods: Vec<PodReport>,
+    /// Every node, by name.
+    pub nodes: Vec<NodeReport>,
+    /// How many of each.
+    pub totals: Totals,
+    /// What the scheduler reported, in the order in which it did; only if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<EventReport>>,
+}
+
+/// Where a pod is, or why it is nowhere.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodReport {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its node, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// Whether it was on that node from the start.
+    pub was_placed: bool,
+    /// Why it is pending, in one word: `Unschedulable`, `SchedulerError`, `SchedulingGated`, or `NotOurs` for a pod of a
+    /// scheduler that is not configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Why it is pending, in the scheduler's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// How full a node is: amounts by resource, as the API writes them.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeReport {
+    /// Its name.
+    pub name: String,
+    /// What pods may use.
+    pub allocatable: BTreeMap<String, String>,
+    /// What was requested at the start.
+    pub before: BTreeMap<String, String>,
+    /// What is requested at the end.
+    pub after: BTreeMap<String, String>,
+}
+
+/// How many pods and nodes there are.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Totals {
+    /// Nodes.
+    pub nodes: usize,
+    /// Pods that had a node from the start.
+    pub already_placed: usize,
+    /// Pods that got one.
+    pub placed: usize,
+    /// Pods that have none.
+    pub pending: usize,
+    /// Virtual seconds from the start of the scheduler to the last change.
+    pub virtual_seconds: f64,
+}
+
+/// An event.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventReport {
+    /// When, in virtual time.
+    pub time: String,
+    /// `Normal` or `Warning`.
+    pub r#type: String,
+    /// Why.
+    pub reason: String,
+    /// The object.
+    pub object: String,
+    /// How often, if more than once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// The text.
+    pub note: String,
+}
+
+/// What nodes hold before the first pod is scheduled.
+pub(super) struct Before(BTreeMap<String, BTreeMap<String, String>>);
+
+impl Before {
+    pub(super) fn take(running: &Running) -> Self {
+        let nodes = running.engine.shared.cache.nodes();
+        Self(nodes.iter().map(|node| (node.name().to_owned(), used(node))).collect())
+    }
+}
+
+impl Report {
+    /// Whether every pod has a node.
+    pub fn all_placed(&self) -> bool {
+        self.totals.pending == 0
+    }
+
+    pub(super) fn new(running: &Running, mut before: Before, placed_before: &[String], events: bool) -> Self {
+        let mut pods: Vec<PodReport> = Vec::new();
+        for object in running.server().list(&kinds::PODS) {
+            let value = object.value();
+            if !matches!(text(&value, "/status/phase"), Some("Succeeded" | "Failed")) {
+                let was_placed = placed_before.binary_search_by(|uid| uid.as_str().cmp(object.uid())).is_ok();
+                pods.push(PodReport::new(running, &value, was_placed));
+            }
+        }
+        let nodes: Vec<NodeReport> = running
+            .engine
+            .shared
+            .cache
+            .nodes()
+            .iter()
+            .filter(|node| node.try_node().is_some())
+            .map(|node| NodeReport {
+                name: node.name().to_owned(),
+                allocatable: amounts(node.allocatable(), Some(node.allocatable().allowed_pods)),
+                before: before.0.remove(node.name()).unwrap_or_default(),
+                after: used(node),
+            })
+            .collect();
+        let already_placed = pods.iter().filter(|pod| pod.was_placed).count();
+        let pending = pods.iter().filter(|pod| pod.node.is_none()).count();
+        let totals = Totals {
+            nodes: nodes.len(),
+            already_placed,
+            placed: pods.len() - pending - already_placed,
+            pending,
+            virtual_seconds: running.elapsed().as_secs_f64(),
+        };
+        let mut sorted = nodes;
+        sorted.sort_by(|a, b| a.name.cmp(&b.name));
+        Self { pods, nodes: sorted, totals, events: events.then(|| event_reports(running)) }
+    }
+}
+
+fn text<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
+    value.pointer(path).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+impl PodReport {
+    fn new(running: &Running, pod: &Value, was_placed: bool) -> Self {
+        let node = text(pod, "/spec/nodeName").map(str::to_owned);
+        let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
+        let condition = conditions.into_iter().flatten().find(|condition| condition["type"] == "PodScheduled");
+        let gated = pod.pointer("/spec/schedulingGates").and_then(Value::as_array).filter(|gates| !gates.is_empty());
+        let scheduler = text(pod, "/spec/schedulerName").unwrap_or_default();
+        let ours = running.engine.profiles.iter().any(|profile| **profile.name() == *scheduler);
+        let (reason, message) = match (&node, gated) {
+            (Some(_), _) => (None, None),
+            (None, Some(gates)) => {
+                let names: Vec<&str> = gates.iter().filter_map(|gate| gate["name"].as_str()).collect();
+                let message = format!("waiting for scheduling gates: {}", names.join(", "));
+                (Some("SchedulingGated".to_owned()), Some(message))
+            }
+            (None, None) if !ours => {
+                let message = format!("no profile is named {scheduler:?}");
+                (Some("NotOurs".to_owned()), Some(message))
+            }
+            (None, None) => {
+                let said = |path| condition.and_then(|condition| text(condition, path)).map(str::to_owned);
+                (said("/reason"), said("/message"))
+            }
+        };
+        Self {
+            namespace: text(pod, "/metadata/namespace").unwrap_or_default().to_owned(),
+            name: text(pod, "/metadata/name").unwrap_or_default().to_owned(),
+            node,
+            was_placed,
+            reason,
+            message,
+        }
+    }
+}
+
+fn used(node: &NodeInfo) -> BTreeMap<String, String> {
+    amounts(node.requested(), i64::try_from(node.pods().len()).ok())
+}
+
+/// Amounts as the API writes them; those of 0 are left out, but for CPU, memory and pods.
+fn amounts(resources: &Resources, pods: Option<i64>) -> BTreeMap<String, String> {
+    let binary = |bytes: i64| Quantity::from_value(bytes).with_format(Format::BinarySi).to_string();
+    let mut amounts = BTreeMap::from([
+        (CPU.to_owned(), Quantity::from_milli(resources.milli_cpu).to_string()),
+        (MEMORY.to_owned(), binary(resources.memory)),
+        (PODS.to_owned(), pods.unwrap_or_default().to_string()),
+    ]);
+    if resources.ephemeral_storage != 0 {
+        amounts.insert(EPHEMERAL_STORAGE.to_owned(), binary(resources.ephemeral_storage));
+    }
+    for (name, amount) in resources.scalars().filter(|(_, amount)| *amount != 0) {
+        amounts.insert(name.to_owned(), Quantity::from_value(amount).to_string());
+    }
+    amounts
+}
+
+fn event_reports(running: &Running) -> Vec<EventReport> {
+    let objects = running.server().list(&kinds::EVENTS);
+    let mut events: Vec<(u64, EventReport)> = objects
+        .iter()
+        .map(|object| {
+            let value = running.server().value_as(&kinds::EVENTS, object);
+            let said = |path: &str| text(&value, path).unwrap_or_default().to_owned();
+            let event = EventReport {
+                time: said("/eventTime"),
+                r#type: said("/type"),
+                reason: said("/reason"),
+                object: format!("{} {}/{}", said("/regarding/kind"), said("/regarding/namespace"), said("/regarding/name")),
+                count: value.pointer("/series/count").and_then(Value::as_u64),
+                note: said("/note"),
+            };
+            (object.version(), event)
+        })
+        .collect();
+    events.sort_by(|(a, first), (b, second)| (&first.time, a).cmp(&(&second.time, b)));
+    events.into_iter().map(|(_, event)| event).collect()
+}

@@ -1,0 +1,223 @@
+//! The simulated world: a cluster in memory, a scheduler on it, and a clock that jumps.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::load::{Loaded, title};
+use super::progress::Progress;
+use super::{EPOCH_SECONDS, SimulateError, generate, workloads};
+use crate::apiserver::{ApiServer, Options};
+use crate::clock::{Mono, Now, SimClock};
+use crate::config::{Config, FeatureGates};
+use crate::engine::{Engine, EngineOptions};
+use crate::framework::Registry;
+use crate::ingest::Ingest;
+use crate::queue::Place;
+
+/// How often the runtime has to find nothing to do before it counts as idle: the longest chain of wake-ups between tasks
+/// that neither the server nor the writers count is shorter.
+const IDLE_ROUNDS: usize = 16;
+
+/// How long a pod stays unschedulable without any event that helps it.
+/// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#DefaultPodMaxInUnschedulablePodsDuration @v1.36.3`.
+const MAX_IN_UNSCHEDULABLE: Duration = Duration::from_mins(5);
+
+/// What a world is made of.
+pub(super) struct WorldOptions {
+    pub(super) config: Config,
+    pub(super) gates: FeatureGates,
+    pub(super) plugins: Registry,
+    pub(super) seed: u64,
+}
+
+/// A cluster in memory, a scheduler on it, and a clock that jumps. One thread does everything, so the same input and seed
+/// give the same history.
+pub(super) struct World {
+    runtime: tokio::runtime::Runtime,
+    clock: SimClock,
+    pub(super) server: ApiServer,
+    options: Option<WorldOptions>,
+}
+
+/// A world whose scheduler has seen the cluster.
+pub(super) struct Running {
+    world: World,
+    pub(super) engine: Engine,
+    start: Mono,
+}
+
+impl World {
+    /// An empty cluster.
+    pub(super) fn new(options: WorldOptions) -> Result<Self, SimulateError> {
+        let start = Timestamp::from_second(i64::try_from(EPOCH_SECONDS).unwrap_or(0)).expect("a time in this century");
+        let clock = SimClock::new(start);
+        let now = clock.clone();
+        let server = ApiServer::new(Options {
+            seed: options.seed,
+            create_namespaces: true,
+            ..Options::new(move || now.now().wall)
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| SimulateError::Runtime(error.to_string()))?;
+        Ok(Self { runtime, clock, server, options: Some(options) })
+    }
+
+    /// Takes in the objects that were read, and makes the pods that workloads lack.
+    pub(super) fn load(&self, objects: Vec<Loaded>) -> Result<(), SimulateError> {
+        for Loaded { object, origin } in objects {
+            let name = title(&object);
+            self.server.load(object).map_err(|status| SimulateError::Object {
+                origin: origin.to_string(),
+                object: name,
+                error: status.message,
+            })?;
+        }
+        workloads::expand(&self.server).map_err(|status| SimulateError::Workload(status.message))?;
+        Ok(())
+    }
+
+    /// Makes up a cluster.
+    pub(super) fn generate(&self, nodes: usize, pods: usize) -> Result<(), SimulateError> {
+        let objects = (0..nodes).map(generate::node).chain((0..pods).map(generate::pod));
+        for object in objects {
+            self.server.load(object).map_err(|status| SimulateError::Workload(status.message))?;
+        }
+        Ok(())
+    }
+
+    /// Starts a scheduler, and lets it see the cluster.
+    pub(super) fn start(mut self) -> Result<Running, SimulateError> {
+        let options = self.options.take().expect("a world is started once");
+        let handle = self.runtime.handle().clone();
+        let client = {
+            let _inside = handle.enter();
+            self.server.client()
+        };
+        let building = Engine::new(EngineOptions {
+            client: client.clone(),
+            config: unthrottled(options.config),
+            gates: options.gates,
+            plugins: options.plugins,
+            extenders: Vec::new(),
+            clock: self.clock.clock(),
+            metrics: prometheus::Registry::new(),
+            seed: options.seed,
+            hostname: "simulation".to_owned(),
+            runtime: handle,
+            max_in_unschedulable: MAX_IN_UNSCHEDULABLE,
+        });
+        let engine = self.runtime.block_on(building).map_err(|error| SimulateError::Engine(error.to_string()))?;
+        let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client);
+        ingest.start(|name, task| engine.tasks.serve(name, task));
+        let start = self.clock.now().mono;
+        let mut running = Running { world: self, engine, start };
+        running.settle()?;
+        running.engine.shared.queue.run(running.now());
+        Ok(running)
+    }
+}
+
+/// A simulated API server needs no protection from its client.
+fn unthrottled(mut config: Config) -> Config {
+    config.client_connection.qps = -1.0;
+    config
+}
+
+impl Running {
+    /// The time.
+    pub(super) fn now(&self) -> Now {
+        self.world.clock.now()
+    }
+
+    /// Virtual time since the scheduler started.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.now().mono - self.start
+    }
+
+    /// The cluster.
+    pub(super) fn server(&self) -> &ApiServer {
+        &self.world.server
+    }
+
+    /// Schedules until nothing changes any more: no pod is to be tried, none is on its way, and one flush of the pods that
+    /// nothing helped has placed none.
+    pub(super) fn run(&mut self, progress: &mut Progress) -> Result<(), SimulateError> {
+        let mut placed_at_last_flush = None;
+        loop {
+            while self.engine.scheduler.schedule_one(self.now()) {
+                self.settle()?;
+                progress.show(self.placed());
+            }
+            let queue = &self.engine.shared.queue;
+            let waiting = queue.len(Place::Backoff) + queue.len(Place::ErrorBackoff);
+            if waiting + self.engine.tasks.running() == 0 {
+                let placed = self.placed();
+                if queue.len(Place::Unschedulable) == 0 || placed_at_last_flush == Some(placed) {
+                    return Ok(());
+                }
+                placed_at_last_flush = Some(placed);
+                self.flush_unschedulable()?;
+                continue;
+            }
+            self.advance(self.next_deadline())?;
+        }
+    }
+
+    fn placed(&self) -> usize {
+        self.engine.shared.cache.counts().pods
+    }
+
+    /// Lets the time pass after which every pod that nothing helped is tried again.
+    fn flush_unschedulable(&mut self) -> Result<(), SimulateError> {
+        let until = self.now().mono + MAX_IN_UNSCHEDULABLE + Duration::from_secs(31);
+        while self.now().mono < until {
+            let next = self.next_deadline().map_or(until, |next| next.min(until));
+            self.advance(Some(next))?;
+            if self.engine.shared.queue.len(Place::Active) + self.engine.shared.queue.len(Place::Backoff) > 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// When something next happens by itself.
+    fn next_deadline(&self) -> Option<Mono> {
+        let now = self.now();
+        let server = self.world.server.next_deadline().map(|at| {
+            let wait = at.duration_since(now.wall);
+            now.mono + Duration::try_from(wait).unwrap_or_default()
+        });
+        [self.engine.shared.queue.next_deadline(), self.world.clock.next_deadline(), server].into_iter().flatten().min()
+    }
+
+    /// Jumps to a time, but always forward, and lets everything that is due happen.
+    fn advance(&mut self, to: Option<Mono>) -> Result<(), SimulateError> {
+        let now = self.now().mono;
+        let Some(to) = to else { return Err(SimulateError::Stuck) };
+        self.world.clock.advance_to(to.max(now + Duration::from_nanos(1)));
+        self.world.server.tick();
+        self.settle()?;
+        self.engine.shared.queue.flush(self.now());
+        Ok(())
+    }
+
+    /// Runs the runtime until it has nothing to do.
+    fn settle(&mut self) -> Result<(), SimulateError> {
+        let Self { world, engine, .. } = self;
+        world.runtime.block_on(async {
+            let mut idle = 0;
+            while idle < IDLE_ROUNDS {
+                tokio::task::yield_now().await;
+                idle = if world.server.pending() + engine.unsettled() == 0 { idle + 1 } else { 0 };
+            }
+        });
+        match self.engine.fatal.try_recv() {
+            Ok(end) => Err(SimulateError::Task(Arc::new(end))),
+            Err(_) => Ok(()),
+        }
+    }
+}
