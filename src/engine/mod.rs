@@ -119,7 +119,7 @@ impl Engine {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let parts = Arc::new(HandleParts {
             client: Some(client),
-            gates: gates.clone(),
+            gates,
             listers: Arc::new(Listers::default()),
             metrics: metrics.clone(),
             clock: clock.clone(),

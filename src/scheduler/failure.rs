@@ -30,7 +30,7 @@ pub enum Failure {
         /// The number of nodes that the message speaks of.
         num_all_nodes: usize,
     },
-    /// A plugin rejected the pod after it had stopped being schedulable or not: at PreBind or Bind.
+    /// A plugin rejected the pod at `PreBind` or `Bind`, when nothing that happens in the cluster could help it any more.
     Rejected(Rejection),
     /// Something broke.
     Error(PluginError),

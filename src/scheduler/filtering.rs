@@ -326,17 +326,16 @@ fn take_block(
     let mut calls = Calls { passed: 0, ended_at: vec![0; framework.filter_count()] };
     let mut taken = Taken::All;
     for (at, &position) in positions.iter().enumerate() {
-        let verdict = match crowded.next_if(|(crowded, _)| *crowded == at) {
-            Some((_, verdict)) => verdict,
-            None => {
-                let (index, outcome) = plain.next().expect("every other node is in the run");
-                while let Some((_, plugin, slot)) = scratch.next_if(|(node, ..)| *node as usize <= index) {
-                    if matches!(outcome, NodeOutcome::Feasible) && searched.feasible.len() < wanted {
-                        searched.scratch.push(searched.feasible.len(), framework.filter_index(plugin), slot);
-                    }
+        let verdict = if let Some((_, verdict)) = crowded.next_if(|(crowded, _)| *crowded == at) {
+            verdict
+        } else {
+            let (index, outcome) = plain.next().expect("every other node is in the run");
+            while let Some((_, plugin, slot)) = scratch.next_if(|(node, ..)| *node as usize <= index) {
+                if matches!(outcome, NodeOutcome::Feasible) && searched.feasible.len() < wanted {
+                    searched.scratch.push(searched.feasible.len(), framework.filter_index(plugin), slot);
                 }
-                calls.verdict(framework, outcome)
             }
+            calls.verdict(framework, outcome)
         };
         match verdict {
             Ok(None) if searched.feasible.len() == wanted => {

@@ -96,7 +96,8 @@ fn time(runtime: &tokio::runtime::Runtime, setting: &Setting) -> Duration {
 
 fn main() {
     let cycles = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(1000);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     for nodes in [1000, 5000, 15000] {
         for parallelism in [16, 1] {
             for percentage in [0, 100] {

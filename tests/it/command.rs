@@ -34,7 +34,8 @@ fn check_bad_file(name: &str, content: impl AsRef<[u8]>, expected: &str) {
     check_failure(&["simulate", &path.display().to_string()], expected);
 }
 
-const NODE: &str = "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 1, memory: 1Gi, pods: 10}}\n---\n";
+const NODE: &str =
+    "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 1, memory: 1Gi, pods: 10}}\n---\n";
 
 fn pod(spec: &str) -> String {
     format!("{NODE}apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {spec}\n")
@@ -96,7 +97,11 @@ fn bad_configuration() {
         check_failure(&["simulate", "--config", &config, &cluster], expected);
     };
     check("unknown.yaml", &format!("{head}foo: 1\n"), "unknown.yaml: strict decoding error: unknown field \"foo\"");
-    check("extender.yaml", &format!("{head}extenders: [{{urlPrefix: u, filterVerb: f}}]\n"), "extenders: not supported yet");
+    check(
+        "extender.yaml",
+        &format!("{head}extenders: [{{urlPrefix: u, filterVerb: f}}]\n"),
+        "extenders: not supported yet",
+    );
     check(
         "plugin.yaml",
         &format!("{head}profiles: [{{schedulerName: a, plugins: {{filter: {{enabled: [{{name: Nope}}]}}}}}}]\n"),

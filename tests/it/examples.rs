@@ -11,7 +11,10 @@ const RUNS: &[(&[&str], &str)] = &[
     (&["config/examples/mixed.yaml"], "mixed.txt"),
     (&["config/examples/mixed.yaml", "-o", "json"], "mixed.json"),
     (&["config/examples/mixed.yaml", "-o", "yaml", "--events"], "mixed-events.yaml"),
-    (&["--config", "config/examples/two-profiles.yaml", "config/examples/bin-packing.yaml", "--events"], "bin-packing.txt"),
+    (
+        &["--config", "config/examples/two-profiles.yaml", "config/examples/bin-packing.yaml", "--events"],
+        "bin-packing.txt",
+    ),
     (&["--nodes", "5", "--pods", "12", "--seed", "7"], "generated.txt"),
 ];
 
@@ -53,8 +56,11 @@ fn the_same_input_and_seed_print_the_same() {
 
 #[test]
 fn every_example_is_run() {
-    let named: BTreeSet<&str> =
-        RUNS.iter().flat_map(|(arguments, _)| *arguments).filter_map(|text| text.strip_prefix("config/examples/")).collect();
+    let named: BTreeSet<&str> = RUNS
+        .iter()
+        .flat_map(|(arguments, _)| *arguments)
+        .filter_map(|text| text.strip_prefix("config/examples/"))
+        .collect();
     let folder = fs::read_dir(root().join("config/examples")).expect("the examples");
     let forgotten: Vec<String> = folder
         .map(|entry| entry.expect("an example").file_name().to_string_lossy().into_owned())

@@ -87,6 +87,12 @@ impl Framework {
         run
     }
 
+    /// Runs `Score` on nodes for which no filter left anything, normalises and weighs, and keeps each plugin's scores: for
+    /// the tests of plugins.
+    pub fn run_score_detailed(&self, cx: &CycleContext<'_>, nodes: &[&NodeInfo]) -> Result<ScoreRun, PluginError> {
+        self.run_score(cx, nodes, &ScratchBoard::default(), true)
+    }
+
     fn score(
         &self,
         cx: &CycleContext<'_>,

@@ -22,7 +22,9 @@ fn check_return(events: &[&crate::model::ClusterEvent], plugins: &[&str], pendin
     let mut q = queue();
     q.add(pod("a"));
     assert_eq!(q.pop(), "a");
-    events.iter().for_each(|event| q.event(event));
+    for event in events {
+        q.event(event);
+    }
     assert_eq!(q.calls(), "");
     q.fail_pending("a", plugins, pending);
     assert_eq!(q.calls(), calls);

@@ -431,8 +431,7 @@ impl Bench {
     pub(super) fn metric(&self, series: &str) -> Option<String> {
         self.metrics.flush();
         let text = self.metrics.gather_text();
-        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ').map(str::to_owned));
-        line
+        text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ').map(str::to_owned))
     }
 
     #[track_caller]

@@ -144,11 +144,11 @@ fn check_assigned(event: Option<ActionType>, expected: &str) {
         serde_json::from_value(json!({"metadata": {"name": "ns", "labels": {"team": "t"}}})).expect("a namespace");
     q.listers.namespaces.apply(Arc::new(namespace));
     let web = json!({"matchLabels": {"app": "web"}});
-    let team = json!({"matchLabels": {"team": "t"}});
+    let by_team = json!({"matchLabels": {"team": "t"}});
     let term = |selector: &serde_json::Value, more: serde_json::Value| {
-        let mut term = json!({"topologyKey": "zone", "labelSelector": selector});
-        term.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        term
+        let mut built = json!({"topologyKey": "zone", "labelSelector": selector});
+        built.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        built
     };
     q.reject(pod("plain"), &["P"]);
     q.reject(pod("spread-here").namespace("ns"), &["PodTopologySpread"]);
@@ -156,7 +156,7 @@ fn check_assigned(event: Option<ActionType>, expected: &str) {
     q.reject(affine("own-namespace", &term(&web, json!({}))).namespace("ns"), &["P"]);
     q.reject(affine("wrong-namespace", &term(&web, json!({}))), &["P"]);
     q.reject(affine("listed", &term(&web, json!({"namespaces": ["ns"]}))), &["P"]);
-    q.reject(affine("selected", &term(&web, json!({"namespaceSelector": team}))), &["P"]);
+    q.reject(affine("selected", &term(&web, json!({"namespaceSelector": by_team}))), &["P"]);
     q.reject(affine("wrong-label", &term(&json!({"matchLabels": {"app": "db"}}), json!({}))).namespace("ns"), &["P"]);
     q.reject(affine("no-selector", &json!({"topologyKey": "zone"})).namespace("ns"), &["P"]);
     q.reject(affine("unreadable", &term(&json!({"matchLabels": {"!": "web"}}), json!({}))).namespace("ns"), &["P"]);
