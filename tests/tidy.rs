@@ -24,9 +24,10 @@ const IMPORTS: &[(&str, &str)] = &[
     ("ingest", "scheduler cache queue listers framework config model k8s metrics clock"),
     ("apiserver", "k8s clock"),
     ("testing", "model k8s"),
+    ("engine", "scheduler cache queue framework config listers model k8s metrics events dispatcher clock"),
     (
         "simulate",
-        "plugins scheduler ingest apiserver cache queue framework config listers model k8s metrics events dispatcher clock app",
+        "engine ingest apiserver plugins scheduler cache queue framework config listers model k8s metrics events dispatcher clock",
     ),
     ("app", "*"),
 ];

@@ -10,9 +10,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::field_error::FieldError;
 use super::kinds::{self, NODES, PODS};
 use super::object::{Object, append, assemble, key_of, text_of};
-use super::status::{FieldError, Status};
+use super::status::Status;
 use super::store::State;
 use super::{meta, pods};
 

@@ -71,7 +71,7 @@ impl State {
             self.require_namespace(kind, &namespace, &value)?;
         }
         admission::on_create(self, kind, &mut value, origin)?;
-        strategy::prepare_create(self, kind, &mut value, origin);
+        strategy::prepare_create(self, kind, &mut value, origin)?;
         let name = meta::text(&value, "name").to_owned();
         let errors = validation::on_create(kind, &value, origin);
         if !errors.is_empty() {

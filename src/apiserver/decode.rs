@@ -1,9 +1,11 @@
 //! Reading request bodies: the checks that Go's decoder makes before any rule of the API applies.
 
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::kinds::Kind;
+use super::kinds::{Kind, NODES, PODS};
 use super::status::Status;
+use crate::k8s::{Node, Pod};
 
 /// Parses a body that should hold an object of `kind`; YAML is accepted where the request says so.
 pub(super) fn body(kind_name: &str, content_type: &str, body: &[u8]) -> Result<Value, Status> {
@@ -69,9 +71,67 @@ pub(super) fn typed(kind: &Kind, mut value: Value) -> Result<Value, Status> {
              version {expected:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
         )));
     }
+    check_metadata(kind, &value)?;
+    check_body(kind, &value)?;
     value["apiVersion"] = json!(expected);
     value["kind"] = json!(kind.kind);
     Ok(value)
+}
+
+/// Reads a pod as scheduling sees it, which is what a scheduler's client will do with it.
+pub(super) fn pod(value: &Value) -> Result<Pod, Status> {
+    Pod::deserialize(value).map_err(|error| mistyped(&PODS, &error.to_string()))
+}
+
+/// Checks the types of what scheduling reads of an object.
+fn check_body(kind: &Kind, value: &Value) -> Result<(), Status> {
+    if kind.slot == PODS.slot {
+        return pod(value).map(drop);
+    }
+    if kind.slot == NODES.slot {
+        Node::deserialize(value).map_err(|error| mistyped(kind, &error.to_string()))?;
+    }
+    Ok(())
+}
+
+fn mistyped(kind: &Kind, why: &str) -> Status {
+    Status::bad_request(format!("{0} in version {1:?} cannot be handled as a {0}: {why}", kind.kind, kind.version))
+}
+
+/// Names and maps of texts are texts, in the words of Go's decoder.
+fn check_metadata(kind: &Kind, value: &Value) -> Result<(), Status> {
+    let refuse = |found: &Value, field: &str, expected: &str| {
+        let found = go_type(found);
+        mistyped(kind, &format!("json: cannot unmarshal {found} into Go struct field {field} of type {expected}"))
+    };
+    let metadata = &value["metadata"];
+    if !metadata.is_null() && !metadata.is_object() {
+        return Err(refuse(metadata, &format!("{}.metadata", kind.kind), "v1.ObjectMeta"));
+    }
+    for key in ["name", "namespace", "generateName", "uid", "resourceVersion"] {
+        if !metadata[key].is_null() && !metadata[key].is_string() {
+            return Err(refuse(&metadata[key], &format!("ObjectMeta.metadata.{key}"), "string"));
+        }
+    }
+    for key in ["labels", "annotations"] {
+        let (field, map) = (format!("ObjectMeta.metadata.{key}"), &metadata[key]);
+        if !map.is_null() && !map.is_object() {
+            return Err(refuse(map, &field, "map[string]string"));
+        }
+        if let Some(wrong) = map.as_object().into_iter().flatten().map(|(_, text)| text).find(|text| !text.is_string())
+        {
+            return Err(refuse(wrong, &field, "string"));
+        }
+    }
+    for key in ["spec", "status"] {
+        let part = &value[key];
+        if !part.is_null() && !part.is_object() {
+            let title = if key == "spec" { "Spec" } else { "Status" };
+            let expected = format!("{}.{}{title}", kind.version, kind.kind);
+            return Err(refuse(part, &format!("{}.{key}", kind.kind), &expected));
+        }
+    }
+    Ok(())
 }
 
 /// What Go's decoder calls a value's type.

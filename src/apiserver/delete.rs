@@ -8,11 +8,12 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::field_error::FieldError;
 use super::kinds::{Kind, NAMESPACES, PODS};
 use super::meta;
 use super::object::Object;
 use super::selectors::Selection;
-use super::status::{FieldError, Status};
+use super::status::Status;
 use super::store::State;
 
 /// What a delete asks for.

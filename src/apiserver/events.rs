@@ -6,10 +6,10 @@ use bytes::Bytes;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
+use super::field_error::FieldError;
 use super::kinds::Kind;
 use super::meta;
 use super::object::Object;
-use super::status::FieldError;
 use super::store::State;
 
 /// How long an event is kept. `--event-ttl`, `controlplane/apiserver/options/options.go#NewOptions @v1.36.3`.

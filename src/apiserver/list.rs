@@ -11,10 +11,11 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::events;
+use super::field_error::FieldError;
 use super::kinds::Kind;
 use super::object::Object;
 use super::selectors::Selection;
-use super::status::{FieldError, Status};
+use super::status::Status;
 use super::store::State;
 
 /// How a list or watch treats its resource version.

@@ -27,8 +27,8 @@ mod direct;
 mod discovery;
 mod events;
 pub mod faults;
+mod field_error;
 pub mod kinds;
-mod labels;
 mod list;
 mod meta;
 mod names;
@@ -36,7 +36,6 @@ mod namespaces;
 mod object;
 mod patch;
 mod pods;
-mod qos;
 mod route;
 mod selectors;
 mod service;
@@ -59,10 +58,12 @@ use tokio::sync::watch as signal;
 pub use body::ReplyBody;
 pub use delete::{DeleteOptions, Deleted};
 pub use faults::{Fault, Faults, Gate};
+pub use field_error::{FieldError, FieldErrorKind};
 pub use kinds::Kind;
 pub use object::Object;
-pub use status::{Cause, Details, FieldError, FieldErrorKind, Status};
+pub use status::{Cause, Details, Status};
 
+use crate::clock::Clock;
 use faults::Hooked;
 use store::{Settings, State};
 
@@ -100,6 +101,12 @@ impl Options {
     /// Options with this clock: seed 0, 10,000 changes a kind, namespaces must exist, built-in objects are there.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self { now: Arc::new(now), seed: 0, history: 10_000, create_namespaces: false, built_in_objects: true }
+    }
+
+    /// The same, by the wall time of `clock`.
+    pub fn by_clock(clock: &Clock) -> Self {
+        let clock = clock.clone();
+        Self::new(move || clock.now().wall)
     }
 }
 

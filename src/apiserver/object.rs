@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use super::kinds::Kind;
 
@@ -99,6 +101,42 @@ impl Object {
         }
     }
 
+    /// Lays out `value` with the specification of `prior`, whose text is copied. Only for kinds that have nothing beside
+    /// metadata, specification and status.
+    pub(super) fn encode_status(prior: &Self, version: u64, value: &Value) -> Option<Self> {
+        let spec = Parts::of(prior)?.spec;
+        let mut rest = Vec::with_capacity(prior.bytes.len() + 256);
+        rest.extend_from_slice(br#","spec":"#);
+        rest.extend_from_slice(spec.get().as_bytes());
+        rest.extend_from_slice(br#","status":"#);
+        append(&mut rest, &value["status"]);
+        let metadata = text_of(value["metadata"].as_object(), |key| key != "resourceVersion");
+        let fields = prior.kind.fields.iter().zip(&prior.fields).map(|(field, before)| match field.path {
+            ["spec", ..] => before.clone(),
+            _ => field.read(value),
+        });
+        Some(Self {
+            kind: prior.kind,
+            key: prior.key.clone(),
+            uid: prior.uid.clone(),
+            version,
+            labels: labels_of(value["metadata"].get("labels"), Some(prior)),
+            fields: fields.collect(),
+            bytes: assemble(prior.kind, version, &metadata, &rest),
+            raw: false,
+        })
+    }
+
+    /// The object without its specification, for those who write the status.
+    pub(super) fn value_without_spec(&self) -> Option<Value> {
+        let parts = Parts::of(self)?;
+        let metadata: Value = serde_json::from_str(parts.metadata.get()).ok()?;
+        let status: Value = parts.status.map_or(Ok(json!({})), |status| serde_json::from_str(status.get())).ok()?;
+        Some(json!({
+            "apiVersion": self.kind.api_version(), "kind": self.kind.kind, "metadata": metadata, "status": status,
+        }))
+    }
+
     /// The same content under another resource version.
     pub(super) fn with_version(&self, version: u64) -> Self {
         Self {
@@ -144,6 +182,23 @@ impl Object {
         let start = head(self.kind).len();
         let digits = self.bytes[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         (&self.bytes[..start], &self.bytes[start + digits..])
+    }
+}
+
+/// An object's bytes, cut into the parts that most kinds have.
+#[derive(Deserialize)]
+struct Parts<'a> {
+    #[serde(borrow)]
+    metadata: &'a RawValue,
+    #[serde(borrow)]
+    spec: &'a RawValue,
+    #[serde(borrow, default)]
+    status: Option<&'a RawValue>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(object: &'a Object) -> Option<Self> {
+        serde_json::from_slice(&object.bytes).ok()
     }
 }
 
@@ -228,8 +283,6 @@ pub(super) fn key_of(namespace: &str, name: &str) -> Arc<str> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::super::kinds::{CONFIG_MAPS, PODS};
     use super::*;
 

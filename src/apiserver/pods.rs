@@ -5,15 +5,17 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{meta, qos};
+use super::status::Status;
+use super::{decode, meta};
 
 const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
 
 /// Follows `#podStrategy.PrepareForCreate`; a pod that `keeps_status` comes from a dump.
-pub(super) fn prepare_create(now: Timestamp, pod: &mut Value, keeps_status: bool) {
+pub(super) fn prepare_create(now: Timestamp, pod: &mut Value, keeps_status: bool) -> Result<(), Status> {
     drop_disabled(pod);
+    let typed = decode::pod(pod)?;
     if !keeps_status {
-        pod["status"] = json!({"phase": "Pending", "qosClass": qos::class(pod)});
+        pod["status"] = json!({"phase": "Pending", "qosClass": typed.qos_class(true).to_string()});
     }
     if !meta::is_empty(&pod["spec"]["schedulingGates"]) {
         let known = meta::list(&pod["status"]["conditions"]).any(|condition| condition["type"] == "PodScheduled");
@@ -28,6 +30,7 @@ pub(super) fn prepare_create(now: Timestamp, pod: &mut Value, keeps_status: bool
     if !keeps_status {
         add_label_keys(pod);
     }
+    Ok(())
 }
 
 /// Fields of features that are off are dropped without a word.

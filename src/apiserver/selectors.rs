@@ -1,23 +1,24 @@
 //! Which objects a list or a watch is about: a namespace, labels and fields.
 
 use super::kinds::Kind;
-use super::labels::{self, LabelTerm};
 use super::object::Object;
 use super::status::Status;
+use crate::k8s::{FieldSelector, Selector};
 
 /// Everything by which a list or watch narrows a kind down.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
     /// Only this namespace; empty for all.
-    pub(super) namespace: String,
-    labels: Vec<LabelTerm>,
+    namespace: String,
+    labels: Selector,
     fields: Vec<FieldTerm>,
 }
 
+/// That a field has a value, or does not have it.
 #[derive(Clone, Debug)]
 struct FieldTerm {
     source: FieldSource,
-    equal: bool,
+    is_equal: bool,
     value: String,
 }
 
@@ -32,16 +33,19 @@ enum FieldSource {
 impl Selection {
     /// Reads the selectors of a request.
     pub(super) fn parse(kind: &Kind, namespace: &str, labels: &str, fields: &str) -> Result<Self, Status> {
-        Ok(Self {
-            namespace: namespace.to_owned(),
-            labels: labels::parse(labels)?,
-            fields: parse_fields(kind, fields)?,
-        })
+        let labels = Selector::parse(labels).map_err(|error| Status::bad_request(error.to_string()))?;
+        let fields = FieldSelector::parse(fields).map_err(|error| Status::bad_request(error.to_string()))?;
+        let term = |(field, is_equal, value): (&str, bool, &str)| {
+            Ok(FieldTerm { source: FieldSource::find(kind, field)?, is_equal, value: value.to_owned() })
+        };
+        let required = fields.requirements().iter();
+        let fields = required.map(|one| term((&one.field, one.is_equal, &one.value))).collect::<Result<_, Status>>()?;
+        Ok(Self { namespace: namespace.to_owned(), labels, fields })
     }
 
     /// Narrows down to one object.
     pub(super) fn only(&mut self, name: &str) {
-        self.fields.push(FieldTerm { source: FieldSource::Name, equal: true, value: name.to_owned() });
+        self.fields.push(FieldTerm { source: FieldSource::Name, is_equal: true, value: name.to_owned() });
     }
 
     /// Whether labels or fields narrow the kind down.
@@ -52,7 +56,7 @@ impl Selection {
     pub(super) fn matches(&self, object: &Object) -> bool {
         self.in_namespace(object)
             && self.fields.iter().all(|term| term.matches(object))
-            && self.labels.iter().all(|term| term.matches(object))
+            && self.labels.matches_by(|key| object.label(key))
     }
 
     /// Whether the object's namespace is the one asked for.
@@ -68,85 +72,26 @@ impl FieldTerm {
             FieldSource::Namespace => object.namespace(),
             FieldSource::Column(column) => &object.fields[column],
         };
-        (value == self.value) == self.equal
+        (value == self.value) == self.is_equal
     }
 }
 
-/// Follows `apimachinery/pkg/fields/selector.go#parseSelector @v1.36.3`.
-fn parse_fields(kind: &Kind, text: &str) -> Result<Vec<FieldTerm>, Status> {
-    let mut terms = Vec::new();
-    for part in split_terms(text).into_iter().filter(|part| !part.is_empty()) {
-        let Some((label, equal, value)) = split_term(part) else {
-            return Err(Status::bad_request(format!("invalid selector: '{text}'; can't understand '{part}'")));
-        };
-        let value = unescape(value).map_err(Status::bad_request)?;
-        terms.push(FieldTerm { source: field_source(kind, label)?, equal, value });
-    }
-    Ok(terms)
-}
-
-fn field_source(kind: &Kind, label: &str) -> Result<FieldSource, Status> {
-    match label {
-        "metadata.name" => return Ok(FieldSource::Name),
-        "metadata.namespace" if kind.namespaced => return Ok(FieldSource::Namespace),
-        _ if label.starts_with('#') => {}
-        _ => {
-            if let Some(column) = kind.field(label) {
-                return Ok(FieldSource::Column(column));
-            }
-        }
-    }
-    Err(Status::bad_request(if !kind.has_own_fields() {
-        format!("{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
-    } else {
-        format!("field label not supported: {label}")
-    }))
-}
-
-/// Splits at commas that no backslash takes the meaning from.
-fn split_terms(text: &str) -> Vec<&str> {
-    let mut terms = Vec::new();
-    let (mut start, mut escaped) = (0, false);
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b',' => {
-                terms.push(&text[start..at]);
-                start = at + 1;
-            }
+impl FieldSource {
+    /// Follows `apimachinery/pkg/runtime/conversion.go#DefaultMetaV1FieldSelectorConversion @v1.36.3` and the kinds' own
+    /// conversions.
+    fn find(kind: &Kind, label: &str) -> Result<Self, Status> {
+        match label {
+            "metadata.name" => return Ok(Self::Name),
+            "metadata.namespace" if kind.namespaced => return Ok(Self::Namespace),
             _ => {}
         }
-    }
-    terms.push(&text[start..]);
-    terms
-}
-
-fn split_term(part: &str) -> Option<(&str, bool, &str)> {
-    for at in part.char_indices().map(|(at, _)| at) {
-        let rest = &part[at..];
-        for (operator, equal) in [("!=", false), ("==", true), ("=", true)] {
-            if let Some(value) = rest.strip_prefix(operator) {
-                return Some((&part[..at], equal, value));
-            }
+        if let Some(column) = kind.field(label).filter(|_| !label.starts_with('#')) {
+            return Ok(Self::Column(column));
         }
+        Err(Status::bad_request(if kind.has_own_fields() {
+            format!("field label not supported: {label}")
+        } else {
+            format!("{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+        }))
     }
-    None
-}
-
-fn unescape(value: &str) -> Result<String, String> {
-    let mut out = String::with_capacity(value.len());
-    let mut chars = value.chars();
-    while let Some(char) = chars.next() {
-        match char {
-            '\\' => match chars.next() {
-                Some(escaped @ ('\\' | ',' | '=')) => out.push(escaped),
-                Some(other) => return Err(format!("invalid field selector: invalid escape sequence: \\{other}")),
-                None => return Err("invalid field selector: invalid escape sequence: \\".to_owned()),
-            },
-            ',' | '=' => return Err(format!("invalid field selector: unescaped character in value: {char}")),
-            other => out.push(other),
-        }
-    }
-    Ok(out)
 }

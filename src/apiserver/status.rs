@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
+use super::field_error::FieldError;
 use super::kinds::Kind;
 
 /// A failed request, as clients see it.
@@ -264,128 +265,6 @@ fn unique(errors: &[FieldError]) -> Vec<String> {
         }
     }
     texts
-}
-
-/// What is wrong with one field.
-/// Follows `apimachinery/pkg/util/validation/field/errors.go#Error @v1.36.3`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldError {
-    /// Path, such as `spec.tolerations[0].key`.
-    pub field: String,
-    /// The sort of error.
-    pub kind: FieldErrorKind,
-    /// The value as the message prints it.
-    pub value: String,
-    /// What is wrong.
-    pub detail: String,
-}
-
-/// Sorts of field errors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldErrorKind {
-    /// The value breaks a rule.
-    Invalid,
-    /// A value is missing.
-    Required,
-    /// The value is not one of a list.
-    NotSupported,
-    /// The field may not be set.
-    Forbidden,
-    /// The value occurs twice.
-    Duplicate,
-    /// There is no such thing.
-    NotFound,
-    /// There are too many.
-    TooMany,
-}
-
-impl FieldErrorKind {
-    fn reason(self) -> &'static str {
-        match self {
-            Self::Invalid => "FieldValueInvalid",
-            Self::Required => "FieldValueRequired",
-            Self::NotSupported => "FieldValueNotSupported",
-            Self::Forbidden => "FieldValueForbidden",
-            Self::Duplicate => "FieldValueDuplicate",
-            Self::NotFound => "FieldValueNotFound",
-            Self::TooMany => "FieldValueTooMany",
-        }
-    }
-
-    fn title(self) -> &'static str {
-        match self {
-            Self::Invalid => "Invalid value",
-            Self::Required => "Required value",
-            Self::NotSupported => "Unsupported value",
-            Self::Forbidden => "Forbidden",
-            Self::Duplicate => "Duplicate value",
-            Self::NotFound => "Not found",
-            Self::TooMany => "Too many",
-        }
-    }
-}
-
-impl FieldError {
-    /// A value that breaks a rule.
-    pub fn invalid(field: impl Into<String>, value: &Value, detail: impl Into<String>) -> Self {
-        Self { field: field.into(), kind: FieldErrorKind::Invalid, value: go_text(value), detail: detail.into() }
-    }
-
-    /// A missing value.
-    pub fn required(field: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { field: field.into(), kind: FieldErrorKind::Required, value: String::new(), detail: detail.into() }
-    }
-
-    /// A value outside `supported`, which the message lists in the order given.
-    pub fn not_supported(field: impl Into<String>, value: &Value, supported: &[&str]) -> Self {
-        let list: Vec<String> = supported.iter().map(|text| format!("{text:?}")).collect();
-        let detail = if list.is_empty() { String::new() } else { format!("supported values: {}", list.join(", ")) };
-        Self { field: field.into(), kind: FieldErrorKind::NotSupported, value: go_text(value), detail }
-    }
-
-    /// A field that may not be set.
-    pub fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { field: field.into(), kind: FieldErrorKind::Forbidden, value: String::new(), detail: detail.into() }
-    }
-
-    /// A value that occurs twice.
-    pub fn duplicate(field: impl Into<String>, value: &Value) -> Self {
-        Self { field: field.into(), kind: FieldErrorKind::Duplicate, value: go_text(value), detail: String::new() }
-    }
-
-    /// A name that refers to nothing.
-    pub fn not_found(field: impl Into<String>, value: &Value) -> Self {
-        Self { field: field.into(), kind: FieldErrorKind::NotFound, value: go_text(value), detail: String::new() }
-    }
-
-    /// The text without the field, as causes have it.
-    fn body(&self) -> String {
-        let title = self.kind.title();
-        let mut text = match self.kind {
-            FieldErrorKind::Required | FieldErrorKind::Forbidden => title.to_owned(),
-            _ => format!("{title}: {}", self.value),
-        };
-        if !self.detail.is_empty() {
-            text.push_str(": ");
-            text.push_str(&self.detail);
-        }
-        text
-    }
-}
-
-impl fmt::Display for FieldError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field, self.body())
-    }
-}
-
-/// A value as Go's messages print it: texts quoted, numbers and flags plain, the rest as JSON.
-fn go_text(value: &Value) -> String {
-    match value {
-        Value::Null => "null".to_owned(),
-        Value::String(text) => format!("{text:?}"),
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]

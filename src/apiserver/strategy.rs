@@ -8,19 +8,18 @@ use super::create::Origin;
 use super::kinds::{
     Kind, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, RESOURCE_CLAIMS, VOLUME_ATTACHMENTS,
 };
-use super::meta;
-use super::pods;
+use super::status::Status;
 use super::store::State;
+use super::{meta, pods};
 
 /// Prepares a new object, after admission and before validation.
-pub(super) fn prepare_create(state: &State, kind: &Kind, value: &mut Value, origin: Origin) {
+pub(super) fn prepare_create(state: &State, kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Status> {
     let keeps_status = origin == Origin::Dump && !meta::is_empty(&value["status"]);
     if kind.slot == PODS.slot {
-        pods::prepare_create(state.now, value, keeps_status);
-        return;
+        return pods::prepare_create(state.now, value, keeps_status);
     }
     if kind.slot == NODES.slot || keeps_status {
-        return;
+        return Ok(());
     }
     if kind.slot == NAMESPACES.slot {
         value["status"] = json!({"phase": "Active"});
@@ -33,6 +32,7 @@ pub(super) fn prepare_create(state: &State, kind: &Kind, value: &mut Value, orig
     } else if kind.has_status {
         value["status"] = json!({});
     }
+    Ok(())
 }
 
 /// Adds `name` to a list of texts unless it is there.
@@ -50,7 +50,7 @@ pub(super) fn add_finalizer(map: &mut Map<String, Value>, list: &str, name: &str
 
 /// Prepares an update of the main resource: the status stays, and a change of the rest counts up the generation.
 pub(super) fn prepare_update(kind: &Kind, value: &mut Value, old: &Value) {
-    if kind.has_status && !kind.keeps_status {
+    if kind.has_status {
         copy(value, old, "status");
     }
     if kind.slot == NAMESPACES.slot {

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::create::{Origin, set_namespace};
-use super::kinds::{EVENTS, Kind};
+use super::field_error::FieldError;
+use super::kinds::{EVENTS, Kind, PODS};
 use super::object::{Object, key_of};
-use super::status::{FieldError, Status};
+use super::status::Status;
 use super::store::State;
 use super::{admission, decode, defaulting, events, meta, strategy, validation};
 
@@ -29,6 +30,40 @@ pub(super) struct Updated {
     pub(super) object: Arc<Object>,
     /// The object did not exist before.
     pub(super) created: bool,
+}
+
+/// What an update starts from.
+#[derive(Debug)]
+pub(super) struct Before {
+    old: Arc<Object>,
+    value: Value,
+    /// The specification was left out of `value`, since nobody may write it.
+    without_spec: bool,
+}
+
+impl Before {
+    /// Reads `old`. A pod's status is written so often that the rest of the pod is not read for it, unless `whole` asks
+    /// for it.
+    pub(super) fn read(old: Arc<Object>, part: Part, whole: bool) -> Result<Self, Status> {
+        let without_spec = part == Part::Status && old.kind.slot == PODS.slot && !whole && !old.raw;
+        let value = if without_spec { old.value_without_spec() } else { Some(old.value()) };
+        match value.filter(|value| value.is_object() && !old.raw) {
+            Some(value) => Ok(Self { old, value, without_spec }),
+            None => Err(Status::internal(format!("{} {:?} cannot be decoded", old.kind.qualified(), old.name()))),
+        }
+    }
+
+    /// The stored object.
+    pub(super) fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// The next version, with `value` as its content.
+    fn next(&self, version: u64, value: &Value) -> Object {
+        let with_old_spec = if self.without_spec { Object::encode_status(&self.old, version, value) } else { None };
+        with_old_spec
+            .unwrap_or_else(|| Object::encode(self.old.kind, self.old.key.clone(), version, value, Some(&self.old)))
+    }
 }
 
 impl State {
@@ -60,7 +95,8 @@ impl State {
         match self.existing(kind, namespace, name) {
             Ok(old) => {
                 events::to_storage(kind, &mut value);
-                let object = self.update(kind, &old, part, value, dry_run)?;
+                let before = Before::read(old, part, false)?;
+                let object = self.update(kind, &before, part, value, dry_run)?;
                 Ok(Updated { object, created: false })
             }
             Err(_) if kind.create_on_update && part == Part::Main => {
@@ -71,42 +107,45 @@ impl State {
         }
     }
 
-    /// Makes `value` (in stored form) the next version of `old`.
+    /// Makes `value` (in stored form) the next version of an object.
     pub(super) fn update(
         &mut self,
         kind: &'static Kind,
-        old: &Arc<Object>,
+        before: &Before,
         part: Part,
         mut value: Value,
         dry_run: bool,
     ) -> Result<Arc<Object>, Status> {
-        let before = old.value();
-        if old.raw || !before.is_object() {
-            return Err(Status::internal(format!("{} {:?} cannot be decoded", kind.qualified(), old.name())));
-        }
+        let old = &before.old;
         check_version(kind, old, &value)?;
-        defaulting::apply(kind, &mut value, Some(&before));
+        if before.without_spec {
+            defaulting::strip_nulls(&mut value);
+        } else {
+            defaulting::apply(kind, &mut value, Some(&before.value));
+        }
         if part == Part::Main {
-            admission::on_update(self, kind, &mut value, &before)?;
+            admission::on_update(self, kind, &mut value, &before.value)?;
         }
-        meta::set(meta::metadata(&mut value), "generation", before["metadata"]["generation"].clone());
+        meta::set(meta::metadata(&mut value), "generation", before.value["metadata"]["generation"].clone());
         match part {
-            Part::Main => strategy::prepare_update(kind, &mut value, &before),
-            Part::Status => strategy::prepare_status_update(self, kind, &mut value, &before),
+            Part::Main => strategy::prepare_update(kind, &mut value, &before.value),
+            Part::Status => strategy::prepare_status_update(self, kind, &mut value, &before.value),
         }
-        let errors = keep_identity(&mut value, &before);
-        let errors: Vec<_> = errors.into_iter().chain(validation::on_update(kind, part, &mut value, &before)).collect();
+        let mut errors = keep_identity(&mut value, &before.value);
+        errors.extend(validation::on_update(kind, part, &value, &before.value, old));
         if !errors.is_empty() {
             return Err(Status::invalid(kind.group, kind.kind, old.name(), &errors));
         }
-        if dry_run {
-            return Ok(Arc::new(Object::encode(old.kind, old.key.clone(), old.version, &value, Some(old))));
+        let ends = deletes(&value, &before.value);
+        if dry_run || ends {
+            let object = Arc::new(before.next(old.version, &value));
+            if !dry_run {
+                self.remove(old);
+            }
+            return Ok(object);
         }
-        if deletes(&value, &before) {
-            self.remove(old);
-            return Ok(Arc::new(Object::encode(old.kind, old.key.clone(), old.version, &value, Some(old))));
-        }
-        let object = self.replace(old, &value);
+        let next = before.next(self.version + 1, &value);
+        let object = self.replace_with(old, next);
         if kind.slot == EVENTS.slot {
             self.note_expiry(&object);
         }

@@ -12,11 +12,12 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::events;
+use super::field_error::FieldError;
 use super::kinds::Kind;
 use super::object::Object;
 use super::route::Query;
 use super::selectors::Selection;
-use super::status::{FieldError, Status};
+use super::status::Status;
 use super::store::{Change, ChangeKind, State};
 
 /// What a watch request asks for.

@@ -9,7 +9,7 @@ use tracing::{error, info};
 
 use super::{DONE, FAILED};
 use crate::clock::Clock;
-use crate::config::{Config, FeatureGates, FlagError, Flags, VersionFlag};
+use crate::config::{Config, FlagError, Flags, VersionFlag};
 use crate::dispatcher::client;
 use crate::engine::{Engine, EngineOptions};
 use crate::framework::Registry;

@@ -110,7 +110,7 @@ pub struct NodeResourcesFitArgs {
 pub struct ScoringStrategy {
     /// `LeastAllocated`, `MostAllocated` or `RequestedToCapacityRatio`; kept as text, since it is checked only when the
     /// plugin is made.
-    #[serde(rename = "type", default)]
+    #[serde(rename = "type", default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
     /// The resources that count.
     pub resources: Vec<ResourceSpec>,
@@ -124,7 +124,7 @@ pub struct ScoringStrategy {
 #[serde(rename_all = "camelCase")]
 pub struct RequestedToCapacityRatio {
     /// Points by rising utilization.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<UtilizationShapePoint>,
 }
 

@@ -28,10 +28,9 @@ pub(super) fn decode(text: &str) -> Result<Vec<u8>, Base64Error> {
             let at = if count == quantum.len() { quantum[0].0 } else { end };
             return Err(Base64Error(at));
         }
-        for (at, byte) in &quantum[count..] {
-            if *byte != b'=' {
-                return Err(Base64Error(*at));
-            }
+        if let Some((at, _)) = quantum[count..].iter().find(|(_, byte)| *byte != b'=') {
+            // Go reports the byte before, the padding that it belongs to.
+            return Err(Base64Error(at - 1));
         }
         if count < 4 && !last {
             return Err(Base64Error(quantum[3].0 + 1));
@@ -39,6 +38,20 @@ pub(super) fn decode(text: &str) -> Result<Vec<u8>, Base64Error> {
         out.extend_from_slice(&bits.to_be_bytes()[1..count]);
     }
     Ok(out)
+}
+
+/// `bytes` in base64.
+pub(super) fn encode(bytes: &[u8]) -> String {
+    const SYMBOLS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let bits = chunk.iter().enumerate().fold(0u32, |bits, (at, byte)| bits | u32::from(*byte) << (16 - 8 * at));
+        for at in 0..4 {
+            let symbol = SYMBOLS[(bits >> (18 - 6 * at) & 0x3f) as usize];
+            out.push(if at <= chunk.len() { char::from(symbol) } else { '=' });
+        }
+    }
+    out
 }
 
 fn sextet(byte: u8) -> Option<u32> {
@@ -55,10 +68,13 @@ fn sextet(byte: u8) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::decode;
+    use super::{decode, encode};
 
     fn check(text: &str, expected: Result<&str, &str>) {
         let got = decode(text).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        if let Ok(text) = &got {
+            assert_eq!(decode(&encode(text.as_bytes())).as_deref(), Ok(text.as_bytes()));
+        }
         assert_eq!(got.map_err(|e| e.to_string()), expected.map(str::to_owned).map_err(str::to_owned), "{text}");
     }
 
@@ -74,7 +90,7 @@ mod tests {
     fn refuses() {
         check("a!==", Err("illegal base64 data at input byte 1"));
         check("aGVsbG8", Err("illegal base64 data at input byte 4"));
-        check("aA=x", Err("illegal base64 data at input byte 3"));
+        check("aA=x", Err("illegal base64 data at input byte 2"));
         check("aA==aGVs", Err("illegal base64 data at input byte 4"));
     }
 }

@@ -133,7 +133,7 @@ fn args_are_defaulted_field_by_field() {
         &gates,
         &format!(
             r#"{{
-        "scoringStrategy": {{"type": "", "resources": {cpu_memory}}}}}"#
+        "scoringStrategy": {{"resources": {cpu_memory}}}}}"#
         ),
     );
     check_args("PodTopologySpread", "{}", &gates, r#"{"defaultingType": "System"}"#);

@@ -1,6 +1,6 @@
 //! Go durations: a signed count of nanoseconds, read and printed as Go's `time.Duration` does.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -58,7 +58,7 @@ impl std::str::FromStr for GoDuration {
     type Err = ParseDurationError;
 
     fn from_str(text: &str) -> Result<Self, ParseDurationError> {
-        let invalid = || ParseDurationError(format!("time: invalid duration {}", super::text::quote(text)));
+        let invalid = || ParseDurationError(format!("time: invalid duration {}", quote(text)));
         let (negative, mut rest) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -86,7 +86,7 @@ impl std::str::FromStr for GoDuration {
 
 /// Reads one number with its unit off the front of `rest`: nanoseconds, and what follows.
 fn parse_part<'a>(rest: &'a str, whole: &str) -> Result<(u64, &'a str), ParseDurationError> {
-    let quoted = || super::text::quote(whole);
+    let quoted = || quote(whole);
     let invalid = || ParseDurationError(format!("time: invalid duration {}", quoted()));
     let (integer, after) = split_digits(rest);
     let mut value: u64 = 0;
@@ -106,9 +106,8 @@ fn parse_part<'a>(rest: &'a str, whole: &str) -> Result<(u64, &'a str), ParseDur
     if name.is_empty() {
         return Err(ParseDurationError(format!("time: missing unit in duration {}", quoted())));
     }
-    let unit = unit(name).ok_or_else(|| {
-        ParseDurationError(format!("time: unknown unit {} in duration {}", super::text::quote(name), quoted()))
-    })?;
+    let unit = unit(name)
+        .ok_or_else(|| ParseDurationError(format!("time: unknown unit {} in duration {}", quote(name), quoted())))?;
     let whole_units = value.checked_mul(unit).filter(|nanos| *nanos <= LIMIT).ok_or_else(invalid)?;
     let nanos = whole_units + fraction_nanos(fraction, unit);
     if nanos > LIMIT {
@@ -141,6 +140,25 @@ fn unit(name: &str) -> Option<u64> {
         "h" => HOUR,
         _ => return None,
     })
+}
+
+/// `text` in double quotes as Go's package time quotes it: what is not printable ASCII byte by byte.
+fn quote(text: &str) -> String {
+    let mut out = String::from("\"");
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => {
+                out.push('\\');
+                out.push(char::from(byte));
+            }
+            b' '..=b'~' | 0x7f => out.push(char::from(byte)),
+            other => {
+                let _ = write!(out, "\\x{other:02x}");
+            }
+        }
+    }
+    out.push('"');
+    out
 }
 
 impl fmt::Display for GoDuration {
@@ -229,6 +247,7 @@ mod tests {
         check(".s", Err("time: invalid duration \".s\""));
         check("3", Err("time: missing unit in duration \"3\""));
         check("3 s", Err("time: unknown unit \" s\" in duration \"3 s\""));
+        check("1é\n", Err("time: unknown unit \"\\xc3\\xa9\\x0a\" in duration \"1\\xc3\\xa9\\x0a\""));
         check("1d", Err("time: unknown unit \"d\" in duration \"1d\""));
         check("9223372036854775808ns", Err("time: invalid duration \"9223372036854775808ns\""));
         check("3000000h", Err("time: invalid duration \"3000000h\""));

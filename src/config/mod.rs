@@ -16,10 +16,13 @@ mod decode;
 mod defaults;
 mod document;
 pub mod duration;
+mod encode;
 mod expand;
+pub mod flags;
 mod gates;
 mod load;
 mod plugins;
+mod support;
 mod text;
 pub mod types;
 mod validate;
@@ -30,13 +33,15 @@ pub use args::{
     NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, PluginArgs, PodTopologySpreadArgs,
     RequestedToCapacityRatio, ResourceSpec, ScoringStrategy, UtilizationShapePoint, VolumeBindingArgs,
 };
-pub use document::{DocumentError, document_text, parse_document};
 pub use defaults::DEFAULT_SCHEDULER_NAME;
+pub use document::{DocumentError, document_text, parse_document};
 pub use duration::{GoDuration, ParseDurationError};
 pub use expand::{ExpandError, ExpandedPlugin, ExpandedPlugins, Implements, ProfileChecker, expand};
+pub use flags::{FlagError, Flags, VersionFlag};
 pub use gates::{BINARY_MINOR, FeatureGates, Gate, GateError, GateFlags, OLDEST_MINOR, Stage};
 pub use load::{ConfigError, MAX_FILE_BYTES};
 pub use types::{
     ClientConnection, Config, Extender, ExtenderTls, ExtensionPoint, LeaderElection, ManagedResource, Plugin,
     PluginConfig, PluginSet, Plugins, Profile,
 };
+pub use validate::validate_node_resources_fit_args;

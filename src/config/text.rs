@@ -39,6 +39,26 @@ fn is_unprintable(c: char) -> bool {
         | 0xfeff | 0xfff9..=0xfffb | 0xffff | 0xe_0000..)
 }
 
+/// `value` as Go's `encoding/json` prints it: on one line, safe in HTML.
+pub(super) fn json(value: &serde_json::Value) -> String {
+    html_safe(&value.to_string())
+}
+
+fn html_safe(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' => out.push_str("\\u003c"),
+            '>' => out.push_str("\\u003e"),
+            '&' => out.push_str("\\u0026"),
+            '\u{2028}' => out.push_str("\\u2028"),
+            '\u{2029}' => out.push_str("\\u2029"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// `value` as Go's `encoding/json` prints a float: the shortest digits that read back the same, with an exponent only
 /// below 1e-6 and from 1e21.
 pub(super) fn json_float(value: f64) -> String {
@@ -51,6 +71,19 @@ pub(super) fn json_float(value: f64) -> String {
         };
     }
     value.to_string()
+}
+
+/// `value` as Go's `strconv.FormatFloat(…, 'g', -1, 32)` prints it: the shortest digits that read back the same, with an
+/// exponent of two digits or more below 1e-4 and from 1e6.
+pub(super) fn general_float(value: f32) -> String {
+    let magnitude = value.abs();
+    if magnitude == 0.0 || (1e-4..1e6).contains(&magnitude) {
+        return value.to_string();
+    }
+    let text = format!("{value:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
+    format!("{digits}e{sign}{exponent:0>2}")
 }
 
 /// A boolean as Go's `strconv.ParseBool` reads it, with its error text.

@@ -119,7 +119,7 @@ impl Engine {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let parts = Arc::new(HandleParts {
             client: Some(client),
-            gates: gates.clone(),
+            gates,
             listers: Arc::new(Listers::default()),
             metrics: metrics.clone(),
             clock: clock.clone(),
@@ -217,6 +217,7 @@ fn seconds(count: i64) -> Duration {
 
 fn resource_gates(gates: &FeatureGates) -> ResourceGates {
     ResourceGates {
+        resize: gates.enabled(Gate::InPlacePodVerticalScaling),
         pod_level: gates.enabled(Gate::PodLevelResources),
         pod_level_resize: gates.enabled(Gate::InPlacePodLevelResourcesVerticalScaling),
         claims: gates.enabled(Gate::DRANodeAllocatableResources),

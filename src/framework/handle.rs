@@ -68,7 +68,7 @@ pub trait Effects: Send + Sync {
     fn record(&self, profile: &str, event: PodEvent<'_>);
 }
 
-/// Pods to move to activeQ once the cycle is past Permit, and again after PostBind: plugins put keys in, from any point.
+/// Pods to move to activeQ once the cycle is past `Permit`, and again after `PostBind`: plugins put keys in, from any point.
 /// Follows `kube-scheduler/framework/interface.go#PodsToActivate @v1.36.3`.
 #[derive(Clone, Debug, Default)]
 pub struct PodsToActivate(Arc<Mutex<std::collections::BTreeSet<String>>>);
@@ -217,11 +217,6 @@ impl Handle {
         if let Some(activator) = self.parts.activator.get() {
             activator.activate(pods);
         }
-    }
-
-    /// What all profiles share.
-    pub(crate) fn parts(&self) -> &Arc<HandleParts> {
-        &self.parts
     }
 }
 

@@ -44,8 +44,8 @@ pub use registration::{PluginFactory, Registration};
 pub use registry::{DuplicatePlugin, Registry};
 pub(crate) use runtime::filter_error;
 pub use runtime::{
-    BlockRun, BuildError, Entry, Framework, PermitRun, PluginScores, PostFilterRun, PreFilterRun, PreFlight,
-    ScoreEntry, ScoreRun,
+    BlockRun, BuildError, Entry, EventPlugin, Framework, MAX_NODE_SCORE, PermitRun, PluginScores, PostFilterRun,
+    PreFilterRun, PreFlight, ScoreEntry, ScoreRun,
 };
 pub use state::{CycleState, Slot};
 pub use waiting::{MAX_PERMIT_TIMEOUT, WaitDecision, WaitingPod, WaitingPods};

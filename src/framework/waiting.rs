@@ -12,7 +12,7 @@ use crate::config::duration::GoDuration;
 use crate::model::PodInfo;
 
 /// The longest that a plugin may let a pod wait. Follows `pkg/scheduler/framework/runtime/framework.go#maxTimeout @v1.36.3`.
-pub const MAX_PERMIT_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+pub const MAX_PERMIT_TIMEOUT: Duration = Duration::from_mins(15);
 
 /// How the wait of a pod ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

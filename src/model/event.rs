@@ -50,6 +50,7 @@ impl ActionType {
     }
 
     /// Both sets of actions.
+    #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }

@@ -1,7 +1,6 @@
 //! What changed in a pod or node, as the events that plugins register.
 
 use crate::config::{FeatureGates, Gate};
-
 use crate::k8s::{Node, Pod, RequestOptions, pod_requests};
 use crate::model::{ActionType, ClusterEvent, EventResource};
 
@@ -80,4 +79,129 @@ fn have_conditions_changed(old: &Node, new: &Node) -> bool {
         node.status.conditions.iter().map(|condition| (condition.type_.clone(), condition.status.clone())).collect()
     };
     statuses(old) != statuses(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{NodeFixture, PodFixture, node, pod};
+
+    fn labels(events: &[ClusterEvent]) -> String {
+        events.iter().map(|event| event.label().to_string()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The events of a change from a pod with one gate, one toleration and requests of 2 CPUs and 1 GiB.
+    #[track_caller]
+    fn check_pod(change: impl FnOnce(PodFixture) -> PodFixture, expected: &str) {
+        let base = || pod("a").label("app", "a").cpu("2").memory("1Gi").gate("g").toleration("t", "", "");
+        let events = pod_events(&base().build(), &change(base()).build(), &FeatureGates::default());
+        assert_eq!(labels(&events), expected);
+    }
+
+    #[test]
+    fn changes_of_pods() {
+        check_pod(|pod| pod, "UnschedulablePodUpdate");
+        check_pod(|pod| pod.set("metadata.annotations", json!({"a": "b"})), "UnschedulablePodUpdate");
+        check_pod(|pod| pod.on("n"), "AssignedPodUpdate");
+        check_pod(|pod| pod.label("app", "b"), "UnschedulablePodUpdatePodLabel");
+        check_pod(|pod| pod.set("metadata.labels", json!({})), "UnschedulablePodUpdatePodLabel");
+        check_pod(|pod| pod.cpu("3"), "UnschedulablePodUpdate");
+        check_pod(|pod| pod.cpu("2000m"), "UnschedulablePodUpdate");
+        check_pod(|pod| pod.cpu("1999m"), "UnschedulablePodUpdatePodScaleDown");
+        check_pod(|pod| pod.cpu("1").on("n"), "AssignedPodUpdatePodScaleDown");
+        check_pod(
+            |pod| pod.set("spec.containers", json!([{"name": "c", "resources": {"requests": {"cpu": "9"}}}])),
+            "UnschedulablePodUpdatePodScaleDown",
+        );
+        check_pod(|pod| pod.gate("h"), "UnschedulablePodUpdate");
+        check_pod(
+            |pod| pod.set("spec.schedulingGates", json!([])),
+            "UnschedulablePodUpdatePodSchedulingGatesEliminated",
+        );
+        check_pod(|pod| pod.toleration("u", "", ""), "UnschedulablePodUpdatePodToleration");
+        let claims = json!([{"name": "c", "resourceClaimName": "made"}]);
+        check_pod(
+            |pod| pod.set("status.resourceClaimStatuses", claims),
+            "UnschedulablePodUpdatePodGeneratedResourceClaim",
+        );
+        let extended = json!({"resourceClaimName": "made", "requestMappings": []});
+        check_pod(
+            |pod| pod.set("status.extendedResourceClaimStatus", extended),
+            "UnschedulablePodUpdatePodGeneratedResourceClaim",
+        );
+        check_pod(
+            |pod| pod.toleration("u", "", "").set("spec.schedulingGates", json!([])).cpu("1").label("x", "y"),
+            "UnschedulablePodUpdatePodLabel UnschedulablePodUpdatePodScaleDown \
+             UnschedulablePodUpdatePodSchedulingGatesEliminated UnschedulablePodUpdatePodToleration",
+        );
+    }
+
+    #[test]
+    fn claims_do_not_count_without_device_claims() {
+        let gates = FeatureGates::default().with(Gate::DynamicResourceAllocation, false);
+        let new = pod("a").set("status.resourceClaimStatuses", json!([{"name": "c"}]));
+        assert_eq!(labels(&pod_events(&pod("a").build(), &new.build(), &gates)), "UnschedulablePodUpdate");
+    }
+
+    /// A pod that is being resized counts with the larger of what it asks for and what it has.
+    #[test]
+    fn shrinking_counts_once_the_node_has_agreed() {
+        let status = |cpu: &str| json!([{"name": "c", "allocatedResources": {"cpu": cpu}, "resources": {"requests": {"cpu": cpu}}}]);
+        let at =
+            |spec: &str, has: &str| pod("a").on("n").cpu(spec).set("status.containerStatuses", status(has)).build();
+        let gates = FeatureGates::default();
+        assert_eq!(labels(&pod_events(&at("2", "2"), &at("1", "2"), &gates)), "AssignedPodUpdate");
+        assert_eq!(labels(&pod_events(&at("1", "2"), &at("1", "1"), &gates)), "AssignedPodUpdatePodScaleDown");
+    }
+
+    #[track_caller]
+    fn check_node(change: impl FnOnce(NodeFixture) -> NodeFixture, expected: &str) {
+        let condition = |status: &str, reason: &str| json!([{"type": "Ready", "status": status, "reason": reason}]);
+        let base = || {
+            node("n").taint("k", "v", "NoSchedule").unschedulable().set("status.conditions", condition("True", "up"))
+        };
+        let events = node_events(&base().build(), &change(base()).build(), &FeatureGates::default());
+        assert_eq!(labels(&events), expected);
+    }
+
+    #[test]
+    fn changes_of_nodes() {
+        check_node(|node| node, "");
+        check_node(|node| node.set("metadata.resourceVersion", json!("9")), "");
+        check_node(|node| node.set("spec.unschedulable", json!(false)), "NodeUpdateNodeTaint");
+        check_node(|node| node.allocatable("cpu", "4000m"), "");
+        check_node(|node| node.allocatable("cpu", "3"), "NodeUpdateNodeAllocatable");
+        check_node(|node| node.zone("z"), "NodeUpdateNodeLabel");
+        check_node(|node| node.taint("l", "", "NoExecute"), "NodeUpdateNodeTaint");
+        let condition = |status: &str, reason: &str| json!([{"type": "Ready", "status": status, "reason": reason}]);
+        check_node(|node| node.set("status.conditions", condition("True", "still up")), "");
+        check_node(|node| node.set("status.conditions", condition("False", "up")), "NodeUpdateNodeCondition");
+        check_node(|node| node.set("status.conditions", json!([])), "NodeUpdateNodeCondition");
+        check_node(|node| node.set("metadata.annotations", json!({"a": "b"})), "NodeUpdateNodeAnnotation");
+        check_node(|node| node.set("status.declaredFeatures", json!(["F"])), "NodeUpdateNodeDeclaredFeature");
+        check_node(
+            |node| {
+                node.set("spec.unschedulable", json!(false))
+                    .set("spec.taints", json!([]))
+                    .zone("z")
+                    .allocatable("cpu", "1")
+            },
+            "NodeUpdateNodeTaint NodeUpdateNodeAllocatable NodeUpdateNodeLabel NodeUpdateNodeTaint",
+        );
+    }
+
+    #[test]
+    fn cordoning_a_node_helps_nobody() {
+        let events = node_events(&node("n").build(), &node("n").unschedulable().build(), &FeatureGates::default());
+        assert_eq!(labels(&events), "");
+    }
+
+    #[test]
+    fn features_do_not_count_without_their_gate() {
+        let gates = FeatureGates::default().with(Gate::NodeDeclaredFeatures, false);
+        let new = node("n").set("status.declaredFeatures", json!(["F"]));
+        assert_eq!(labels(&node_events(&node("n").build(), &new.build(), &gates)), "");
+    }
 }

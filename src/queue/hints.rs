@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::plugin_set::{PluginId, PluginNames, PluginSet};
 use crate::config::{FeatureGates, Gate};
-
 use crate::framework::{EXTENDER, EventRegistration, Framework, PluginError, QueueingHintFn};
 use crate::metrics::{HintDurations, IncomingQueue, Metrics};
 use crate::model::{ActionType, ClusterEvent, EventResource};

@@ -343,3 +343,6 @@ impl fmt::Debug for Queue {
         f.write_str("Queue")
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,6 @@ use super::timers::Timers;
 use super::{Place, PodNominator, QueueOptions, QueuedPodInfo};
 use crate::clock::{Clock, Mono, Now};
 use crate::config::{FeatureGates, Gate};
-
 use crate::framework::{Framework, NominatingInfo, Nominator, PluginError};
 use crate::listers::Listers;
 use crate::metrics::{IncomingQueue, Metrics, PendingQueue, Recorder};

@@ -1,4 +1,4 @@
-//! The binding cycle: from Permit to PostBind, in the pod's own task.
+//! The binding cycle: from `Permit` to `PostBind`, in the pod's own task.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl BindingCycle {
         // since the pod was popped need not be kept any longer.
         self.shared.queue.done(self.reservation.pod().uid());
         self.pre_bind(work).await?;
-        if let Some(by_extender) = self.bind_by_extender()? {
+        if let Some(by_extender) = self.bind_by_extender() {
             return by_extender;
         }
         let cx = BindContext { pod: self.reservation.pod(), node: self.reservation.node(), state: &self.state };
@@ -79,9 +79,7 @@ impl BindingCycle {
         match decision {
             WaitDecision::Allowed => Ok(()),
             WaitDecision::Rejected { plugin, rejection } => Err(Failure::of_plugin(plugin, rejection)),
-            WaitDecision::Preempted { error, .. } => {
-                Err(Failure::Error(error.context("waiting on permit for pod")))
-            }
+            WaitDecision::Preempted { error, .. } => Err(Failure::Error(error.context("waiting on permit for pod"))),
         }
     }
 
@@ -94,13 +92,13 @@ impl BindingCycle {
             };
         }
         let pods = &self.shared.pods_in_pre_bind;
-        let marker = pods.add(cx.pod.uid());
+        let on_its_way = pods.add(cx.pod.uid());
         let outcome = tokio::select! {
             biased;
-            reason = marker.cancelled() => Err(reason),
+            reason = on_its_way.cancelled() => Err(reason),
             outcome = self.framework.run_pre_bind(cx) => outcome,
         };
-        let outcome = outcome.and_then(|rejected| marker.mark_prebound().map(|()| rejected));
+        let outcome = outcome.and_then(|rejected| on_its_way.mark_prebound().map(|()| rejected));
         pods.remove(cx.pod.uid());
         match outcome? {
             None => Ok(()),
@@ -110,7 +108,7 @@ impl BindingCycle {
 
     /// Lets the extender that binds pods do it, if it is interested in this one.
     /// Follows `pkg/scheduler/schedule_one.go#extendersBinding @v1.36.3`.
-    fn bind_by_extender(&self) -> Result<Option<Result<(), Failure>>, Failure> {
+    fn bind_by_extender(&self) -> Option<Result<(), Failure>> {
         let (pod, node) = (self.reservation.pod(), self.reservation.node());
         for extender in self.shared.extenders.iter() {
             if !extender.is_binder() || !extender.is_interested(pod) {
@@ -120,10 +118,10 @@ impl BindingCycle {
                 Err(error) if extender.is_ignorable() => {
                     tracing::info!(extender = extender.name(), %error, "Skipping extender in bind as it returned error and has ignorable flag set");
                 }
-                outcome => return Ok(Some(outcome.map_err(Failure::Error))),
+                outcome => return Some(outcome.map_err(Failure::Error)),
             }
         }
-        Ok(None)
+        None
     }
 
     async fn finish(self) {
@@ -131,10 +129,10 @@ impl BindingCycle {
         let pod = self.reservation.pod().clone();
         let node = self.reservation.node().clone();
         self.reservation.keep();
-        let note = format!("Successfully assigned {} to {node}", pod.key());
+        let text = format!("Successfully assigned {} to {node}", pod.key());
         shared.effects.record(
             self.framework.name(),
-            PodEvent { regarding: pod.pod(), warning: false, reason: "Scheduled", action: "Binding", note: &note },
+            PodEvent { regarding: pod.pod(), warning: false, reason: "Scheduled", action: "Binding", note: &text },
         );
         let now = shared.clock.mono();
         self.framework.metrics().attempt(AttemptResult::Scheduled, now.seconds_since(self.started));

@@ -7,9 +7,7 @@ use super::Shared;
 use crate::clock::{Mono, Now};
 use crate::dispatcher::StatusUpdate;
 use crate::events;
-use crate::framework::{
-    Diagnosis, Framework, NO_NODES_AVAILABLE, NominatingInfo, PluginError, PodEvent, Rejection,
-};
+use crate::framework::{Diagnosis, Framework, NO_NODES_AVAILABLE, NominatingInfo, PluginError, PodEvent, Rejection};
 use crate::metrics::AttemptResult;
 use crate::model::PodInfo;
 use crate::queue::QueuedPodInfo;
@@ -32,7 +30,7 @@ pub enum Failure {
         /// The number of nodes that the message speaks of.
         num_all_nodes: usize,
     },
-    /// A plugin rejected the pod after it had stopped being schedulable or not: at PreBind or Bind.
+    /// A plugin rejected the pod at `PreBind` or `Bind`, when nothing that happens in the cluster could help it any more.
     Rejected(Rejection),
     /// Something broke.
     Error(PluginError),
@@ -98,7 +96,11 @@ impl Shared {
             }
             Some(known) if known.node_name().is_some() => {
                 let (pod, node) = (queued.pod, known.node_name().unwrap_or_default());
-                tracing::info!(pod = &**pod.key(), node, "Pod has been assigned to node. Abort adding it back to queue.");
+                tracing::info!(
+                    pod = &**pod.key(),
+                    node,
+                    "Pod has been assigned to node. Abort adding it back to queue."
+                );
                 self.queue.done(pod.uid());
                 pod.clone()
             }
@@ -150,9 +152,7 @@ impl Shared {
 /// The plugins whose events may help: those of a rejection about nodes, or at Reserve or Permit; none otherwise.
 fn rejectors(failure: &Failure) -> (BTreeSet<Arc<str>>, BTreeSet<Arc<str>>) {
     match failure {
-        Failure::Fit { diagnosis, .. } => {
-            (diagnosis.unschedulable_plugins.clone(), diagnosis.pending_plugins.clone())
-        }
+        Failure::Fit { diagnosis, .. } => (diagnosis.unschedulable_plugins.clone(), diagnosis.pending_plugins.clone()),
         _ => (BTreeSet::new(), BTreeSet::new()),
     }
 }

@@ -86,8 +86,7 @@ impl Scheduler {
     ) -> Result<Found<'a>, Failure> {
         let snapshot = cx.snapshot;
         let pre_filter = framework.run_pre_filter(cx)?;
-        let mut diagnosis =
-            Diagnosis { unschedulable_plugins: pre_filter.plugins_with_nodes, ..Diagnosis::default() };
+        let mut diagnosis = Diagnosis { unschedulable_plugins: pre_filter.plugins_with_nodes, ..Diagnosis::default() };
         if let Some((plugin, rejection)) = pre_filter.rejection {
             diagnosis.pre_filter_message = rejection.reasons.to_string();
             diagnosis.unschedulable_plugins.extend(plugin);
@@ -130,8 +129,7 @@ impl Scheduler {
         }
         let feasible: Vec<&'a NodeInfo> = nodes_at(snapshot, &searched.feasible);
         let before = feasible.len();
-        let (feasible, scratch) =
-            self.filter_by_extenders(cx, feasible, searched.scratch, &mut diagnosis.nodes)?;
+        let (feasible, scratch) = self.filter_by_extenders(cx, feasible, searched.scratch, &mut diagnosis.nodes)?;
         if feasible.len() != before {
             diagnosis.unschedulable_plugins.insert(Arc::from(EXTENDER));
         }
@@ -171,12 +169,7 @@ impl Scheduler {
 
     /// Filters nodes from where the last search ended, until one more than enough is found; that one is dropped.
     /// Follows `pkg/scheduler/schedule_one.go#findNodesThatPassFilters @v1.36.3` with a single worker.
-    fn search(
-        &self,
-        framework: &Framework,
-        cx: &CycleContext<'_>,
-        search: &Search,
-    ) -> (Searched, Option<PluginError>) {
+    fn search(&self, framework: &Framework, cx: &CycleContext<'_>, search: &Search) -> (Searched, Option<PluginError>) {
         let percentage = framework.percentage_of_nodes_to_score().unwrap_or(self.percentage_of_nodes_to_score);
         let scores = framework.has_score_plugins() || self.extenders.iter().any(|extender| extender.is_prioritizer());
         let filters = self.extenders.iter().any(|extender| extender.is_filter());
@@ -333,17 +326,16 @@ fn take_block(
     let mut calls = Calls { passed: 0, ended_at: vec![0; framework.filter_count()] };
     let mut taken = Taken::All;
     for (at, &position) in positions.iter().enumerate() {
-        let verdict = match crowded.next_if(|(crowded, _)| *crowded == at) {
-            Some((_, verdict)) => verdict,
-            None => {
-                let (index, outcome) = plain.next().expect("every other node is in the run");
-                while let Some((_, plugin, slot)) = scratch.next_if(|(node, ..)| *node as usize <= index) {
-                    if matches!(outcome, NodeOutcome::Feasible) && searched.feasible.len() < wanted {
-                        searched.scratch.push(searched.feasible.len(), framework.filter_index(plugin), slot);
-                    }
+        let verdict = if let Some((_, verdict)) = crowded.next_if(|(crowded, _)| *crowded == at) {
+            verdict
+        } else {
+            let (index, outcome) = plain.next().expect("every other node is in the run");
+            while let Some((_, plugin, slot)) = scratch.next_if(|(node, ..)| *node as usize <= index) {
+                if matches!(outcome, NodeOutcome::Feasible) && searched.feasible.len() < wanted {
+                    searched.scratch.push(searched.feasible.len(), framework.filter_index(plugin), slot);
                 }
-                calls.verdict(framework, outcome)
             }
+            calls.verdict(framework, outcome)
         };
         match verdict {
             Ok(None) if searched.feasible.len() == wanted => {
@@ -393,7 +385,8 @@ mod tests {
 
     #[test]
     fn how_many_nodes_are_enough() {
-        let check = |percentage, nodes, expected| assert_eq!(enough(percentage, nodes), expected, "{percentage} {nodes}");
+        let check =
+            |percentage, nodes, expected| assert_eq!(enough(percentage, nodes), expected, "{percentage} {nodes}");
         check(0, 99, 99);
         check(0, 100, 100);
         check(0, 1000, 420);

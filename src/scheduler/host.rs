@@ -76,7 +76,8 @@ mod tests {
 
     #[test]
     fn a_randomizer_decides_between_equals() {
-        let ranks = [Rank { total: 4, randomizer: 1 }, Rank { total: 4, randomizer: 9 }, Rank { total: 3, randomizer: 99 }];
+        let ranks =
+            [Rank { total: 4, randomizer: 1 }, Rank { total: 4, randomizer: 9 }, Rank { total: 3, randomizer: 99 }];
         assert_eq!(select(&ranks), 1);
     }
 }

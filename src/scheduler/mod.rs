@@ -24,7 +24,7 @@ use binding::BindingCycle;
 use reservation::Reservation;
 
 use crate::cache::Cache;
-use crate::clock::{Clock, Mono, Now, Rng};
+use crate::clock::{Clock, Now, Rng};
 use crate::dispatcher::ApiWrites;
 use crate::framework::{
     CycleContext, CycleState, Effects, Framework, NominatingInfo, Nominator, PermitRun, PluginError, PodEvent,
@@ -150,6 +150,17 @@ impl Scheduler {
         while let Some(queued) = self.shared.queue.pop_blocking(&clock) {
             self.schedule(queued, clock.now());
         }
+    }
+
+    /// Where the pod would go now, or why nowhere and what `PostFilter` makes of it; without assuming it there. Brings the
+    /// snapshot up to date first. The next search begins where this one ended, as after any attempt.
+    pub fn find_node(&mut self, pod: &Arc<PodInfo>, now: Now) -> Result<Arc<str>, (Failure, NominatingInfo)> {
+        let Some(framework) = self.profiles.get(pod.pod().scheduler_name()).cloned() else {
+            let name = pod.pod().scheduler_name();
+            let error = PluginError::new(format!("profile not found for scheduler name {name:?}"));
+            return Err((Failure::Error(error), NominatingInfo::Keep));
+        };
+        self.choose_node(&framework, pod, &mut CycleState::default(), now).map(|chosen| chosen.node)
     }
 
     /// Follows `pkg/scheduler/schedule_one.go#scheduleOnePod @v1.36.3`.

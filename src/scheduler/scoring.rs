@@ -41,9 +41,8 @@ impl Scheduler {
                 Ok((scores, weight)) => {
                     for (name, score) in scores {
                         if let Some(at) = nodes.iter().position(|node| node.name() == name) {
-                            ranks[at].total = ranks[at].total.wrapping_add(
-                                score.wrapping_mul(weight).wrapping_mul(EXTENDER_SCALE),
-                            );
+                            ranks[at].total =
+                                ranks[at].total.wrapping_add(score.wrapping_mul(weight).wrapping_mul(EXTENDER_SCALE));
                             listed[at] = true;
                         }
                     }

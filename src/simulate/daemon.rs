@@ -3,10 +3,10 @@
 //! Follows `pkg/controller/daemon/daemon_controller.go#NodeShouldRunDaemonPod` and
 //! `pkg/controller/daemon/util/daemonset_util.go @v1.36.3`.
 
-use k8s_openapi::api::core::v1::{Taint, Toleration};
+use k8s_openapi::api::core::v1::Toleration;
 use serde_json::{Value, json};
 
-use crate::k8s::{Node, Pod, node_selector::RequiredNodeAffinity, tolerations::find_untolerated_taint};
+use crate::k8s::{Node, Pod, node_selector::RequiredNodeAffinity, tolerations::{do_not_schedule, find_untolerated_taint}};
 
 /// Taints that every daemon pod puts up with.
 const TOLERATED: &[(&str, &str)] = &[
@@ -36,11 +36,10 @@ pub(super) fn add_tolerations(pod: &mut Value) {
 /// the API server to refuse.
 pub(super) fn wants(pod: &Value, node: &Value) -> bool {
     let (Ok(pod), Ok(node)) = (decode::<Pod>(pod), decode::<Node>(node)) else { return true };
-    let keeps_away = |taint: &Taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
     let tolerations: &[Toleration] = &pod.spec.tolerations;
     pod.node_name().is_none_or(|name| name == node.name())
         && RequiredNodeAffinity::new(&pod).matches(&node).unwrap_or(false)
-        && find_untolerated_taint(&node.spec.taints, tolerations, false, keeps_away).is_none()
+        && find_untolerated_taint(&node.spec.taints, tolerations, do_not_schedule, false).is_none()
 }
 
 fn decode<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {

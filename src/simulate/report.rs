@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::world::Running;
 use crate::apiserver::kinds;
 use crate::k8s::Quantity;
+use crate::k8s::quantity::Format;
 use crate::model::{CPU, EPHEMERAL_STORAGE, MEMORY, NodeInfo, PODS, Resources};
 
 /// What came of a simulation.
@@ -195,7 +196,7 @@ fn used(node: &NodeInfo) -> BTreeMap<String, String> {
 
 /// Amounts as the API writes them; those of 0 are left out, but for CPU, memory and pods.
 fn amounts(resources: &Resources, pods: Option<i64>) -> BTreeMap<String, String> {
-    let binary = |bytes: i64| Quantity::from_value(bytes).with_format(crate::k8s::QuantityFormat::BinarySI).to_string();
+    let binary = |bytes: i64| Quantity::from_value(bytes).with_format(Format::BinarySi).to_string();
     let mut amounts = BTreeMap::from([
         (CPU.to_owned(), Quantity::from_milli(resources.milli_cpu).to_string()),
         (MEMORY.to_owned(), binary(resources.memory)),

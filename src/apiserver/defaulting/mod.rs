@@ -10,8 +10,9 @@ mod workload;
 use serde_json::{Map, Value, json};
 
 use super::kinds::{
-    CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, Kind, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES,
-    PODS, PRIORITY_CLASSES, REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
+    CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, Kind, LIMIT_RANGES, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES, PODS, PRIORITY_CLASSES, REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS,
+    STORAGE_CLASSES,
 };
 use super::meta;
 use crate::k8s::Quantity;
@@ -27,6 +28,7 @@ pub(super) fn apply(kind: &Kind, value: &mut Value, old: Option<&Value>) {
         (&NODES, node),
         (&NAMESPACES, namespace),
         (&SERVICES, service),
+        (&LIMIT_RANGES, limit_range),
         (&PERSISTENT_VOLUMES, storage::volume),
         (&PERSISTENT_VOLUME_CLAIMS, storage::claim),
         (&STORAGE_CLASSES, storage::class),
@@ -48,7 +50,7 @@ pub(super) fn apply(kind: &Kind, value: &mut Value, old: Option<&Value>) {
 }
 
 /// Removes members without a value, which Go's decoder reads as absent. Free-form parameters keep theirs.
-fn strip_nulls(value: &mut Value) {
+pub(super) fn strip_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {
             map.retain(|_, value| !value.is_null());
@@ -126,6 +128,29 @@ fn service(service: &mut Value) {
     }
     if spec.get("type").is_some_and(|kind| kind != "ExternalName") {
         default(spec, "internalTrafficPolicy", "Cluster");
+    }
+}
+
+/// Follows `pkg/apis/core/v1/defaults.go#SetDefaults_LimitRangeItem @v1.36.3`.
+fn limit_range(range: &mut Value) {
+    let limits = meta::child(range, "spec").get_mut("limits").and_then(Value::as_array_mut);
+    for limit in limits.into_iter().flatten().filter_map(Value::as_object_mut) {
+        const LISTS: [&str; 5] = ["default", "defaultRequest", "max", "min", "maxLimitRequestRatio"];
+        for list in LISTS {
+            resource_list(limit.get_mut(list));
+        }
+        if limit.get("type") != Some(&json!("Container")) {
+            continue;
+        }
+        // Limits come from maxima, requests from limits, then from minima.
+        for (to, from) in [("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")] {
+            let source = limit.get(from).and_then(Value::as_object).cloned().unwrap_or_default();
+            if let Some(target) = limit.entry(to).or_insert_with(|| json!({})).as_object_mut() {
+                for (name, amount) in source {
+                    target.entry(name).or_insert(amount);
+                }
+            }
+        }
     }
 }
 

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::field_error::FieldError;
 use super::kinds::Kind;
 use super::object::Object;
-use super::status::{FieldError, Status};
+use super::status::Status;
 use super::store::State;
-use super::update::Part;
+use super::update::{Before, Part};
 use super::{events, meta};
 
 /// A patch, parsed.
@@ -68,14 +69,13 @@ impl State {
         dry_run: bool,
     ) -> Result<Arc<Object>, Status> {
         let old = self.existing(kind, namespace, name)?;
-        let mut before = old.value();
-        if old.raw || !before.is_object() {
-            return Err(Status::internal(format!("{} {name:?} cannot be decoded", kind.qualified())));
-        }
-        events::to_view(kind, &mut before);
-        let version = meta::text(&before, "resourceVersion").to_owned();
-        let mut value = patch.apply(kind, before)?;
-        if meta::text(&value, "resourceVersion") != version && meta::text(&value, "resourceVersion").is_empty() {
+        // A JSON patch may test any field, so it gets to see them all.
+        let before = Before::read(old, part, matches!(patch, Patch::Json(_)))?;
+        let mut target = before.value().clone();
+        events::to_view(kind, &mut target);
+        let version = meta::text(&target, "resourceVersion").to_owned();
+        let mut value = patch.apply(kind, target)?;
+        if meta::text(&value, "resourceVersion").is_empty() {
             meta::metadata(&mut value).insert("resourceVersion".to_owned(), version.into());
         }
         let own_name = meta::text(&value, "name");
@@ -85,6 +85,6 @@ impl State {
         }
         value = super::decode::typed(kind, value)?;
         events::to_storage(kind, &mut value);
-        self.update(kind, &old, part, value, dry_run)
+        self.update(kind, &before, part, value, dry_run)
     }
 }

@@ -50,11 +50,11 @@ impl Change<'_> {
             target.retain(|key, _| retained.iter().any(|kept| kept.as_str() == Some(key)));
         }
         for (key, value) in patch {
-            if let Some(list) = key.strip_prefix(DELETE_VALUES) {
-                if let Some(Value::Array(items)) = target.get_mut(list) {
-                    let gone = value.as_array().map_or(&[][..], Vec::as_slice);
-                    items.retain(|item| !gone.contains(item));
-                }
+            if let Some(list) = key.strip_prefix(DELETE_VALUES)
+                && let Some(Value::Array(items)) = target.get_mut(list)
+            {
+                let gone = value.as_array().map_or(&[][..], Vec::as_slice);
+                items.retain(|item| !gone.contains(item));
             }
         }
         for (key, value) in patch.iter().filter(|(key, _)| !key.starts_with('$')) {
@@ -97,6 +97,9 @@ impl Change<'_> {
                     return Ok(());
                 }
                 let slot = target.entry(key).or_insert(Value::Null);
+                if keys::replaces_object(self.kind, trail) {
+                    *slot = Value::Null;
+                }
                 self.object(as_object(slot), patch, trail)?;
             }
             Value::Array(patch) => {
@@ -144,12 +147,11 @@ impl Change<'_> {
             }
         }
         let by_patch: Vec<Value>;
-        let order = match order.and_then(Value::as_array) {
-            Some(order) => order,
-            None => {
-                by_patch = patch.iter().filter(|element| element.get(DIRECTIVE).is_none()).cloned().collect();
-                &by_patch
-            }
+        let order = if let Some(order) = order.and_then(Value::as_array) {
+            order
+        } else {
+            by_patch = patch.iter().filter(|element| element.get(DIRECTIVE).is_none()).cloned().collect();
+            &by_patch
         };
         sort(items, &before, order, merge);
         Ok(())
@@ -249,7 +251,7 @@ fn bad_directive(directive: &str) -> Status {
 mod tests {
     use serde_json::json;
 
-    use super::super::super::kinds::{NODES, PODS, RESOURCE_CLAIMS};
+    use super::super::super::kinds::{NODES, POD_DISRUPTION_BUDGETS, PODS, RESOURCE_CLAIMS};
     use super::*;
 
     fn check(kind: &Kind, target: Value, patch: &Value, expected: &Value) {
@@ -323,6 +325,16 @@ mod tests {
             json!({"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}),
             &json!({"spec": {"volumes": [{"$retainKeys": ["name", "secret"], "name": "v", "secret": {"secretName": "s"}}]}}),
             &json!({"spec": {"volumes": [{"name": "v", "secret": {"secretName": "s"}}]}}),
+        );
+    }
+
+    #[test]
+    fn a_budget_gets_a_whole_new_selector() {
+        check(
+            &POD_DISRUPTION_BUDGETS,
+            json!({"spec": {"selector": {"matchLabels": {"a": "1"}}, "minAvailable": 1}}),
+            &json!({"spec": {"selector": {"matchLabels": {"b": "2"}}}}),
+            &json!({"spec": {"selector": {"matchLabels": {"b": "2"}}, "minAvailable": 1}}),
         );
     }
 

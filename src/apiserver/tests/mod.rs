@@ -4,6 +4,7 @@ mod faults;
 mod list;
 mod pods;
 mod random;
+mod rules;
 mod watch;
 
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use super::{ApiServer, Options, ReplyBody, Status};
+use super::{ApiServer, Options, ReplyBody};
 
 /// A server and the clock that it reads.
 struct World {
@@ -83,10 +84,6 @@ impl World {
 
     fn create(&self, value: Value) -> Value {
         self.server.create(value).unwrap().value()
-    }
-
-    fn refusal(&self, value: Value) -> Status {
-        self.server.create(value).unwrap_err()
     }
 }
 

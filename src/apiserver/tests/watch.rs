@@ -89,7 +89,7 @@ async fn objects_enter_and_leave_a_selection() {
     world.server.patch_status(&kinds::PODS, "default", "a", json!({"status": {"phase": "Pending"}})).unwrap();
     let back = world.server.version();
     let mut text = Vec::new();
-    while text.iter().filter(|byte| **byte == b'\n').count() < 4 {
+    while text.split(|byte| *byte == b'\n').count() < 5 {
         text.extend_from_slice(&body.frame().await.unwrap().unwrap().into_data().unwrap());
     }
     let lines: Vec<Value> = text

@@ -1,30 +1,146 @@
 //! Validation, as far as scheduling depends on it, with upstream's texts.
 //!
-//! Follows `pkg/apis/core/validation/validation.go` and its siblings `@v1.36.3`.
+//! Follows `pkg/apis/core/validation/validation.go` and its siblings `@v1.36.3`. Rules on what only a node's agent reads
+//! (probes, mounts, security contexts, volumes) are not here.
+
+mod classes;
+mod metadata;
+mod node;
+mod pod;
+mod pod_update;
+mod resources;
+mod scheduling;
+mod storage;
+
+use std::fmt;
 
 use serde_json::Value;
 
 use super::create::Origin;
 use super::events;
-use super::kinds::{EVENTS, Kind};
-use super::status::FieldError;
+use super::field_error::FieldError;
+use super::kinds::{
+    EVENTS, Kind, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, PRIORITY_CLASSES, STORAGE_CLASSES,
+};
+use super::object::Object;
 use super::update::Part;
 
+/// What is wrong, in the order in which it is found.
+type Errors = Vec<FieldError>;
+
+/// The path of a field, written out only once it is complained about.
+#[derive(Clone, Copy)]
+enum Path<'a> {
+    Root(&'a str),
+    Child(&'a Path<'a>, &'a str),
+    Index(&'a Path<'a>, usize),
+    Key(&'a Path<'a>, &'a str),
+}
+
+impl<'a> Path<'a> {
+    fn child(&'a self, name: &'a str) -> Self {
+        Self::Child(self, name)
+    }
+
+    fn index(&'a self, index: usize) -> Self {
+        Self::Index(self, index)
+    }
+
+    fn key(&'a self, key: &'a str) -> Self {
+        Self::Key(self, key)
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root(name) => f.write_str(name),
+            Self::Child(parent, name) => write!(f, "{parent}.{name}"),
+            Self::Index(parent, index) => write!(f, "{parent}[{index}]"),
+            Self::Key(parent, key) => write!(f, "{parent}[{key}]"),
+        }
+    }
+}
+
+/// A text of an object; empty if it is absent.
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
 /// What is wrong with a new object.
-pub(super) fn on_create(kind: &Kind, value: &Value, origin: Origin) -> Vec<FieldError> {
+pub(super) fn on_create(kind: &Kind, value: &Value, origin: Origin) -> Errors {
     if origin == Origin::Dump {
-        return Vec::new();
+        return Errors::new();
     }
     if kind.slot == EVENTS.slot {
         return events::validate_create(kind, value);
     }
-    Vec::new()
+    let mut errors = metadata::on_create(kind, value);
+    if kind.slot == PODS.slot {
+        pod::on_create(value, &mut errors);
+    } else if kind.slot == NODES.slot {
+        node::check(value, &mut errors);
+    } else if kind.slot == PRIORITY_CLASSES.slot {
+        classes::on_priority_class(value, &mut errors);
+    } else if kind.slot == STORAGE_CLASSES.slot {
+        storage::on_class(value, &mut errors);
+    }
+    errors
 }
 
 /// What is wrong with a changed object.
-pub(super) fn on_update(kind: &Kind, part: Part, value: &mut Value, before: &Value) -> Vec<FieldError> {
-    if kind.slot == EVENTS.slot && part == Part::Main {
+pub(super) fn on_update(kind: &Kind, part: Part, value: &Value, before: &Value, old: &Object) -> Errors {
+    if kind.slot == EVENTS.slot {
         return events::validate_update(kind, value, before);
     }
-    Vec::new()
+    let mut errors = metadata::on_update(value);
+    if kind.slot == PODS.slot {
+        match part {
+            Part::Main => pod_update::check(value, before, &mut errors),
+            Part::Status => pod_update::check_status(value, before, old.field("spec.nodeName"), &mut errors),
+        }
+    } else if part == Part::Status {
+        return errors;
+    } else if kind.slot == NODES.slot {
+        node::check(value, &mut errors);
+    } else if kind.slot == PRIORITY_CLASSES.slot {
+        classes::on_priority_class_update(value, before, &mut errors);
+    } else if kind.slot == STORAGE_CLASSES.slot {
+        storage::on_class_update(value, before, &mut errors);
+    } else if kind.slot == PERSISTENT_VOLUMES.slot {
+        storage::on_volume_update(value, before, &mut errors);
+    } else if kind.slot == PERSISTENT_VOLUME_CLAIMS.slot {
+        storage::on_claim_update(value, before, &mut errors);
+    }
+    errors
+}
+
+/// Complains if a field is not what it was.
+/// Follows `apimachinery/pkg/api/validation/objectmeta.go#ValidateImmutableField @v1.36.3`.
+fn immutable(path: impl fmt::Display, new: &Value, old: &Value, errors: &mut Errors) {
+    if new != old {
+        errors.push(FieldError::invalid(path, new, "field is immutable"));
+    }
+}
+
+/// How two values differ, a line each that went or came. Upstream's lines are those of a Go library's printer; ours say the
+/// same in JSON.
+fn difference(path: &str, old: &Value, new: &Value, out: &mut String) {
+    use std::fmt::Write as _;
+    if old == new {
+        return;
+    }
+    if let (Value::Object(old), Value::Object(new)) = (old, new) {
+        let keys: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        for key in keys {
+            let inner = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            difference(&inner, old.get(key).unwrap_or(&Value::Null), new.get(key).unwrap_or(&Value::Null), out);
+        }
+        return;
+    }
+    for (sign, value) in [('-', old), ('+', new)] {
+        if !value.is_null() {
+            writeln!(out, "{sign} {path}: {value}").expect("a String takes every write");
+        }
+    }
 }

@@ -56,6 +56,11 @@ impl Parser<'_> {
         }
     }
 
+    /// The same inside a word, number or escape, where Go takes the end of the text for a space.
+    fn expect_inside(&self, context: &str) -> DecodeError {
+        self.unexpected(self.peek().unwrap_or(b' '), context)
+    }
+
     fn value(&mut self) -> Result<Value, DecodeError> {
         self.skip_space();
         match self.peek() {
@@ -137,7 +142,7 @@ impl Parser<'_> {
         for expected in word.bytes() {
             if self.peek() != Some(expected) {
                 let context = format!("in literal {word} (expecting '{}')", char::from(expected));
-                return Err(self.expect(&context));
+                return Err(self.expect_inside(&context));
             }
             self.at += 1;
         }
@@ -170,7 +175,7 @@ impl Parser<'_> {
 
     fn digits(&mut self, context: &str) -> Result<(), DecodeError> {
         if !matches!(self.peek(), Some(b'0'..=b'9')) {
-            return Err(self.expect(context));
+            return Err(self.expect_inside(context));
         }
         while matches!(self.peek(), Some(b'0'..=b'9')) {
             self.at += 1;
@@ -215,7 +220,7 @@ impl Parser<'_> {
                 self.at += 1;
                 return self.unicode();
             }
-            _ => return Err(self.expect("in string escape code")),
+            _ => return Err(self.expect_inside("in string escape code")),
         };
         self.at += 1;
         Ok(c)
@@ -243,7 +248,7 @@ impl Parser<'_> {
         for _ in 0..4 {
             let digit = self.peek().and_then(|c| char::from(c).to_digit(16));
             let Some(digit) = digit else {
-                return Err(self.expect("in \\u hexadecimal character escape"));
+                return Err(self.expect_inside("in \\u hexadecimal character escape"));
             };
             code = code * 16 + digit;
             self.at += 1;
@@ -295,6 +300,9 @@ mod tests {
         check_error("[1 2]", "invalid character '2' after array element");
         check_error("{} x", "invalid character 'x' after top-level value");
         check_error("tru-", "invalid character '-' in literal true (expecting 'e')");
+        check_error("tru", "invalid character ' ' in literal true (expecting 'e')");
+        check_error("\"\\", "invalid character ' ' in string escape code");
+        check_error("\"a", "unexpected end of JSON input");
         check_error("-x", "invalid character 'x' in numeric literal");
         check_error("1.x", "invalid character 'x' after decimal point in numeric literal");
         check_error("1ex", "invalid character 'x' in exponent of numeric literal");

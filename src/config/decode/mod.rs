@@ -5,15 +5,17 @@
 //! `serializer/versioning/versioning.go#Decode` and `kube-scheduler/config/v1/types.go#DecodeNestedObjects @v1.36.3`.
 
 mod json;
+mod nodes;
 mod reader;
 mod scalar;
+mod syntax;
 mod value;
 mod yaml;
 
 pub(super) use reader::{Bytes, Raw, Reader, Wire, wire_struct};
 pub(super) use value::{DecodeError, Value};
 
-use super::text::quote;
+use super::text::{json as json_text, quote};
 use super::wire;
 
 /// The group and version of the configuration API.
@@ -29,9 +31,9 @@ const META_TYPE: &str =
 
 /// Reads a configuration file's bytes.
 pub(super) fn decode(data: &[u8]) -> Result<wire::KubeSchedulerConfiguration, DecodeError> {
-    let text = to_text(data)?;
-    let (value, repeated) = parse(&text)?;
+    let (value, repeated) = parse(&to_text(data)?)?;
     let meta = Meta::of(&value)?;
+    let text = String::from_utf8_lossy(data);
     if meta.kind.is_empty() {
         return Err(DecodeError(format!("Object 'Kind' is missing in '{text}'")));
     }
@@ -216,7 +218,10 @@ fn decode_plugin_args(plugin: &mut wire::PluginConfig) -> Result<Option<String>,
         "v1".clone_into(&mut meta.version);
     }
     if meta.version.is_empty() {
-        return Err(failed(DecodeError(format!("Object 'apiVersion' is missing in '{}'", value.to_json()))));
+        return Err(failed(DecodeError(format!(
+            "Object 'apiVersion' is missing in '{}'",
+            json_text(&value.to_json())
+        ))));
     }
     meta.check_group_version().map_err(failed)?;
     let Some(result) = wire::WireArgs::read(&meta.kind, value) else { return Err(failed(meta.not_registered())) };

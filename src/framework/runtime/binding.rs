@@ -35,7 +35,7 @@ pub enum PreFlight {
 }
 
 /// A plugin that rejected a pod, and why.
-pub type PluginRejection = (Arc<str>, Rejection);
+pub(crate) type PluginRejection = (Arc<str>, Rejection);
 
 impl Framework {
     /// Runs `Reserve`; `scratch` is what the filters left for the chosen node, by plugin index.

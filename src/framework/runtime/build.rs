@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::super::{Handle, HandleParts, PluginError, Registration, Registry};
-use super::{Entry, Framework, ScoreEntry};
+use super::{Entry, EventPlugin, Framework, ScoreEntry};
 use crate::config::{self, ExpandError, ExpandedPlugin, ExpandedPlugins, ExtensionPoint};
 use crate::metrics::{Metrics, Point, ProfileMetrics};
 
@@ -166,7 +166,7 @@ fn signers(parts: &Parts<'_>) -> Option<Vec<Entry<dyn super::SignPlugin>>> {
 
 /// What wakes the pods that a plugin rejects: asked of every plugin that can reject one.
 /// Follows `pkg/scheduler/framework/runtime/framework.go#fillEnqueueExtensions @v1.36.3`.
-fn events(parts: &Parts<'_>) -> Vec<(Arc<str>, Option<Arc<dyn super::EnqueueExtensions>>)> {
+fn events(parts: &Parts<'_>) -> Vec<EventPlugin> {
     let rejects = |plugin: &Registration| {
         plugin.pre_enqueue.is_some()
             || plugin.pre_filter.is_some()

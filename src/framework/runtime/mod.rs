@@ -15,7 +15,7 @@ pub use binding::{PermitRun, PreFlight};
 pub use build::BuildError;
 pub(crate) use filter::filter_error;
 pub use filter::{BlockRun, PostFilterRun, PreFilterRun};
-pub use score::{PluginScores, ScoreRun};
+pub use score::{MAX_NODE_SCORE, PluginScores, ScoreRun};
 
 use super::{
     BindPlugin, Code, CycleState, EnqueueExtensions, FilterPlugin, Handle, NormalizeScore, PermitPlugin,
@@ -50,6 +50,9 @@ pub struct ScoreEntry {
     pub weight: i64,
 }
 
+/// A plugin that rejects pods, by name, with what it says of events; `None` stands for every event.
+pub type EventPlugin = (Arc<str>, Option<Arc<dyn EnqueueExtensions>>);
+
 /// A profile at work. Follows `pkg/scheduler/framework/runtime/framework.go#frameworkImpl @v1.36.3`.
 pub struct Framework {
     name: Arc<str>,
@@ -73,7 +76,7 @@ pub struct Framework {
     /// The signers of every plugin that decides about nodes; none if one of them cannot sign.
     signers: Option<Vec<Entry<dyn SignPlugin>>>,
     /// What wakes the pods that a plugin rejects; `None` for a plugin that does not say, which is told of everything.
-    events: Vec<(Arc<str>, Option<Arc<dyn EnqueueExtensions>>)>,
+    events: Vec<EventPlugin>,
     needs_full_objects: bool,
 }
 
@@ -109,7 +112,7 @@ impl Framework {
     }
 
     /// Each plugin that rejects pods, with what it says of events; `None` stands for every event.
-    pub fn event_plugins(&self) -> &[(Arc<str>, Option<Arc<dyn EnqueueExtensions>>)] {
+    pub fn event_plugins(&self) -> &[EventPlugin] {
         &self.events
     }
 

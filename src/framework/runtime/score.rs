@@ -10,8 +10,8 @@ use crate::model::NodeInfo;
 /// The lowest score that a plugin may end with. Follows `kube-scheduler/framework/interface.go#MinNodeScore @v1.36.3`.
 const MIN_NODE_SCORE: i64 = 0;
 
-/// The highest. Follows `kube-scheduler/framework/interface.go#MaxNodeScore @v1.36.3`.
-const MAX_NODE_SCORE: i64 = 100;
+/// The highest score that a plugin may end with. Follows `kube-scheduler/framework/interface.go#MaxNodeScore @v1.36.3`.
+pub const MAX_NODE_SCORE: i64 = 100;
 
 /// Nodes that one thread scores at a time.
 const CHUNK: usize = 1024;
@@ -85,6 +85,12 @@ impl Framework {
         let run = self.score(cx, nodes, scratch, detailed);
         self.observe_point(Point::Score, if run.is_ok() { Code::Success } else { Code::Error }, started);
         run
+    }
+
+    /// Runs `Score` on nodes for which no filter left anything, normalises and weighs, and keeps each plugin's scores: for
+    /// the tests of plugins.
+    pub fn run_score_detailed(&self, cx: &CycleContext<'_>, nodes: &[&NodeInfo]) -> Result<ScoreRun, PluginError> {
+        self.run_score(cx, nodes, &ScratchBoard::default(), true)
     }
 
     fn score(

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::super::{Code, Fragment, SignOutcome, encode};
 use super::Framework;
+use crate::metrics::Point;
 use crate::model::PodInfo;
 
 /// The fragment that every signature has. Follows `kube-scheduler/framework/signers.go#SchedulerNameSignerName @v1.36.3`.
@@ -13,8 +14,16 @@ const SCHEDULER_NAME: &str = "v1.Pod.Spec.SchedulerName";
 
 impl Framework {
     /// The pod's signature: pods with the same one get the same answers from every plugin. None if a plugin cannot sign
-    /// pods, or refuses this one. Follows `pkg/scheduler/framework/runtime/framework.go#SignPod @v1.36.3`.
+    /// pods, or refuses this one. The point's status in metrics is always `Success`, as upstream's is, also if nothing was
+    /// signed. Follows `pkg/scheduler/framework/runtime/framework.go#SignPod @v1.36.3`.
     pub fn sign_pod(&self, pod: &PodInfo) -> Option<String> {
+        let started = self.mono();
+        let signature = self.signature(pod);
+        self.observe_point(Point::Sign, Code::Success, started);
+        signature
+    }
+
+    fn signature(&self, pod: &PodInfo) -> Option<String> {
         let scheduler_name = Fragment::from(Value::from(pod.pod().scheduler_name()));
         let mut signature = BTreeMap::from([(SCHEDULER_NAME, scheduler_name)]);
         for entry in self.signers.as_ref()? {

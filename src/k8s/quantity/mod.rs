@@ -173,12 +173,14 @@ impl Quantity {
         }
     }
 
-    /// The amount as a float, within a few units in the last place, infinite if it is too large.
+    /// The amount as a float, within a few units in the last place, infinite if it is too large. Zero is 0
+    /// whatever its exponent, where upstream multiplies it with infinity.
     /// Follows `apimachinery/pkg/api/resource/quantity.go#Quantity.AsApproximateFloat64 @v1.36.3`.
     #[expect(clippy::cast_precision_loss, reason = "approximate by contract")]
     pub fn approximate_f64(self) -> f64 {
         match self.0 {
             Repr::Scaled { scale: 0, value, .. } => value as f64,
+            Repr::Scaled { value: 0, .. } => 0.0,
             Repr::Scaled { scale, value, .. } => value as f64 * power_f64(scale),
             Repr::Wide { nanos, .. } => nanos.get() as f64 * power_f64(NANO),
         }

@@ -223,6 +223,12 @@ fn approximate_floats() {
     check("-2k", -2000.0);
 }
 
+/// was once: no number, since zero was multiplied with an infinite power of ten.
+#[test]
+fn zero_with_a_huge_exponent_is_zero() {
+    assert_eq!(quantity("0e400").approximate_f64().to_bits(), 0.0_f64.to_bits());
+}
+
 #[test]
 fn json_may_have_text_numbers_or_null() {
     let check = |json: &str, expected: &str| {

@@ -1,0 +1,37 @@
+//! Priority classes.
+//!
+//! Follows `pkg/apis/scheduling/validation/validation.go @v1.36.3`.
+
+use serde_json::{Value, json};
+
+use super::{Errors, Path, immutable, text};
+use crate::apiserver::field_error::FieldError;
+
+/// `pkg/apis/scheduling/types.go: HighestUserDefinablePriority @v1.36.3`.
+const HIGHEST: i64 = 1_000_000_000;
+
+/// Follows `#ValidatePriorityClass`. The system's own classes are there from the start.
+pub(super) fn on_priority_class(class: &Value, errors: &mut Errors) {
+    if text(&class["metadata"], "name").starts_with("system-") {
+        let detail = "priority class names with 'system-' prefix are reserved for system use only. error: \
+                      name must start with a known system priority class";
+        errors.push(FieldError::forbidden("metadata.name", detail));
+    } else if class["value"].as_i64().is_some_and(|value| value > HIGHEST) {
+        let detail = format!("maximum allowed value of a user defined priority is {HIGHEST}");
+        errors.push(FieldError::forbidden("value", detail));
+    }
+    let policy = text(class, "preemptionPolicy");
+    if !matches!(policy, "PreemptLowerPriority" | "Never") {
+        let known = ["PreemptLowerPriority", "Never"];
+        errors.push(FieldError::not_supported("preemptionPolicy", &json!(policy), &known));
+    }
+}
+
+/// Follows `#ValidatePriorityClassUpdate`.
+pub(super) fn on_priority_class_update(class: &Value, before: &Value, errors: &mut Errors) {
+    if class["value"].as_i64().unwrap_or(0) != before["value"].as_i64().unwrap_or(0) {
+        errors.push(FieldError::forbidden("value", "may not be changed in an update."));
+    }
+    let path = Path::Root("preemptionPolicy");
+    immutable(path, &class["preemptionPolicy"], &before["preemptionPolicy"], errors);
+}

@@ -1,0 +1,195 @@
+//! Changed pods: what may change, and what of the status.
+
+use serde_json::{Value, json};
+
+use super::metadata::invalid_each;
+use super::{Errors, Path, difference, immutable, text};
+use crate::apiserver::field_error::FieldError;
+use crate::apiserver::meta;
+use crate::k8s::names;
+
+/// What a pod's update may change, as the refusal lists it.
+/// `pkg/apis/core/validation/validation.go#updatablePodSpecFields @v1.36.3`.
+const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
+     `spec.tolerations` (only additions to existing tolerations),\
+     `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+
+/// Follows `#ValidatePodUpdate`.
+pub(super) fn check(pod: &Value, before: &Value, errors: &mut Errors) {
+    let (spec, old) = (&pod["spec"], &before["spec"]);
+    let path = Path::Root("spec");
+    if spec != old {
+        super::pod::spec(spec, errors);
+    }
+    for list in ["containers", "initContainers"] {
+        if meta::list(&spec[list]).len() != meta::list(&old[list]).len() {
+            let detail = "pod updates may not add or remove containers";
+            errors.push(FieldError::forbidden(path.child(list), detail));
+            return;
+        }
+    }
+    active_deadline(spec, old, path, errors);
+    only_added_tolerations(spec, old, path, errors);
+    only_deleted_gates(spec, old, path, errors);
+    if spec == old {
+        return;
+    }
+    let mut munged = munge(spec, old);
+    if !meta::is_empty(&old["schedulingGates"]) {
+        gated(&mut munged, old, path, errors);
+    }
+    if munged != *old {
+        let mut lines = String::new();
+        difference("", old, &munged, &mut lines);
+        let detail = format!("pod updates may not change fields other than {UPDATABLE}\n{lines}");
+        errors.push(FieldError::forbidden(path, detail));
+    }
+}
+
+/// The new specification with everything that may change put back.
+fn munge(spec: &Value, old: &Value) -> Value {
+    let mut munged = spec.clone();
+    for list in ["containers", "initContainers"] {
+        for (at, container) in munged.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().enumerate() {
+            // The pull policy of a changed image stays: it is defaulted only where it is absent.
+            container["image"] = old[list][at]["image"].clone();
+        }
+    }
+    let Some(map) = munged.as_object_mut() else { return munged };
+    for key in ["activeDeadlineSeconds", "schedulingGates", "tolerations"] {
+        meta::set(map, key, old[key].clone());
+    }
+    let grace = "terminationGracePeriodSeconds";
+    if old[grace].as_i64().is_some_and(|seconds| seconds < 0) && spec[grace] == 1 {
+        meta::set(map, grace, old[grace].clone());
+    }
+    munged
+}
+
+fn active_deadline(spec: &Value, old: &Value, path: Path<'_>, errors: &mut Errors) {
+    let key = "activeDeadlineSeconds";
+    let detail = match (spec[key].as_i64(), old[key].as_i64()) {
+        (Some(new), Some(old)) if new > old => "must be less than or equal to previous value",
+        (None, Some(_)) => "must not update from a positive integer to nil value",
+        _ => return,
+    };
+    errors.push(FieldError::invalid(path.child(key), &spec[key], detail));
+}
+
+/// Follows `#validateOnlyAddedTolerations`.
+fn only_added_tolerations(spec: &Value, old: &Value, path: Path<'_>, errors: &mut Errors) {
+    let without_seconds = |toleration: &Value| {
+        let mut toleration = toleration.clone();
+        if let Some(map) = toleration.as_object_mut() {
+            map.remove("tolerationSeconds");
+        }
+        toleration
+    };
+    let kept: Vec<Value> = meta::list(&spec["tolerations"]).map(without_seconds).collect();
+    if meta::list(&old["tolerations"]).any(|toleration| !kept.contains(&without_seconds(toleration))) {
+        let detail = "existing toleration can not be modified except its tolerationSeconds";
+        errors.push(FieldError::forbidden(path.child("tolerations"), detail));
+    }
+}
+
+/// Follows `#validateOnlyDeletedSchedulingGates`.
+fn only_deleted_gates(spec: &Value, old: &Value, path: Path<'_>, errors: &mut Errors) {
+    let known: Vec<&str> = meta::list(&old["schedulingGates"]).map(|gate| text(gate, "name")).collect();
+    let list = path.child("schedulingGates");
+    for (at, gate) in meta::list(&spec["schedulingGates"]).enumerate() {
+        let name = text(gate, "name");
+        if !known.contains(&name) {
+            let path = list.index(at);
+            let detail = format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            errors.push(FieldError::forbidden(path.child("name"), detail));
+        }
+    }
+}
+
+/// What else a pod may change while it is gated: it may become choosier about its node.
+fn gated(munged: &mut Value, old: &Value, path: Path<'_>, errors: &mut Errors) {
+    let selector = &munged["nodeSelector"];
+    let mutated =
+        old["nodeSelector"].as_object().into_iter().flatten().any(|(key, value)| selector.get(key) != Some(value));
+    if mutated {
+        let detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
+        errors.push(FieldError::invalid(path.child("nodeSelector"), selector, detail));
+    }
+    let (new_affinity, old_affinity) = (&munged["affinity"]["nodeAffinity"], &old["affinity"]["nodeAffinity"]);
+    if new_affinity != old_affinity {
+        affinity_mutation(new_affinity, old_affinity, path, errors);
+    }
+    let old_node = old_affinity.clone();
+    let Some(map) = munged.as_object_mut() else { return };
+    meta::set(map, "nodeSelector", old["nodeSelector"].clone());
+    let affinity = map.entry("affinity").or_insert_with(|| json!({}));
+    if let Some(affinity) = affinity.as_object_mut() {
+        meta::set(affinity, "nodeAffinity", old_node);
+        if affinity.is_empty() && old["affinity"].is_null() {
+            map.remove("affinity");
+        }
+    }
+}
+
+/// Follows `#validateNodeAffinityMutation`.
+fn affinity_mutation(new: &Value, old: &Value, path: Path<'_>, errors: &mut Errors) {
+    if old[REQUIRED].is_null() {
+        return;
+    }
+    let affinity = path.child("affinity");
+    let (node, required) = (affinity.child("nodeAffinity"), REQUIRED);
+    let required_path = node.child(required);
+    let list = required_path.child("nodeSelectorTerms");
+    let terms = |affinity: &Value| meta::list(&affinity[REQUIRED]["nodeSelectorTerms"]).cloned().collect::<Vec<_>>();
+    let (new_terms, old_terms) = (terms(new), terms(old));
+    if !old_terms.is_empty() && new_terms.len() != old_terms.len() {
+        let detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
+        errors.push(FieldError::invalid(list, &json!(new_terms), detail));
+        return;
+    }
+    for (at, (new, old)) in new_terms.iter().zip(&old_terms).enumerate() {
+        let parts = ["matchExpressions", "matchFields"];
+        let was_empty = parts.iter().all(|part| meta::is_empty(&old[part]));
+        let only_adds = parts.iter().all(|part| {
+            let (new, old) = (meta::list(&new[part]).as_slice(), meta::list(&old[part]).as_slice());
+            if was_empty { new.is_empty() } else { new.starts_with(old) }
+        });
+        if !only_adds {
+            let detail = "only additions are allowed (no mutations or deletions)";
+            errors.push(FieldError::invalid(list.index(at), new, detail));
+        }
+    }
+}
+
+/// Follows `#ValidatePodStatusUpdate`; `node` is the one that the pod is bound to.
+pub(super) fn check_status(pod: &Value, before: &Value, node: Option<&str>, errors: &mut Errors) {
+    let (status, old) = (&pod["status"], &before["status"]);
+    let path = Path::Root("status");
+    let nominated = text(status, "nominatedNodeName");
+    if !nominated.is_empty() && nominated != text(old, "nominatedNodeName") {
+        let field = path.child("nominatedNodeName");
+        invalid_each(field, nominated, names::dns1123_subdomain_errors(nominated), errors);
+        if node.is_some_and(|node| !node.is_empty()) {
+            errors.push(FieldError::forbidden(field, "may not be set on pods that are already bound to a node"));
+        }
+    }
+    if status["observedGeneration"].as_i64().is_some_and(|generation| generation < 0) {
+        let detail = "must be a non-negative integer";
+        errors.push(FieldError::invalid(path.child("observedGeneration"), &status["observedGeneration"], detail));
+    }
+    immutable(path.child("qosClass"), &status["qosClass"], &old["qosClass"], errors);
+    let list = path.child("conditions");
+    for (at, condition) in meta::list(&status["conditions"]).enumerate() {
+        if condition["observedGeneration"].as_i64().is_some_and(|generation| generation < 0) {
+            let path = list.index(at);
+            let detail = "must be greater than or equal to 0";
+            errors.push(FieldError::invalid(
+                path.child("observedGeneration"),
+                &condition["observedGeneration"],
+                detail,
+            ));
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Storage classes, volumes and claims.
+
+use serde_json::{Value, json};
+
+use super::metadata::invalid_each;
+use super::{Errors, Path, difference, immutable, text};
+use crate::apiserver::field_error::FieldError;
+use crate::apiserver::meta;
+use crate::k8s::{Quantity, names};
+
+/// Follows `pkg/apis/storage/validation/validation.go#ValidateStorageClass @v1.36.3`.
+pub(super) fn on_class(class: &Value, errors: &mut Errors) {
+    let provisioner = text(class, "provisioner");
+    let path = Path::Root("provisioner");
+    if provisioner.is_empty() {
+        errors.push(FieldError::required(path, ""));
+    } else {
+        let lower = provisioner.to_lowercase();
+        invalid_each(path, &lower, names::qualified_name_errors(&lower), errors);
+    }
+    let lists = [("reclaimPolicy", ["Delete", "Retain"]), ("volumeBindingMode", ["Immediate", "WaitForFirstConsumer"])];
+    for (key, known) in lists {
+        let value = text(class, key);
+        if !known.contains(&value) {
+            errors.push(FieldError::not_supported(key, &json!(value), &known));
+        }
+    }
+}
+
+/// Follows `#ValidateStorageClassUpdate`.
+pub(super) fn on_class_update(class: &Value, before: &Value, errors: &mut Errors) {
+    for key in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
+        immutable(key, &class[key], &before[key], errors);
+    }
+}
+
+/// Members of a volume's specification that are not its source.
+const NO_SOURCE: [&str; 9] = [
+    "accessModes",
+    "capacity",
+    "claimRef",
+    "mountOptions",
+    "nodeAffinity",
+    "persistentVolumeReclaimPolicy",
+    "storageClassName",
+    "volumeAttributesClassName",
+    "volumeMode",
+];
+
+/// Follows `pkg/apis/core/validation/validation.go#ValidatePersistentVolumeUpdate @v1.36.3`.
+pub(super) fn on_volume_update(volume: &Value, before: &Value, errors: &mut Errors) {
+    let source = |volume: &Value| -> Value {
+        let spec = volume["spec"].as_object().cloned().unwrap_or_default();
+        spec.into_iter().filter(|(key, _)| !NO_SOURCE.contains(&&**key)).collect()
+    };
+    let (new, old) = (source(volume), source(before));
+    if new != old {
+        let mut lines = String::new();
+        difference("", &old, &new, &mut lines);
+        let detail = format!("spec.persistentvolumesource is immutable after creation\n{lines}");
+        errors.push(FieldError::forbidden("spec.persistentvolumesource", detail));
+    }
+    immutable("volumeMode", &volume["spec"]["volumeMode"], &before["spec"]["volumeMode"], errors);
+    let (new, old) = (&volume["spec"]["nodeAffinity"], &before["spec"]["nodeAffinity"]);
+    if !old.is_null() && with_stable_labels(new) != with_stable_labels(old) {
+        let detail = "field is immutable, except for updating from beta label to GA";
+        errors.push(FieldError::invalid("nodeAffinity", new, detail));
+    }
+}
+
+/// Labels that got a new name, and that a volume's affinity may be moved to.
+/// `pkg/apis/core/validation/validation.go#betaToGALabel @v1.36.3`.
+const RENAMED: [(&str, &str); 5] = [
+    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
+    ("beta.kubernetes.io/os", "kubernetes.io/os"),
+    ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
+];
+
+fn with_stable_labels(affinity: &Value) -> Value {
+    let mut affinity = affinity.clone();
+    let terms = affinity.get_mut("required").and_then(|required| required.get_mut("nodeSelectorTerms"));
+    for term in terms.and_then(Value::as_array_mut).into_iter().flatten() {
+        for expression in term.get_mut("matchExpressions").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some((_, stable)) = RENAMED.iter().find(|(beta, _)| expression["key"] == *beta) {
+                expression["key"] = json!(stable);
+            }
+        }
+    }
+    affinity
+}
+
+/// Follows `pkg/apis/core/validation/validation.go#ValidatePersistentVolumeClaimUpdate @v1.36.3`.
+pub(super) fn on_claim_update(claim: &Value, before: &Value, errors: &mut Errors) {
+    let (mut new, mut old) = (claim["spec"].clone(), before["spec"].clone());
+    if meta::is_empty(&old["volumeName"]) {
+        put(&mut old, "volumeName", new["volumeName"].clone());
+    }
+    if old["storageClassName"].is_null() {
+        // A claim that asked for no class may get the default one later.
+        put(&mut old, "storageClassName", new["storageClassName"].clone());
+    }
+    let size =
+        |spec: &Value| spec["resources"]["requests"]["storage"].as_str().and_then(|text| Quantity::parse(text).ok());
+    let (new_size, old_size) = (size(&new), size(&old));
+    if claim["status"]["phase"] == "Bound" {
+        put(&mut new, "volumeAttributesClassName", old["volumeAttributesClassName"].clone());
+        if new["resources"]["requests"].is_object() {
+            put(&mut new["resources"]["requests"], "storage", old["resources"]["requests"]["storage"].clone());
+        }
+    }
+    if new != old {
+        let mut lines = String::new();
+        difference("", &old, &new, &mut lines);
+        let detail =
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+        errors.push(FieldError::forbidden("spec", format!("{detail}\n{lines}")));
+    }
+    let capacity = before["status"]["capacity"]["storage"].as_str().and_then(|text| Quantity::parse(text).ok());
+    if new_size < old_size && new_size <= capacity {
+        let detail = "field can not be less than status.capacity";
+        errors.push(FieldError::forbidden("spec.resources.requests.storage", detail));
+    }
+    immutable("volumeMode", &claim["spec"]["volumeMode"], &before["spec"]["volumeMode"], errors);
+}
+
+/// Sets a member, or removes it for `Null`.
+fn put(value: &mut Value, key: &str, member: Value) {
+    if let Some(map) = value.as_object_mut() {
+        meta::set(map, key, member);
+    }
+}

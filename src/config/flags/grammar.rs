@@ -1,0 +1,126 @@
+//! The grammar of the command line, which is pflag's: clap parses, and what differs is settled before and after.
+//!
+//! Names take `_` for `-`; a flag may be repeated, and its last value counts (a list grows); errors have upstream's texts.
+//! Follows `github.com/spf13/pflag/flag.go#parseArgs`, `errors.go` and
+//! `cmd/kube-scheduler/app/server.go#NewSchedulerCommand @v1.36.3`.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory, Parser};
+
+use super::super::text::quote;
+use super::Flags;
+
+/// Why the command line cannot be taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FlagError {
+    /// Printed as `Error: …` after the usage; exit code 1.
+    #[error("{0}")]
+    Usage(String),
+    /// Printed as `Error: …` without the usage; exit code 1.
+    #[error("{0}")]
+    Arguments(String),
+}
+
+impl Flags {
+    /// Reads the command line, without the program's name in it.
+    pub fn parse<I: IntoIterator<Item = String>>(args: I) -> Result<Self, FlagError> {
+        let command = Self::command();
+        let args: Vec<String> = normalize(&command, args);
+        let with_name = std::iter::once(command.get_name().to_owned()).chain(args.iter().cloned());
+        let flags = Self::try_parse_from(with_name).map_err(|error| usage_error(&command, &error, &args))?;
+        if flags.positional.iter().any(|text| !text.is_empty()) {
+            let shown: Vec<String> = flags.positional.iter().map(|text| quote(text)).collect();
+            let name = quote(command.get_name());
+            let text = format!("{name} does not take any arguments, got [{}]", shown.join(" "));
+            return Err(FlagError::Arguments(text));
+        }
+        Ok(flags)
+    }
+
+    /// What `--help` prints.
+    pub fn help() -> String {
+        Self::command().render_help().to_string()
+    }
+}
+
+/// Turns `_` into `-` in the names of flags, and leaves values alone.
+fn normalize<I: IntoIterator<Item = String>>(command: &Command, args: I) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut args = args.into_iter();
+    while let Some(arg) = args.next() {
+        if arg == "--" {
+            out.push(arg);
+            out.extend(args);
+            break;
+        }
+        let Some(flag) = arg.strip_prefix("--") else {
+            out.push(arg);
+            continue;
+        };
+        let (name, value) = flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
+        let name = name.replace('_', "-");
+        let takes_next = value.is_none() && find(command, &name).is_some_and(|arg| !arg.is_require_equals_set());
+        out.push(value.map_or_else(|| format!("--{name}"), |value| format!("--{name}={value}")));
+        if takes_next {
+            out.extend(args.next());
+        }
+    }
+    out
+}
+
+fn find<'a>(command: &'a Command, name: &str) -> Option<&'a clap::Arg> {
+    command.get_arguments().find(|arg| arg.get_long() == Some(name))
+}
+
+/// clap's error in pflag's words.
+fn usage_error(command: &Command, error: &clap::Error, args: &[String]) -> FlagError {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.as_str(),
+        _ => "",
+    };
+    let given = context(ContextKind::InvalidArg);
+    let text = match error.kind() {
+        ErrorKind::UnknownArgument => unknown(given, args),
+        ErrorKind::ValueValidation => {
+            let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+            let value = quote(context(ContextKind::InvalidValue));
+            format!("invalid argument {value} for {} flag: {cause}", quote(&flag_name(command, given)))
+        }
+        ErrorKind::InvalidValue => missing(command, given, args),
+        _ => error.to_string(),
+    };
+    FlagError::Usage(text)
+}
+
+/// The text for a flag that is not known: `--name`, or the first unknown letter of `-letters`.
+fn unknown(given: &str, args: &[String]) -> String {
+    if let Some(name) = given.strip_prefix("--") {
+        let name = name.split('=').next().unwrap_or_default();
+        return format!("unknown flag: --{name}");
+    }
+    let letters = given.trim_start_matches('-');
+    let cluster = args.iter().find(|arg| arg.starts_with('-') && !arg.starts_with("--") && arg.contains(letters));
+    let cluster = cluster.map_or(given, String::as_str);
+    format!("unknown shorthand flag: '{letters}' in {cluster}")
+}
+
+/// The flag as pflag names it: `--name`, or `-n, --name` where it has a short form.
+fn flag_name(command: &Command, given: &str) -> String {
+    let long = given.split([' ', '=', '[']).next().unwrap_or_default();
+    let name = long.trim_start_matches('-');
+    match find(command, name).and_then(clap::Arg::get_short) {
+        Some(short) => format!("-{short}, --{name}"),
+        None => format!("--{name}"),
+    }
+}
+
+fn missing(command: &Command, given: &str, args: &[String]) -> String {
+    let long = given.split([' ', '=', '[']).next().unwrap_or_default();
+    let short = find(command, long.trim_start_matches('-')).and_then(clap::Arg::get_short);
+    match (short, args.last()) {
+        (Some(short), Some(last)) if !last.starts_with("--") => {
+            format!("flag needs an argument: '{short}' in {last}")
+        }
+        _ => format!("flag needs an argument: {long}"),
+    }
+}

@@ -1,0 +1,143 @@
+//! Values of flags, read as Go reads them, with its error texts.
+
+use super::super::duration::GoDuration;
+use super::super::text::{parse_bool, quote};
+
+/// What `--version` asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VersionFlag {
+    /// `--version=false`: nothing.
+    No,
+    /// `--version`: to print the version and exit.
+    Print,
+    /// `--version=raw`: to print all about the build and exit.
+    Raw,
+    /// `--version=vX.Y.Z…`: to report this version.
+    Report(String),
+}
+
+pub(super) fn go_bool(text: &str) -> Result<bool, String> {
+    parse_bool(text)
+}
+
+pub(super) fn duration(text: &str) -> Result<GoDuration, String> {
+    text.parse().map_err(|error: super::super::duration::ParseDurationError| error.to_string())
+}
+
+/// Follows `component-base/version/verflag/verflag.go#Set @v1.36.3`.
+pub(super) fn version(text: &str) -> Result<VersionFlag, String> {
+    match text {
+        "raw" => Ok(VersionFlag::Raw),
+        text if text.starts_with('v') => reported_version(text).map(VersionFlag::Report),
+        text => parse_bool(text).map(|on| if on { VersionFlag::Print } else { VersionFlag::No }),
+    }
+}
+
+/// The version that this scheduler stands in for.
+const BASE_VERSION: &str = "1.36.3";
+
+/// A version to report must be the built one up to its patch number. Follows
+/// `component-base/version/dynamic.go#ValidateDynamicVersion @v1.36.3`.
+fn reported_version(text: &str) -> Result<String, String> {
+    let numbers = text.strip_prefix('v').unwrap_or(text);
+    let numbers = numbers.split(['-', '+']).next().unwrap_or_default();
+    if numbers == BASE_VERSION {
+        return Ok(text.to_owned());
+    }
+    let parts: Vec<&str> = numbers.split('.').collect();
+    if parts.len() != 3 || parts.iter().any(|part| part.parse::<u32>().is_err()) {
+        return Err(format!("could not parse {} as version", quote(text)));
+    }
+    Err(format!(
+        "version {} must match major/minor/patch of default version {}",
+        quote(text),
+        quote(&format!("v{BASE_VERSION}"))
+    ))
+}
+
+/// A 32-bit integer: decimal, or with a prefix `0x`, `0o`, `0b`, `0`; `_` may stand between digits of those.
+pub(super) fn int32(text: &str) -> Result<i32, String> {
+    let failed = |why: &str| format!("strconv.ParseInt: parsing {}: {why}", quote(text));
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", text.strip_prefix('+').unwrap_or(text)),
+    };
+    let lower = digits.to_ascii_lowercase();
+    let (base, digits) = match lower.as_bytes() {
+        [b'0', b'x', ..] => (16, &lower[2..]),
+        [b'0', b'o', ..] => (8, &lower[2..]),
+        [b'0', b'b', ..] => (2, &lower[2..]),
+        [b'0', _, ..] => (8, &lower[1..]),
+        _ => (10, lower.as_str()),
+    };
+    let digits = if base == 10 { digits.to_owned() } else { digits.replace('_', "") };
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(base)) {
+        return Err(failed("invalid syntax"));
+    }
+    i32::from_str_radix(&format!("{sign}{digits}"), base).map_err(|_| failed("value out of range"))
+}
+
+/// A log level: decimal, 31 bits, no sign. Follows `component-base/logs/api/v1/pflags.go @v1.36.3`.
+pub(super) fn level(text: &str) -> Result<u32, String> {
+    let failed = |why: &str| format!("strconv.ParseUint: parsing {}: {why}", quote(text));
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(failed("invalid syntax"));
+    }
+    let value: Option<u32> = text.parse().ok().filter(|value| *value < 1 << 31);
+    value.ok_or_else(|| failed("value out of range"))
+}
+
+pub(super) fn float32(text: &str) -> Result<f32, String> {
+    let failed = |why: &str| format!("strconv.ParseFloat: parsing {}: {why}", quote(text));
+    match text.parse::<f32>() {
+        Ok(value) if value.is_infinite() && text.contains(|c: char| c.is_ascii_digit()) => {
+            Err(failed("value out of range"))
+        }
+        Ok(value) => Ok(value),
+        Err(_) => Err(failed("invalid syntax")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_as_go_reads_them() {
+        for (text, expected) in [("5", 5), ("-7", -7), ("+3", 3), ("0x1f", 31), ("010", 8), ("0b11", 3), ("0", 0)] {
+            assert_eq!(int32(text), Ok(expected), "{text}");
+        }
+        assert_eq!(int32("x"), Err("strconv.ParseInt: parsing \"x\": invalid syntax".to_owned()));
+        assert_eq!(int32(""), Err("strconv.ParseInt: parsing \"\": invalid syntax".to_owned()));
+        assert_eq!(int32("2147483648"), Err("strconv.ParseInt: parsing \"2147483648\": value out of range".to_owned()));
+    }
+
+    #[test]
+    fn levels() {
+        assert_eq!(level("4"), Ok(4));
+        assert_eq!(level("-1"), Err("strconv.ParseUint: parsing \"-1\": invalid syntax".to_owned()));
+        assert_eq!(
+            level("2147483648"),
+            Err("strconv.ParseUint: parsing \"2147483648\": value out of range".to_owned())
+        );
+    }
+
+    #[test]
+    fn floats_as_go_reads_them() {
+        assert_eq!(float32("1.5"), Ok(1.5));
+        assert_eq!(float32("x"), Err("strconv.ParseFloat: parsing \"x\": invalid syntax".to_owned()));
+        assert_eq!(float32("1e99"), Err("strconv.ParseFloat: parsing \"1e99\": value out of range".to_owned()));
+    }
+
+    #[test]
+    fn versions() {
+        assert_eq!(version("true"), Ok(VersionFlag::Print));
+        assert_eq!(version("0"), Ok(VersionFlag::No));
+        assert_eq!(version("raw"), Ok(VersionFlag::Raw));
+        assert_eq!(version("v1.36.3-mine"), Ok(VersionFlag::Report("v1.36.3-mine".to_owned())));
+        let text = "version \"v1.35.0\" must match major/minor/patch of default version \"v1.36.3\"";
+        assert_eq!(version("v1.35.0"), Err(text.to_owned()));
+        assert_eq!(version("vx"), Err("could not parse \"vx\" as version".to_owned()));
+        assert_eq!(version("x"), Err("strconv.ParseBool: parsing \"x\": invalid syntax".to_owned()));
+    }
+}

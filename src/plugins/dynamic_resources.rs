@@ -1,0 +1,212 @@
+//! `DynamicResources`, which is not built yet: pods with device claims are not scheduled.
+//!
+//! Follows `pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go @v1.36.3` in who needs it, and in what
+//! `PostFilter` says of pods that do not.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::unsupported::{Missing, Unsupported, not_supported};
+use crate::config::{FeatureGates, Gate};
+use crate::framework::{
+    CycleContext, CycleState, EventRegistration, Handle, PluginArgs, PluginError, PostFilterContext, PostFilterOutcome,
+    PostFilterPlugin, PreEnqueuePlugin, Registration, Rejection, SignOutcome, Slot, Verdict,
+};
+use crate::k8s::names::{DEVICE_CLASS_PREFIX, is_device_resource};
+use crate::listers::Listers;
+use crate::model::{ActionType, ClusterEvent, EventResource, PodInfo};
+
+/// The plugin's name.
+pub const NAME: &str = "DynamicResources";
+
+/// Left by `PreFilter` as soon as it is reached.
+#[derive(Clone, Copy, Debug)]
+struct Reached;
+
+struct DynamicResources {
+    gates: FeatureGates,
+    listers: Arc<Listers>,
+    reached: Slot<Reached>,
+}
+
+/// Builds the plugin. Its arguments mean nothing yet.
+pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+    let missing =
+        DynamicResources { gates: *handle.gates(), listers: handle.listers().clone(), reached: handle.slot() };
+    let plugin = Unsupported::new(missing, handle);
+    Ok(Registration::new(NAME)
+        .events(&plugin)
+        .pre_enqueue(&plugin)
+        .pre_filter(&plugin)
+        .filter(&plugin)
+        .post_filter(&plugin)
+        .score(&plugin)
+        .normalize(&plugin)
+        .reserve(&plugin)
+        .pre_bind(&plugin)
+        .sign(&plugin))
+}
+
+impl DynamicResources {
+    fn is_enabled(&self) -> bool {
+        self.gates.enabled(Gate::DynamicResourceAllocation)
+    }
+
+    fn has_claims(&self, pod: &PodInfo) -> bool {
+        !pod.pod().spec.resource_claims.is_empty()
+            || (self.gates.enabled(Gate::DRAExtendedResource)
+                && pod.spec_requests().scalars().any(|(name, amount)| amount != 0 && self.is_device_class(name)))
+    }
+
+    /// Whether a device class stands behind an extended resource.
+    /// Follows `extendeddynamicresources.go#hasDeviceClassMappedExtendedResource @v1.36.3`.
+    fn is_device_class(&self, resource: &str) -> bool {
+        if !is_device_resource(resource) {
+            return false;
+        }
+        let classes = &self.listers.device_classes;
+        match resource.strip_prefix(DEVICE_CLASS_PREFIX) {
+            Some(class) => classes.get(class).is_some(),
+            None => classes.list().iter().any(|class| class.spec.extended_resource_name.as_deref() == Some(resource)),
+        }
+    }
+}
+
+impl Missing for DynamicResources {
+    const NAME: &'static str = NAME;
+
+    fn requirement(&self, cx: &CycleContext<'_>) -> Option<Cow<'static, str>> {
+        (self.is_enabled() && self.has_claims(cx.pod)).then(|| not_supported(NAME))
+    }
+
+    fn begin(&self, state: &mut CycleState) {
+        if self.is_enabled() {
+            state.set(self.reached, Reached);
+        }
+    }
+
+    fn sign(&self, pod: &PodInfo) -> SignOutcome {
+        if pod.pod().spec.resource_claims.is_empty() {
+            SignOutcome::Fragments(Vec::new())
+        } else {
+            SignOutcome::Refuse(Rejection::unschedulable("pods with dra resource claims are not signable"))
+        }
+    }
+
+    /// A class may come to stand behind another resource than before.
+    fn events(self: Arc<Self>) -> Vec<EventRegistration> {
+        if !self.is_enabled() {
+            return Vec::new();
+        }
+        let class_changed = ClusterEvent::new(EventResource::DeviceClass, ActionType::ADD | ActionType::UPDATE);
+        vec![EventRegistration::new(class_changed)]
+    }
+}
+
+/// A pod with claims is turned down at `PreFilter`, where users get to see why.
+impl PreEnqueuePlugin for Unsupported<DynamicResources> {
+    fn pre_enqueue(&self, _pod: &PodInfo) -> Verdict {
+        Verdict::Pass
+    }
+}
+
+impl PostFilterPlugin for Unsupported<DynamicResources> {
+    /// Fails if another plugin's `PreFilter` turned the pod down before this one's, as upstream's does.
+    fn post_filter(
+        &self,
+        cx: &mut CycleContext<'_>,
+        _failed: &PostFilterContext<'_>,
+    ) -> Result<PostFilterOutcome, PluginError> {
+        let said = if !self.missing.is_enabled() {
+            "plugin disabled"
+        } else if cx.state.get(self.missing.reached).is_none() {
+            return Err(PluginError::new("not found"));
+        } else if self.missing.has_claims(cx.pod) {
+            "still not schedulable"
+        } else {
+            "no new claims to deallocate"
+        };
+        Ok(PostFilterOutcome::Reject { rejection: Rejection::unschedulable(said), nominated: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::plugins::tests::harness::Harness;
+    use crate::testing::{PodFixture, node, pod};
+
+    fn claiming() -> PodFixture {
+        pod("p").set("spec.resourceClaims", json!([{"name": "c", "resourceClaimName": "c"}]))
+    }
+
+    fn with_class(class: Value) -> Harness {
+        let harness = Harness::new(factory);
+        let class = serde_json::from_value(class).expect("a device class");
+        harness.handle.listers().device_classes.apply(Arc::new(class));
+        harness
+    }
+
+    fn rejected() -> Verdict {
+        Verdict::unresolvable("DynamicResources is not supported yet")
+    }
+
+    #[test]
+    fn claims_are_rejected() {
+        Harness::new(factory).check_filter(&pod("p"), node("n"), &Verdict::Pass);
+        Harness::new(factory).check_filter(&claiming(), node("n"), &rejected());
+    }
+
+    #[test]
+    fn extended_resources_with_a_device_class_are_rejected() {
+        let harness =
+            with_class(json!({"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "example.com/gpu"}}));
+        harness.check_filter(&pod("p").request("example.com/gpu", "1"), node("n"), &rejected());
+        harness.check_filter(&pod("p").request("example.com/gpu", "0"), node("n"), &Verdict::Pass);
+        harness.check_filter(&pod("p").request("example.com/other", "1"), node("n"), &Verdict::Pass);
+        let by_class = |class: &str| pod("p").request(&format!("deviceclass.resource.kubernetes.io/{class}"), "1");
+        harness.check_filter(&by_class("gpu"), node("n"), &rejected());
+        harness.check_filter(&by_class("other"), node("n"), &Verdict::Pass);
+    }
+
+    #[test]
+    fn post_filter_says_what_upstream_says() {
+        let harness = Harness::new(factory);
+        let check = |pod: &PodFixture, said: &'static str| {
+            let (_, state) = harness.pre_filter(pod);
+            let rejection = Rejection::unschedulable(said);
+            let expected = PostFilterOutcome::Reject { rejection, nominated: None };
+            assert_eq!(harness.post_filter(pod, state), Ok(expected));
+        };
+        check(&pod("p"), "no new claims to deallocate");
+        check(&claiming(), "still not schedulable");
+        let unreached = harness.post_filter(&pod("p"), CycleState::default());
+        assert_eq!(unreached, Err(PluginError::new("not found")));
+    }
+
+    #[test]
+    fn with_the_gate_off_it_is_disabled() {
+        let gates = FeatureGates::at(33).with(Gate::DynamicResourceAllocation, false);
+        let harness = Harness::with_gates(gates, factory);
+        assert!(harness.events().is_empty());
+        harness.check_filter(&claiming(), node("n"), &Verdict::Pass);
+        let rejection = Rejection::unschedulable("plugin disabled");
+        let expected = PostFilterOutcome::Reject { rejection, nominated: None };
+        assert_eq!(harness.post_filter(&claiming(), CycleState::default()), Ok(expected));
+    }
+
+    #[test]
+    fn nodes_score_alike_and_pods_with_claims_are_not_signed() {
+        let harness = Harness::new(factory).cluster(vec![node("a"), node("b")], &[]);
+        assert_eq!(harness.scores(&pod("p"), &mut CycleState::default()), Ok((vec![0, 0], vec![0, 0])));
+        harness.check_signature(&pod("p"), &[]);
+        let signed = harness.registration.sign.as_ref().expect("Sign").sign(&claiming().info());
+        let refused = Rejection::unschedulable("pods with dra resource claims are not signable");
+        assert_eq!(signed, Ok(SignOutcome::Refuse(refused)));
+        assert_eq!(harness.registered[0].event.resource, EventResource::DeviceClass);
+        let pre_enqueue = harness.registration.pre_enqueue.as_ref().expect("PreEnqueue");
+        assert_eq!(pre_enqueue.pre_enqueue(&claiming().info()), Verdict::Pass);
+    }
+}

@@ -1,0 +1,67 @@
+//! What hints have in common: the objects of an event under their types, and the node events that are registered while
+//! queueing hints are off.
+
+use std::sync::Arc;
+
+use crate::config::Gate;
+use crate::framework::{Handle, PluginError};
+use crate::k8s::{Node, Pod};
+use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource};
+
+/// The pod of an update, as it is now.
+pub(super) fn updated_pod(objects: &EventObjects) -> Result<&Arc<Pod>, PluginError> {
+    objects.pods().1.ok_or_else(|| unexpected("a pod after its update"))
+}
+
+/// The pod of a delete, as it was.
+pub(super) fn deleted_pod(objects: &EventObjects) -> Result<&Arc<Pod>, PluginError> {
+    objects.pods().0.ok_or_else(|| unexpected("a deleted pod"))
+}
+
+/// The node of an add (without a before) or an update.
+pub(super) fn changed_node(objects: &EventObjects) -> Result<(Option<&Arc<Node>>, &Arc<Node>), PluginError> {
+    let (old, new) = objects.nodes();
+    Ok((old, new.ok_or_else(|| unexpected("a node"))?))
+}
+
+/// A hint that fails counts as one that wakes the pod, so this is harmless; it says that an event went to the wrong hint.
+fn unexpected(what: &str) -> PluginError {
+    PluginError::new(format!("expected {what}, but got another object"))
+}
+
+/// Whether hints decide which events wake a pod; if not, a changed node is checked before its event is announced.
+pub(super) fn hints_enabled(handle: &Handle) -> bool {
+    handle.gates().enabled(Gate::SchedulerQueueingHints)
+}
+
+/// The node events of a plugin. Without hints an added node may go unannounced because it does not look fit yet, so every
+/// plugin that wants to hear of added nodes also has to hear of changed labels and taints.
+/// Follows `pkg/scheduler/framework/plugins/nodename/node_name.go#EventsToRegister @v1.36.3`, and the others alike.
+pub(super) fn node_event(hints: bool, actions: ActionType) -> ClusterEvent {
+    let unannounced = ActionType::UPDATE_NODE_TAINT | ActionType::UPDATE_NODE_LABEL;
+    ClusterEvent::new(EventResource::Node, if hints { actions } else { actions | unannounced })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Object;
+    use crate::testing::{node, pod};
+
+    #[test]
+    fn objects_of_another_kind_are_errors() {
+        let of_a_node = EventObjects { old: None, new: Some(Object::Node(node("n").build())) };
+        let of_a_pod = EventObjects { old: Some(Object::Pod(pod("p").build())), new: None };
+        assert!(updated_pod(&of_a_node).is_err() && updated_pod(&of_a_pod).is_err());
+        assert!(changed_node(&of_a_pod).is_err() && deleted_pod(&of_a_node).is_err());
+        assert_eq!(deleted_pod(&of_a_pod).expect("a pod").name(), "p");
+        assert_eq!(changed_node(&of_a_node).expect("a node").1.name(), "n");
+    }
+
+    #[test]
+    fn without_hints_more_node_events_are_registered() {
+        let label = |hints| node_event(hints, ActionType::ADD).action;
+        assert_eq!(label(true), ActionType::ADD);
+        assert_eq!(label(false), ActionType::ADD | ActionType::UPDATE_NODE_TAINT | ActionType::UPDATE_NODE_LABEL);
+    }
+}

@@ -1,0 +1,77 @@
+//! `GangScheduling`, which is not built yet: members of a pod group are not scheduled.
+//!
+//! Its places are those of `pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go @v1.36.3`. A member is turned
+//! down at Permit, where users get to see why, and not at `PreEnqueue`, where it would wait without a word.
+
+use std::sync::Arc;
+
+use super::unsupported::not_supported;
+use crate::framework::{
+    CycleContext, EnqueueExtensions, EventRegistration, Handle, PermitOutcome, PermitPlugin, Plugin, PluginArgs,
+    PluginError, PreEnqueuePlugin, Registration, Rejection, Verdict,
+};
+use crate::model::PodInfo;
+
+/// The plugin's name.
+pub const NAME: &str = "GangScheduling";
+
+/// The plugin.
+struct GangScheduling;
+
+/// Builds the plugin. It takes no arguments.
+pub fn factory(_args: PluginArgs, _handle: &Handle) -> Result<Registration, PluginError> {
+    let plugin = Arc::new(GangScheduling);
+    Ok(Registration::new(NAME).events(&plugin).pre_enqueue(&plugin).permit(&plugin))
+}
+
+impl Plugin for GangScheduling {
+    fn name(&self) -> &str {
+        NAME
+    }
+}
+
+impl PreEnqueuePlugin for GangScheduling {
+    fn pre_enqueue(&self, _pod: &PodInfo) -> Verdict {
+        Verdict::Pass
+    }
+}
+
+impl PermitPlugin for GangScheduling {
+    fn permit(&self, cx: &mut CycleContext<'_>, _node: &str) -> Result<PermitOutcome, PluginError> {
+        Ok(match cx.pod.pod().spec.scheduling_group {
+            Some(_) => PermitOutcome::Reject(Rejection::unresolvable(not_supported(NAME))),
+            None => PermitOutcome::Allow,
+        })
+    }
+}
+
+impl EnqueueExtensions for GangScheduling {
+    /// No event helps.
+    fn events_to_register(self: Arc<Self>) -> Result<Vec<EventRegistration>, PluginError> {
+        Ok(Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::plugins::tests::harness::Harness;
+    use crate::testing::{PodFixture, pod};
+
+    fn check(pod: PodFixture, expected: PermitOutcome) {
+        let harness = Harness::new(factory);
+        assert!(harness.events().is_empty());
+        assert_eq!(harness.permit(&pod, "n"), Ok(expected));
+        let pre_enqueue = harness.registration.pre_enqueue.as_ref().expect("PreEnqueue");
+        assert_eq!(pre_enqueue.pre_enqueue(&pod.info()), Verdict::Pass);
+    }
+
+    #[test]
+    fn members_of_groups_are_rejected() {
+        check(pod("p"), PermitOutcome::Allow);
+        let rejection = Rejection::unresolvable("GangScheduling is not supported yet");
+        check(pod("p").set("spec.schedulingGroup", json!({"podGroupName": "g"})), PermitOutcome::Reject(rejection));
+    }
+}

@@ -1,0 +1,262 @@
+//! `NodeAffinity`: a pod goes to nodes that its selector and required terms match, and rather to those that it prefers. The
+//! profile may add required and preferred terms of its own.
+//!
+//! Follows `pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go @v1.36.3`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{NodeAffinity as Affinity, NodeSelectorTerm};
+
+use super::event::{changed_node, hints_enabled, node_event};
+use super::json;
+use super::normalize::default_normalize_score;
+use crate::config::NodeAffinityArgs;
+use crate::framework::{
+    Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, MAX_NODE_SCORE, NodeScores,
+    NormalizeScore, Plugin, PluginArgs, PluginError, PreFilterOutcome, PreFilterPlugin, PreScoreOutcome,
+    PreScorePlugin, QueueingHint, Registration, Rejection, ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot,
+    Verdict,
+};
+use crate::k8s::{FieldErrors, Node, NodeSelector, Pod, PreferredTerms, RequiredNodeAffinity};
+use crate::model::{ActionType, EventObjects, NodeInfo, PodInfo};
+
+/// The plugin's name.
+pub const NAME: &str = "NodeAffinity";
+
+const REASON_POD: &str = "node(s) didn't match Pod's node affinity/selector";
+const REASON_ENFORCED: &str = "node(s) didn't match scheduler-enforced node affinity";
+const REASON_CONFLICT: &str = "pod affinity terms conflict";
+
+/// What the profile adds to every pod's own affinity.
+#[derive(Debug, Default)]
+struct Added {
+    required: Option<NodeSelector>,
+    preferred: Option<PreferredTerms>,
+}
+
+/// The plugin.
+#[derive(Debug)]
+struct NodeAffinity {
+    hints: bool,
+    added: Added,
+    required: Slot<Arc<RequiredNodeAffinity>>,
+    /// The pod's preferred terms; none if only the profile has some.
+    preferred: Slot<Option<Arc<PreferredTerms>>>,
+}
+
+/// Builds the plugin from [`NodeAffinityArgs`]. Terms that cannot be compiled are an error.
+#[expect(clippy::needless_pass_by_value, reason = "every factory is called alike")]
+pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+    let args: NodeAffinityArgs = args.decode().map_err(|error| PluginError::new(error.to_string()))?;
+    let plugin = Arc::new(NodeAffinity {
+        hints: hints_enabled(handle),
+        added: Added::compile(args.added_affinity.as_ref())?,
+        required: handle.slot(),
+        preferred: handle.slot(),
+    });
+    Ok(Registration::new(NAME)
+        .events(&plugin)
+        .pre_filter(&plugin)
+        .filter(&plugin)
+        .pre_score(&plugin)
+        .score(&plugin)
+        .normalize(&plugin)
+        .sign(&plugin))
+}
+
+impl Added {
+    /// Follows `pkg/scheduler/apis/config/validation/validation_pluginargs.go#ValidateNodeAffinityArgs @v1.36.3`, which
+    /// finds all that is wrong before the plugin compiles anything.
+    fn compile(affinity: Option<&Affinity>) -> Result<Self, PluginError> {
+        let Some(affinity) = affinity else { return Ok(Self::default()) };
+        let required = affinity.required_during_scheduling_ignored_during_execution.as_ref();
+        let required = required.map(|selector| {
+            NodeSelector::strict(selector, "addedAffinity.requiredDuringSchedulingIgnoredDuringExecution")
+        });
+        let preferred = affinity.preferred_during_scheduling_ignored_during_execution.as_deref();
+        let preferred = preferred
+            .filter(|terms| !terms.is_empty())
+            .map(|terms| PreferredTerms::new(terms, "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution"));
+        match (required.transpose(), preferred.transpose()) {
+            (Ok(required), Ok(preferred)) => Ok(Self { required, preferred }),
+            (required, preferred) => Err(complaint(&[required.err(), preferred.err()])),
+        }
+    }
+}
+
+/// Several complaints are shown in brackets, each once.
+fn complaint(errors: &[Option<FieldErrors>; 2]) -> PluginError {
+    let mut messages: Vec<String> = Vec::new();
+    for message in errors.iter().flatten().flat_map(FieldErrors::messages) {
+        if !messages.contains(message) {
+            messages.push(message.clone());
+        }
+    }
+    match &messages[..] {
+        [only] => PluginError::new(only.as_str()),
+        _ => PluginError::new(format!("[{}]", messages.join(", "))),
+    }
+}
+
+fn affinity(pod: &Pod) -> Option<&Affinity> {
+    pod.spec.affinity.as_deref().and_then(|affinity| affinity.node_affinity.as_ref())
+}
+
+fn preferred(pod: &Pod) -> Result<Option<Arc<PreferredTerms>>, PluginError> {
+    let terms = affinity(pod).and_then(|own| own.preferred_during_scheduling_ignored_during_execution.as_deref());
+    let compiled = terms.map(|terms| PreferredTerms::new(terms, "")).transpose();
+    compiled.map(|terms| terms.map(Arc::new)).map_err(|errors| PluginError::new(errors.to_string()))
+}
+
+/// The nodes that the terms name; `None` if a term names none, so that any node may match it.
+fn named_nodes(terms: &[NodeSelectorTerm]) -> Option<BTreeSet<String>> {
+    let mut named = BTreeSet::new();
+    for term in terms {
+        named.extend(named_by_term(term)?);
+    }
+    Some(named)
+}
+
+/// The names that all requirements on the name allow; `None` without such a requirement.
+fn named_by_term(term: &NodeSelectorTerm) -> Option<BTreeSet<String>> {
+    let mut named: Option<BTreeSet<String>> = None;
+    for requirement in term.match_fields.iter().flatten() {
+        if requirement.key == "metadata.name" && requirement.operator == "In" {
+            let values: BTreeSet<String> = requirement.values.iter().flatten().cloned().collect();
+            named = Some(match named {
+                Some(before) => &before & &values,
+                None => values,
+            });
+        }
+    }
+    named
+}
+
+impl NodeAffinity {
+    /// What `PreFilter` compiled, or, in a profile that leaves it out, what it would have.
+    fn required(&self, cx: &CycleContext<'_>) -> Arc<RequiredNodeAffinity> {
+        let compiled = cx.state.get(self.required).cloned();
+        compiled.unwrap_or_else(|| Arc::new(RequiredNodeAffinity::new(cx.pod.pod())))
+    }
+
+    /// Likewise for `PreScore`.
+    fn preferred(&self, cx: &CycleContext<'_>) -> Result<Option<Arc<PreferredTerms>>, PluginError> {
+        cx.state.get(self.preferred).cloned().map_or_else(|| preferred(cx.pod.pod()), Ok)
+    }
+
+    /// Terms that cannot be compiled match nothing, and here nothing is said about them.
+    fn decide(&self, required: &RequiredNodeAffinity, node: &Node) -> Verdict {
+        if self.added.required.as_ref().is_some_and(|added| !added.matches(node).unwrap_or(false)) {
+            Verdict::unresolvable(REASON_ENFORCED)
+        } else if required.matches(node).unwrap_or(false) {
+            Verdict::Pass
+        } else {
+            Verdict::unresolvable(REASON_POD)
+        }
+    }
+
+    fn sum(&self, preferred: Option<&PreferredTerms>, node: &Node) -> i64 {
+        self.added.preferred.iter().chain(preferred).map(|terms| terms.score(node)).sum()
+    }
+
+    /// Follows `node_affinity.go#isSchedulableAfterNodeChange @v1.36.3`.
+    fn after_node_change(&self, pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
+        let (old, new) = changed_node(objects)?;
+        if self.added.required.as_ref().is_some_and(|added| !added.matches(new).unwrap_or(false)) {
+            return Ok(QueueingHint::Skip);
+        }
+        let required = RequiredNodeAffinity::new(pod.pod());
+        let matches = |node: &Node| required.matches(node).map_err(|errors| PluginError::new(errors.to_string()));
+        let helps = matches(new)? && !old.map_or(Ok(false), |old| matches(old))?;
+        Ok(if helps { QueueingHint::Queue } else { QueueingHint::Skip })
+    }
+}
+
+impl Plugin for NodeAffinity {
+    fn name(&self) -> &str {
+        NAME
+    }
+}
+
+impl PreFilterPlugin for NodeAffinity {
+    fn pre_filter(&self, cx: &mut CycleContext<'_>) -> Result<PreFilterOutcome, PluginError> {
+        let pod = cx.pod.pod();
+        let terms = affinity(pod).and_then(|own| own.required_during_scheduling_ignored_during_execution.as_ref());
+        if terms.is_none() && self.added.required.is_none() && pod.spec.node_selector.is_empty() {
+            return Ok(PreFilterOutcome::Skip);
+        }
+        cx.state.set(self.required, Arc::new(RequiredNodeAffinity::new(pod)));
+        let terms = terms.map_or(&[][..], |selector| &selector.node_selector_terms);
+        if terms.is_empty() {
+            return Ok(PreFilterOutcome::Pass);
+        }
+        Ok(match named_nodes(terms) {
+            None => PreFilterOutcome::Pass,
+            Some(named) if named.is_empty() => PreFilterOutcome::Reject(Rejection::unresolvable(REASON_CONFLICT)),
+            Some(named) => PreFilterOutcome::Nodes(named),
+        })
+    }
+}
+
+impl FilterPlugin for NodeAffinity {
+    fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
+        Ok(self.decide(&self.required(cx), node.node()))
+    }
+
+    fn filter_block(&self, cx: &CycleContext<'_>, block: &mut Candidates<'_>) -> Result<(), PluginError> {
+        let required = self.required(cx);
+        block.retain(|node, _| Ok(self.decide(&required, node.node())));
+        Ok(())
+    }
+}
+
+impl PreScorePlugin for NodeAffinity {
+    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
+        let preferred = preferred(cx.pod.pod())?;
+        if preferred.is_none() && self.added.preferred.is_none() {
+            return Ok(PreScoreOutcome::Skip);
+        }
+        cx.state.set(self.preferred, preferred);
+        Ok(PreScoreOutcome::Pass)
+    }
+}
+
+impl ScorePlugin for NodeAffinity {
+    fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
+        Ok(self.sum(self.preferred(cx)?.as_deref(), node.node()))
+    }
+
+    fn score_block(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
+        let preferred = self.preferred(cx)?;
+        for (node, score) in scores.nodes.iter().zip(&mut *scores.scores) {
+            *score = self.sum(preferred.as_deref(), node.node());
+        }
+        Ok(())
+    }
+}
+
+impl NormalizeScore for NodeAffinity {
+    fn normalize(&self, _cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
+        default_normalize_score(MAX_NODE_SCORE, false, scores);
+        Ok(())
+    }
+}
+
+impl SignPlugin for NodeAffinity {
+    fn sign(&self, pod: &PodInfo) -> Result<SignOutcome, PluginError> {
+        let pod = pod.pod();
+        Ok(SignOutcome::Fragments(vec![json::node_affinity(pod), json::node_selector(pod)]))
+    }
+}
+
+impl EnqueueExtensions for NodeAffinity {
+    fn events_to_register(self: Arc<Self>) -> Result<Vec<EventRegistration>, PluginError> {
+        let node_changed = node_event(self.hints, ActionType::ADD | ActionType::UPDATE_NODE_LABEL);
+        let hint = move |pod: &PodInfo, objects: &EventObjects| self.after_node_change(pod, objects);
+        Ok(vec![EventRegistration::with_hint(node_changed, hint)])
+    }
+}
+
+#[cfg(test)]
+mod tests;

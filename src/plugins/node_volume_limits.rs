@@ -1,0 +1,78 @@
+//! `NodeVolumeLimits`, which is not built yet: pods with volumes that count against a node's limits are not scheduled.
+//!
+//! Follows `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go @v1.36.3` in who needs it.
+
+use std::borrow::Cow;
+
+use super::unsupported::{Missing, Unsupported, not_supported, sign_volumes};
+use crate::framework::{CycleContext, Handle, PluginArgs, PluginError, Registration, SignOutcome};
+use crate::k8s::{Volume, VolumeSource};
+use crate::model::PodInfo;
+
+/// The plugin's name.
+pub const NAME: &str = "NodeVolumeLimits";
+
+/// Disks that pods name themselves and that a CSI driver attaches in truth.
+/// Follows `staging/src/k8s.io/csi-translation-lib/translate.go#CSITranslator.IsInlineMigratable @v1.36.3`.
+const MIGRATABLE: [&str; 7] = [
+    "awsElasticBlockStore",
+    "azureDisk",
+    "azureFile",
+    "cinder",
+    "gcePersistentDisk",
+    "portworxVolume",
+    "vsphereVolume",
+];
+
+struct NodeVolumeLimits;
+
+/// Builds the plugin. It takes no arguments.
+pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+    let plugin = Unsupported::new(NodeVolumeLimits, handle);
+    Ok(Registration::new(NAME).events(&plugin).pre_filter(&plugin).filter(&plugin).sign(&plugin))
+}
+
+fn needs_plugin(volume: &Volume) -> bool {
+    match &volume.source {
+        VolumeSource::PersistentVolumeClaim { .. } | VolumeSource::Ephemeral => true,
+        VolumeSource::Other { kind, .. } => MIGRATABLE.contains(&kind.as_str()),
+        _ => false,
+    }
+}
+
+impl Missing for NodeVolumeLimits {
+    const NAME: &'static str = NAME;
+
+    fn requirement(&self, cx: &CycleContext<'_>) -> Option<Cow<'static, str>> {
+        cx.pod.pod().spec.volumes.iter().any(needs_plugin).then(|| not_supported(NAME))
+    }
+
+    fn sign(&self, pod: &PodInfo) -> SignOutcome {
+        sign_volumes(pod, NAME)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::framework::Verdict;
+    use crate::plugins::tests::harness::Harness;
+    use crate::testing::{node, pod};
+
+    fn check(volumes: Value, passes: bool) {
+        let rejected = Verdict::unresolvable("NodeVolumeLimits is not supported yet");
+        let expected = if passes { Verdict::Pass } else { rejected };
+        Harness::new(factory).check_filter(&pod("p").set("spec.volumes", volumes), node("n"), &expected);
+    }
+
+    #[test]
+    fn volumes_that_count_are_rejected() {
+        check(json!([]), true);
+        check(json!([{"name": "v", "configMap": {"name": "c"}}, {"name": "w", "csi": {"driver": "d"}}]), true);
+        check(json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]), false);
+        check(json!([{"name": "v", "ephemeral": {}}]), false);
+        check(json!([{"name": "v", "cinder": {"volumeID": "x"}}]), false);
+    }
+}

@@ -1,0 +1,61 @@
+//! `PrioritySort`: more important pods first, and among equals the one that has waited longer.
+//!
+//! Follows `pkg/scheduler/framework/plugins/queuesort/priority_sort.go @v1.36.3`.
+
+use std::sync::Arc;
+
+use crate::framework::{Handle, Plugin, PluginArgs, PluginError, QueueSortKey, QueueSortPlugin, Registration};
+
+/// The plugin's name.
+pub const NAME: &str = "PrioritySort";
+
+/// The plugin.
+#[derive(Debug)]
+struct PrioritySort;
+
+/// Builds the plugin. It takes no arguments.
+pub fn factory(_args: PluginArgs, _handle: &Handle) -> Result<Registration, PluginError> {
+    Ok(Registration::new(NAME).queue_sort(&Arc::new(PrioritySort)))
+}
+
+impl Plugin for PrioritySort {
+    fn name(&self) -> &str {
+        NAME
+    }
+}
+
+impl QueueSortPlugin for PrioritySort {
+    fn less(&self, a: QueueSortKey<'_>, b: QueueSortKey<'_>) -> bool {
+        let (first, second) = (a.pod.priority(), b.pod.priority());
+        first > second || (first == second && a.timestamp < b.timestamp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Mono;
+    use crate::plugins::tests::harness::Harness;
+    use crate::testing::{PodFixture, pod};
+
+    fn check(a: (PodFixture, u64), b: (PodFixture, u64), expected: bool) {
+        let plugin = Harness::new(factory).registration.queue_sort.expect("QueueSort");
+        let (first, second) = (a.0.info(), b.0.info());
+        let key = |pod, nanos| QueueSortKey { pod, timestamp: Mono::from_nanos(nanos) };
+        assert_eq!(plugin.less(key(&first, a.1), key(&second, b.1)), expected);
+    }
+
+    #[test]
+    fn priority_goes_before_age() {
+        check((pod("a").priority(2), 9), (pod("b").priority(1), 1), true);
+        check((pod("a").priority(1), 1), (pod("b").priority(2), 9), false);
+        check((pod("a").priority(-1), 1), (pod("b"), 9), false);
+    }
+
+    #[test]
+    fn equals_are_ordered_by_age_and_absent_priority_is_0() {
+        check((pod("a").priority(0), 1), (pod("b"), 2), true);
+        check((pod("a"), 2), (pod("b").priority(0), 1), false);
+        check((pod("a"), 2), (pod("b"), 2), false);
+    }
+}

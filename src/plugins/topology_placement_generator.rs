@@ -1,0 +1,14 @@
+//! `TopologyPlacementGenerator`, which is not built yet: a name without extension points.
+//!
+//! Only the placements of pod groups, behind the gate `TopologyAwareWorkloadScheduling`, would ask it.
+//! See `pkg/scheduler/framework/plugins/topologyaware/topology_placement.go @v1.36.3`.
+
+use crate::framework::{Handle, PluginArgs, PluginError, Registration};
+
+/// The plugin's name.
+pub const NAME: &str = "TopologyPlacementGenerator";
+
+/// Builds the plugin. It takes no arguments.
+pub fn factory(_args: PluginArgs, _handle: &Handle) -> Result<Registration, PluginError> {
+    Ok(Registration::new(NAME))
+}

@@ -1,0 +1,175 @@
+//! Stands in for plugins that are not built yet, at all their places.
+//!
+//! A pod that does not need the plugin passes. One with a hard requirement of it is rejected with
+//! `<plugin> is not supported yet`, so that no pod is ever silently misplaced. A soft requirement adds nothing to any
+//! node's score, is counted in `scheduler_ignored_preferences_total`, and is warned of once.
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use prometheus::IntCounter;
+
+use super::json;
+use crate::framework::{
+    BindContext, BoxFuture, Candidates, CycleContext, CycleState, EnqueueExtensions, EventRegistration, FilterPlugin,
+    Handle, NodeScores, NormalizeScore, Plugin, PluginError, PreBindOutcome, PreBindPlugin, PreBindPreFlight,
+    PreFilterOutcome, PreFilterPlugin, PreScoreOutcome, PreScorePlugin, Rejection, ReservePlugin, ScorePlugin, Scratch,
+    SignOutcome, SignPlugin, Verdict,
+};
+use crate::metrics::Metrics;
+use crate::model::{NodeInfo, PodInfo};
+
+/// What is known of a plugin that is not built yet.
+pub(super) trait Missing: Send + Sync + 'static {
+    /// The plugin's name.
+    const NAME: &'static str;
+
+    /// Why the plugin is needed to place this pod, as a reason; `None` if it is not.
+    fn requirement(&self, cx: &CycleContext<'_>) -> Option<Cow<'static, str>>;
+
+    /// Whether the plugin would have made a difference among nodes that can take the pod.
+    fn preference(&self, _cx: &CycleContext<'_>) -> bool {
+        false
+    }
+
+    /// Leaves in the state what later points look for.
+    fn begin(&self, _state: &mut CycleState) {}
+
+    /// Signs the pod as the plugin would.
+    fn sign(&self, pod: &PodInfo) -> SignOutcome;
+
+    /// The events that may lift a rejection.
+    fn events(self: Arc<Self>) -> Vec<EventRegistration> {
+        Vec::new()
+    }
+}
+
+/// `<plugin> is not supported yet`.
+pub(super) fn not_supported(plugin: &str) -> Cow<'static, str> {
+    format!("{plugin} is not supported yet").into()
+}
+
+/// Signs the pod by its volumes, as all plugins do that look at volumes.
+pub(super) fn sign_volumes(pod: &PodInfo, plugin: &str) -> SignOutcome {
+    match json::volumes(pod.pod()) {
+        Some(fragment) => SignOutcome::Fragments(vec![fragment]),
+        None => SignOutcome::Refuse(Rejection::unschedulable(format!("{plugin} does not sign ephemeral volumes"))),
+    }
+}
+
+/// A plugin that is not built yet.
+pub(super) struct Unsupported<M> {
+    pub(super) missing: Arc<M>,
+    metrics: Arc<Metrics>,
+    /// Made when the first preference is ignored, and warned of with it.
+    ignored: OnceLock<IntCounter>,
+}
+
+impl<M: Missing> Unsupported<M> {
+    /// A stand-in in one profile.
+    pub(super) fn new(missing: M, handle: &Handle) -> Arc<Self> {
+        Arc::new(Self { missing: Arc::new(missing), metrics: handle.metrics().clone(), ignored: OnceLock::new() })
+    }
+
+    fn ignore_preference(&self, pod: &PodInfo) {
+        let counter = self.ignored.get_or_init(|| {
+            tracing::warn!(plugin = M::NAME, pod = &**pod.key(), "not supported yet: preferences count for nothing");
+            self.metrics.ignored_preferences(M::NAME)
+        });
+        counter.inc();
+    }
+}
+
+impl<M: Missing> Plugin for Unsupported<M> {
+    fn name(&self) -> &str {
+        M::NAME
+    }
+}
+
+impl<M: Missing> PreFilterPlugin for Unsupported<M> {
+    fn pre_filter(&self, cx: &mut CycleContext<'_>) -> Result<PreFilterOutcome, PluginError> {
+        self.missing.begin(cx.state);
+        Ok(match self.missing.requirement(cx) {
+            Some(reason) => PreFilterOutcome::Reject(Rejection::unresolvable(reason)),
+            None => PreFilterOutcome::Skip,
+        })
+    }
+}
+
+/// Reached only in a profile that leaves out `PreFilter`.
+impl<M: Missing> FilterPlugin for Unsupported<M> {
+    fn filter(&self, cx: &CycleContext<'_>, _node: &NodeInfo, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
+        Ok(self.missing.requirement(cx).map_or(Verdict::Pass, Verdict::unresolvable))
+    }
+
+    fn filter_block(&self, cx: &CycleContext<'_>, block: &mut Candidates<'_>) -> Result<(), PluginError> {
+        if let Some(reason) = self.missing.requirement(cx) {
+            block.retain(|_, _| Ok(Verdict::unresolvable(reason.clone())));
+        }
+        Ok(())
+    }
+}
+
+impl<M: Missing> PreScorePlugin for Unsupported<M> {
+    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
+        if self.missing.preference(cx) {
+            self.ignore_preference(cx.pod);
+        }
+        Ok(PreScoreOutcome::Skip)
+    }
+}
+
+impl<M: Missing> ScorePlugin for Unsupported<M> {
+    fn score(&self, _cx: &CycleContext<'_>, _node: &NodeInfo, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
+        Ok(0)
+    }
+
+    fn score_block(&self, _cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
+        scores.scores.fill(0);
+        Ok(())
+    }
+}
+
+impl<M: Missing> NormalizeScore for Unsupported<M> {
+    fn normalize(&self, _cx: &CycleContext<'_>, _scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
+        Ok(())
+    }
+}
+
+/// Pods that get this far hold nothing of the plugin's.
+impl<M: Missing> ReservePlugin for Unsupported<M> {
+    fn reserve(
+        &self,
+        _cx: &mut CycleContext<'_>,
+        _node: &str,
+        _scratch: Option<&Scratch>,
+    ) -> Result<Verdict, PluginError> {
+        Ok(Verdict::Pass)
+    }
+
+    fn unreserve(&self, _state: &CycleState, _pod: &PodInfo, _node: &str) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
+}
+
+impl<M: Missing> PreBindPlugin for Unsupported<M> {
+    fn pre_flight(&self, _cx: BindContext<'_>) -> Result<PreBindPreFlight, PluginError> {
+        Ok(PreBindPreFlight::Skip { parallel: true })
+    }
+
+    fn pre_bind<'a>(&'a self, _cx: BindContext<'a>) -> BoxFuture<'a, Result<PreBindOutcome, PluginError>> {
+        Box::pin(std::future::ready(Ok(PreBindOutcome::Pass)))
+    }
+}
+
+impl<M: Missing> SignPlugin for Unsupported<M> {
+    fn sign(&self, pod: &PodInfo) -> Result<SignOutcome, PluginError> {
+        Ok(self.missing.sign(pod))
+    }
+}
+
+impl<M: Missing> EnqueueExtensions for Unsupported<M> {
+    fn events_to_register(self: Arc<Self>) -> Result<Vec<EventRegistration>, PluginError> {
+        Ok(self.missing.clone().events())
+    }
+}

@@ -1,0 +1,100 @@
+//! `VolumeBinding`, which is not built yet: pods with claims are not scheduled.
+//!
+//! Follows `pkg/scheduler/framework/plugins/volumebinding/volume_binding.go @v1.36.3` in who needs it.
+
+use std::borrow::Cow;
+
+use super::unsupported::{Missing, Unsupported, not_supported, sign_volumes};
+use crate::framework::{CycleContext, Handle, PluginArgs, PluginError, Registration, SignOutcome};
+use crate::k8s::{Volume, VolumeSource};
+use crate::model::PodInfo;
+
+/// The plugin's name.
+pub const NAME: &str = "VolumeBinding";
+
+struct VolumeBinding;
+
+/// Builds the plugin. Its arguments mean nothing yet.
+pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+    let plugin = Unsupported::new(VolumeBinding, handle);
+    Ok(Registration::new(NAME)
+        .events(&plugin)
+        .pre_filter(&plugin)
+        .filter(&plugin)
+        .pre_score(&plugin)
+        .score(&plugin)
+        .reserve(&plugin)
+        .pre_bind(&plugin)
+        .sign(&plugin))
+}
+
+fn needs_plugin(volume: &Volume) -> bool {
+    matches!(volume.source, VolumeSource::PersistentVolumeClaim { .. } | VolumeSource::Ephemeral)
+}
+
+impl Missing for VolumeBinding {
+    const NAME: &'static str = NAME;
+
+    fn requirement(&self, cx: &CycleContext<'_>) -> Option<Cow<'static, str>> {
+        cx.pod.pod().spec.volumes.iter().any(needs_plugin).then(|| not_supported(NAME))
+    }
+
+    fn sign(&self, pod: &PodInfo) -> SignOutcome {
+        sign_volumes(pod, NAME)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::framework::{BindContext, CycleState, PreBindOutcome, PreBindPreFlight, PreScoreOutcome, Verdict};
+    use crate::plugins::tests::harness::Harness;
+    use crate::testing::{node, pod};
+
+    fn check(volumes: Value, passes: bool) {
+        let rejected = Verdict::unresolvable("VolumeBinding is not supported yet");
+        let expected = if passes { Verdict::Pass } else { rejected };
+        Harness::new(factory).check_filter(&pod("p").set("spec.volumes", volumes), node("n"), &expected);
+    }
+
+    #[test]
+    fn claims_are_rejected() {
+        check(json!([{"name": "v", "emptyDir": {}}]), true);
+        check(json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]), false);
+        check(json!([{"name": "v", "ephemeral": {}}]), false);
+    }
+
+    #[test]
+    fn it_decides_alike_without_its_pre_filter() {
+        let claiming = pod("p").set("spec.volumes", json!([{"name": "v", "ephemeral": {}}]));
+        let harness = Harness::new(factory);
+        let rejected = Verdict::unresolvable("VolumeBinding is not supported yet");
+        assert_eq!(harness.bare_filter(&claiming, node("n")), Ok(rejected));
+        assert_eq!(harness.bare_filter(&pod("p"), node("n")), Ok(Verdict::Pass));
+    }
+
+    #[test]
+    fn pods_without_claims_pass_every_point() {
+        let harness = Harness::new(factory).cluster(vec![node("n")], &[]);
+        assert_eq!(harness.pre_score(&pod("p")).0, Ok(PreScoreOutcome::Skip));
+        let registration = &harness.registration;
+        let (pod, node, state) = (pod("p").info(), std::sync::Arc::from("n"), CycleState::default());
+        let cx = BindContext { pod: &pod, node: &node, state: &state };
+        let pre_bind = registration.pre_bind.as_ref().expect("PreBind");
+        assert_eq!(pre_bind.pre_flight(cx), Ok(PreBindPreFlight::Skip { parallel: true }));
+        assert_eq!(futures::executor::block_on(pre_bind.pre_bind(cx)), Ok(PreBindOutcome::Pass));
+        let reserve = registration.reserve.as_ref().expect("Reserve");
+        assert!(reserve.unreserve(&state, &pod, "n").is_none());
+    }
+
+    #[test]
+    fn ephemeral_volumes_are_not_signed() {
+        let harness = Harness::new(factory);
+        harness.check_signature(&pod("p"), &[("v1.Pod.Spec.Volumes.NonSyntheticSources()", "[]")]);
+        let ephemeral = pod("p").set("spec.volumes", json!([{"name": "v", "ephemeral": {}}]));
+        let outcome = harness.registration.sign.expect("Sign").sign(&ephemeral.info());
+        assert!(matches!(outcome, Ok(SignOutcome::Refuse(_))));
+    }
+}

@@ -1,0 +1,130 @@
+//! `VolumeRestrictions`, which is not built yet: pods whose volumes may exclude others from a node are not scheduled.
+//!
+//! Follows `pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go @v1.36.3` in who needs it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+
+use super::unsupported::{Missing, Unsupported, not_supported, sign_volumes};
+use crate::framework::{
+    CycleContext, EventRegistration, Handle, PluginArgs, PluginError, QueueingHint, Registration, SignOutcome,
+};
+use crate::k8s::VolumeSource;
+use crate::listers::Listers;
+use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object, PodInfo};
+
+/// The plugin's name.
+pub const NAME: &str = "VolumeRestrictions";
+
+/// Disks that pods name themselves and that not all pods on a node can have.
+/// Follows `volume_restrictions.go#needsRestrictionsCheck @v1.36.3`.
+const EXCLUSIVE_DISKS: [&str; 4] = ["gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi"];
+
+struct VolumeRestrictions {
+    listers: Arc<Listers>,
+}
+
+/// Builds the plugin. It takes no arguments.
+pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+    let plugin = Unsupported::new(VolumeRestrictions { listers: handle.listers().clone() }, handle);
+    Ok(Registration::new(NAME).events(&plugin).pre_filter(&plugin).filter(&plugin).sign(&plugin))
+}
+
+impl Missing for VolumeRestrictions {
+    const NAME: &'static str = NAME;
+
+    fn requirement(&self, cx: &CycleContext<'_>) -> Option<Cow<'static, str>> {
+        let volumes = &cx.pod.pod().spec.volumes;
+        let mut exclusive = volumes.iter().any(|volume| {
+            matches!(&volume.source, VolumeSource::Other { kind, .. } if EXCLUSIVE_DISKS.contains(&kind.as_str()))
+        });
+        for volume in volumes {
+            let VolumeSource::PersistentVolumeClaim { claim_name, .. } = &volume.source else { continue };
+            match self.listers.persistent_volume_claims.get_in(cx.pod.namespace(), claim_name) {
+                None => return Some(format!("persistentvolumeclaim \"{claim_name}\" not found").into()),
+                Some(claim) => exclusive |= is_for_one_pod(&claim),
+            }
+        }
+        exclusive.then(|| not_supported(NAME))
+    }
+
+    fn sign(&self, pod: &PodInfo) -> SignOutcome {
+        sign_volumes(pod, NAME)
+    }
+
+    fn events(self: Arc<Self>) -> Vec<EventRegistration> {
+        let claim_added = ClusterEvent::new(EventResource::PersistentVolumeClaim, ActionType::ADD);
+        vec![EventRegistration::with_hint(claim_added, after_claim_added)]
+    }
+}
+
+fn is_for_one_pod(claim: &PersistentVolumeClaim) -> bool {
+    let modes = claim.spec.as_ref().and_then(|spec| spec.access_modes.as_deref()).unwrap_or_default();
+    modes.iter().any(|mode| mode == "ReadWriteOncePod")
+}
+
+/// Follows `volume_restrictions.go#isSchedulableAfterPersistentVolumeClaimAdded @v1.36.3`.
+fn after_claim_added(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
+    let claim = objects.new.as_ref().and_then(Object::downcast::<PersistentVolumeClaim>);
+    let claim = claim.ok_or_else(|| PluginError::new("expected a claim, but got another object"))?;
+    let key = crate::k8s::object_key(&claim.metadata);
+    let used = pod.claims().iter().any(|used| **used == *key);
+    Ok(if used { QueueingHint::Queue } else { QueueingHint::Skip })
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::needless_pass_by_value, reason = "drivers take what fixtures build")]
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::framework::Verdict;
+    use crate::plugins::tests::harness::Harness;
+    use crate::testing::{PodFixture, node, pod};
+
+    fn with_volume(volume: Value) -> PodFixture {
+        pod("p").set("spec.volumes", json!([volume]))
+    }
+
+    fn claim(name: &str, mode: &str) -> Arc<PersistentVolumeClaim> {
+        let claim = json!({"metadata": {"namespace": "default", "name": name}, "spec": {"accessModes": [mode]}});
+        Arc::new(serde_json::from_value(claim).expect("a claim"))
+    }
+
+    fn check(pod: &PodFixture, expected: &Verdict) {
+        let harness = Harness::new(factory);
+        harness.handle.listers().persistent_volume_claims.apply(claim("shared", "ReadWriteOnce"));
+        harness.handle.listers().persistent_volume_claims.apply(claim("own", "ReadWriteOncePod"));
+        harness.check_filter(pod, node("n"), expected);
+    }
+
+    #[test]
+    fn exclusive_volumes_are_rejected() {
+        let rejected = || Verdict::unresolvable("VolumeRestrictions is not supported yet");
+        check(&pod("p"), &Verdict::Pass);
+        check(&with_volume(json!({"name": "v", "emptyDir": {}})), &Verdict::Pass);
+        check(&with_volume(json!({"name": "v", "iscsi": {"iqn": "x"}})), &rejected());
+        check(&with_volume(json!({"name": "v", "persistentVolumeClaim": {"claimName": "shared"}})), &Verdict::Pass);
+        check(&with_volume(json!({"name": "v", "persistentVolumeClaim": {"claimName": "own"}})), &rejected());
+        check(
+            &with_volume(json!({"name": "v", "persistentVolumeClaim": {"claimName": "x"}})),
+            &Verdict::unresolvable("persistentvolumeclaim \"x\" not found"),
+        );
+    }
+
+    #[test]
+    fn a_claim_of_the_pod_helps() {
+        let harness = Harness::new(factory);
+        assert_eq!(harness.events(), ["PersistentVolumeClaimAdd"]);
+        let waiting = with_volume(json!({"name": "v", "persistentVolumeClaim": {"claimName": "x"}}));
+        let check = |name: &str, expected| {
+            let added = Object::Other(claim(name, "ReadWriteOnce"));
+            assert_eq!(harness.hint(&waiting, 0, None, Some(added)), expected);
+        };
+        check("x", QueueingHint::Queue);
+        check("y", QueueingHint::Skip);
+    }
+}

@@ -1,0 +1,59 @@
+//! `VolumeZone`, which is not built yet: pods with claims are not scheduled.
+//!
+//! Follows `pkg/scheduler/framework/plugins/volumezone/volume_zone.go @v1.36.3` in who needs it.
+
+use std::borrow::Cow;
+
+use super::unsupported::{Missing, Unsupported, not_supported, sign_volumes};
+use crate::framework::{CycleContext, Handle, PluginArgs, PluginError, Registration, SignOutcome};
+use crate::k8s::{Volume, VolumeSource};
+use crate::model::PodInfo;
+
+/// The plugin's name.
+pub const NAME: &str = "VolumeZone";
+
+struct VolumeZone;
+
+/// Builds the plugin. It takes no arguments.
+pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+    let plugin = Unsupported::new(VolumeZone, handle);
+    Ok(Registration::new(NAME).events(&plugin).pre_filter(&plugin).filter(&plugin).sign(&plugin))
+}
+
+fn needs_plugin(volume: &Volume) -> bool {
+    matches!(volume.source, VolumeSource::PersistentVolumeClaim { .. })
+}
+
+impl Missing for VolumeZone {
+    const NAME: &'static str = NAME;
+
+    fn requirement(&self, cx: &CycleContext<'_>) -> Option<Cow<'static, str>> {
+        cx.pod.pod().spec.volumes.iter().any(needs_plugin).then(|| not_supported(NAME))
+    }
+
+    fn sign(&self, pod: &PodInfo) -> SignOutcome {
+        sign_volumes(pod, NAME)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::framework::Verdict;
+    use crate::plugins::tests::harness::Harness;
+    use crate::testing::{node, pod};
+
+    fn check(volumes: Value, passes: bool) {
+        let rejected = Verdict::unresolvable("VolumeZone is not supported yet");
+        let expected = if passes { Verdict::Pass } else { rejected };
+        Harness::new(factory).check_filter(&pod("p").set("spec.volumes", volumes), node("n"), &expected);
+    }
+
+    #[test]
+    fn claims_are_rejected() {
+        check(json!([{"name": "v", "emptyDir": {}}, {"name": "w", "ephemeral": {}}]), true);
+        check(json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]), false);
+    }
+}

@@ -1,0 +1,181 @@
+//! Pods that a plugin keeps out of activeQ.
+
+use super::fixture::{Answer, Bench, Fake, NODE_ADD, NODE_LABEL, POD_DELETE, fake, ms, setup};
+use crate::config::Gate;
+use crate::model::ClusterEvent;
+use crate::testing::pod;
+
+/// G and H gate; G hears of labels, H of new nodes.
+fn plugins() -> [Fake; 3] {
+    [
+        fake("A").on(NODE_ADD, Answer::Queue),
+        fake("G").gates().on(NODE_LABEL, Answer::Queue),
+        fake("H").gates().on(NODE_ADD, Answer::Queue),
+    ]
+}
+
+/// Pod `a`, gated by `gate`.
+fn gated(gate: &str) -> Bench {
+    let q = setup(plugins()).build();
+    q.close(gate, "a");
+    q.add(pod("a"));
+    q.check("unschedulable: a");
+    q.calls();
+    q
+}
+
+fn gate_of(q: &Bench) -> Option<String> {
+    q.queue.dump().pods[0].gating_plugin.as_deref().map(str::to_owned)
+}
+
+#[test]
+fn the_first_plugin_that_says_no_gates() {
+    let q = setup(plugins()).build();
+    q.close("H", "a");
+    q.add(pod("a"));
+    assert_eq!((q.calls().as_str(), gate_of(&q).as_deref()), ("G a, H a", Some("H")));
+    q.close("G", "b");
+    q.close("H", "b");
+    q.add(pod("b"));
+    assert_eq!(q.calls(), "G b");
+    q.add(pod("c"));
+    assert_eq!(q.calls(), "G c, H c");
+    q.check("active: c; unschedulable: a b");
+}
+
+#[test]
+fn only_events_of_the_gating_plugin_open_the_gate() {
+    let check = |event: &ClusterEvent, opened: bool, calls: &str, to: &str| {
+        let q = gated("G");
+        if opened {
+            q.open("G", "a");
+        }
+        q.event(event);
+        assert_eq!(q.calls(), calls);
+        q.check(to);
+    };
+    // The hint of G for its event, then PreEnqueue: the gating plugin first.
+    check(&NODE_LABEL, true, "G a, G a, H a", "active: a");
+    check(&NODE_LABEL, false, "G a, G a", "unschedulable: a");
+    check(&NODE_ADD, true, "", "unschedulable: a");
+    check(&POD_DELETE, true, "", "unschedulable: a");
+    check(&ClusterEvent::UNSCHEDULABLE_TIMEOUT, true, "", "unschedulable: a");
+}
+
+#[test]
+fn the_gating_plugin_is_asked_first() {
+    let q = gated("H");
+    q.open("H", "a");
+    q.close("G", "a");
+    q.event(&NODE_ADD);
+    // The hint, H's gate, and then G, which closes in its turn.
+    assert_eq!(q.calls(), "H a, H a, G a");
+    assert_eq!(gate_of(&q).as_deref(), Some("G"));
+    q.event(&NODE_ADD);
+    assert_eq!(q.calls(), "");
+    q.open("G", "a");
+    q.event(&NODE_LABEL);
+    q.check("active: a");
+}
+
+#[test]
+fn activation_does_not_open_a_gate() {
+    let q = gated("G");
+    q.activate(&["a"]);
+    q.check("unschedulable: a");
+    assert_eq!(q.calls(), "G a");
+    q.open("G", "a");
+    q.activate(&["a"]);
+    q.check("active: a");
+}
+
+#[test]
+fn scheduling_begins_when_the_gate_opens() {
+    let mut q = gated("G");
+    q.advance_ms(500);
+    q.open("G", "a");
+    q.activate(&["a"]);
+    assert_eq!(q.pop(), "a");
+    let info = q.popped("a");
+    assert_eq!((info.timestamp, info.initial_attempt_timestamp), (ms(0), Some(ms(500))));
+    assert!(!info.is_gated());
+}
+
+#[test]
+fn a_pod_that_comes_back_may_be_gated() {
+    for pop_from_backoff in [true, false] {
+        let mut q = setup(plugins()).gate(Gate::SchedulerPopFromBackoffQ, pop_from_backoff).build();
+        q.queue.run(q.now());
+        q.add(pod("a"));
+        q.pop();
+        q.close("G", "a");
+        q.event(&NODE_ADD);
+        q.fail("a", &["A"]);
+        if pop_from_backoff {
+            // Whatever is in podBackoffQ may be popped at any time, so the gate is asked on the way in.
+            q.check("unschedulable: a");
+        } else {
+            // The gate is asked on the way out.
+            q.check("backoff: a");
+            q.flush_at_ms(3000);
+            q.check("unschedulable: a");
+        }
+        assert_eq!(gate_of(&q).as_deref(), Some("G"));
+    }
+}
+
+#[test]
+fn on_the_way_out_of_back_off_q_the_gate_is_asked_only_if_it_was_not_before() {
+    let check = |pop_from_backoff: bool, calls: &str| {
+        let mut q = setup(plugins()).gate(Gate::SchedulerPopFromBackoffQ, pop_from_backoff).build();
+        q.queue.run(q.now());
+        q.reject(pod("a"), &["A"]);
+        q.event(&NODE_ADD);
+        q.check("backoff: a");
+        q.calls();
+        q.flush_at_ms(3000);
+        q.check("active: a");
+        assert_eq!(q.calls(), calls);
+    };
+    check(true, "");
+    check(false, "G a, H a");
+}
+
+#[test]
+fn a_gated_newcomer_does_not_replace_a_pod_of_its_name_that_is_to_be_tried() {
+    let q = setup(plugins()).build();
+    q.add(pod("a").uid("old"));
+    q.close("G", "a");
+    q.add(pod("a").uid("new"));
+    q.check("active: a");
+    assert_eq!(q.queue.places()[0].0.uid(), "old");
+    q.open("G", "a");
+    q.add(pod("a").uid("new"));
+    q.check("active: a");
+    assert_eq!(q.queue.places()[0].0.uid(), "new");
+    q.check_pending([1, 0, 0, 0]);
+}
+
+#[test]
+fn a_newcomer_replaces_a_pod_of_its_name_that_waits() {
+    let mut q = setup(plugins()).build();
+    q.reject(pod("a").uid("old"), &["A"]);
+    q.add(pod("a").uid("new"));
+    q.check("active: a");
+    q.delete(pod("a"));
+    q.reject(pod("a").uid("old"), &["A"]);
+    q.close("G", "a");
+    q.add(pod("a").uid("new"));
+    q.check("unschedulable: a");
+    assert_eq!(q.queue.places()[0].0.uid(), "new");
+    q.check_pending([0, 0, 0, 1]);
+}
+
+#[test]
+fn pods_of_a_profile_without_gates_pass() {
+    let q = setup(plugins()).profile("other", []).build();
+    q.close("G", "a");
+    q.add(pod("a").scheduler("other"));
+    assert_eq!(q.calls(), "");
+    q.check("active: a");
+}

@@ -1,0 +1,242 @@
+//! Which pods an event moves, and where to.
+
+use std::cell::RefCell;
+
+use super::fixture::{Answer, Bench, Fake, NODE_ADD, NODE_LABEL, NODE_TAINT, POD_DELETE, fake, setup};
+use crate::config::Gate;
+use crate::model::{ClusterEvent, EventObjects, Object};
+use crate::testing::{node, pod};
+
+/// A queue with pod `a` in unschedulablePods, rejected by some plugins, among them pending ones.
+fn rejected(plugins: Vec<Fake>, unschedulable: &[&str], pending: &[&str]) -> Bench {
+    let mut q = setup(plugins).build();
+    q.add(pod("a"));
+    q.pop();
+    q.fail_pending("a", unschedulable, pending);
+    q.calls();
+    q
+}
+
+/// The decision table: what a node's coming means for a pod that is backing off, and which hints are asked.
+#[track_caller]
+fn check_decision(answers: &[(&'static str, Answer)], unschedulable: &[&str], pending: &[&str], calls: &str, to: &str) {
+    let plugins = answers.iter().map(|(name, answer)| fake(name).on(NODE_ADD, *answer).on(NODE_TAINT, Answer::Skip));
+    let q = rejected(plugins.collect(), unschedulable, pending);
+    q.event(&NODE_ADD);
+    assert_eq!(q.calls(), calls);
+    q.check(to);
+}
+
+#[test]
+fn decision_table() {
+    use Answer::{Error, None, Queue, Skip};
+    let check = check_decision;
+    check(&[("A", Queue)], &["A"], &[], "A a", "backoff: a");
+    check(&[("A", Skip)], &["A"], &[], "A a", "unschedulable: a");
+    check(&[("A", Error)], &["A"], &[], "A a", "backoff: a");
+    check(&[("A", None)], &["A"], &[], "", "backoff: a");
+    // Only those that rejected the pod are asked.
+    check(&[("A", Skip), ("B", Queue)], &["A"], &[], "A a", "unschedulable: a");
+    // The first that says yes settles it, unless a pending one could make it more urgent.
+    check(&[("A", Queue), ("B", Queue)], &["A", "B"], &[], "A a", "backoff: a");
+    check(&[("A", Skip), ("B", Queue)], &["A", "B"], &[], "A a, B a", "backoff: a");
+    check(&[("A", Queue), ("B", Queue)], &["A"], &["B"], "A a, B a", "active: a");
+    check(&[("A", Queue), ("B", Skip)], &["A"], &["B"], "A a, B a", "backoff: a");
+    check(&[("A", Queue), ("B", Queue)], &["B"], &["A"], "A a", "active: a");
+    check(&[("A", Error)], &[], &["A"], "A a", "active: a");
+    check(&[("A", None)], &[], &["A"], "", "active: a");
+    check(&[("A", Skip)], &[], &["A"], "A a", "unschedulable: a");
+    // A pending plugin is also among those that rejected.
+    check(&[("A", Queue)], &["A"], &["A"], "A a", "active: a");
+}
+
+#[test]
+fn events_that_nobody_registered_change_nothing() {
+    let q = rejected(vec![fake("A").on(NODE_ADD, Answer::Queue), fake("B").on(NODE_TAINT, Answer::Queue)], &["A"], &[]);
+    q.event(&POD_DELETE);
+    q.event(&NODE_LABEL);
+    assert_eq!(q.calls(), "");
+    q.check("unschedulable: a");
+    // Registered, though not by the plugin that rejected the pod.
+    let q = rejected(vec![fake("A").on(NODE_ADD, Answer::Queue), fake("B").on(NODE_LABEL, Answer::Queue)], &["A"], &[]);
+    q.event(&NODE_LABEL);
+    assert_eq!(q.calls(), "");
+    q.check("unschedulable: a");
+}
+
+#[test]
+fn a_plugin_that_hears_of_nodes_hears_of_taints() {
+    let check = |plugin: Fake, calls: &str, to: &str| {
+        let q = rejected(vec![plugin], &["A"], &[]);
+        q.event(&NODE_TAINT);
+        assert_eq!(q.calls(), calls);
+        q.check(to);
+    };
+    check(fake("A").on(NODE_ADD, Answer::Skip), "", "backoff: a");
+    check(fake("A").on(NODE_ADD, Answer::Skip).on(NODE_TAINT, Answer::Skip), "A a", "unschedulable: a");
+    check(fake("A").on(NODE_LABEL, Answer::Skip), "", "unschedulable: a");
+}
+
+#[test]
+fn a_plugin_that_says_nothing_hears_of_everything() {
+    for event in [NODE_ADD, NODE_LABEL, POD_DELETE] {
+        let q = rejected(vec![fake("A").silent()], &["A"], &[]);
+        q.event(&event);
+        q.check("backoff: a");
+    }
+    // One that registers nothing hears of nothing.
+    for event in [NODE_ADD, NODE_LABEL, POD_DELETE] {
+        let q = rejected(vec![fake("A"), fake("B").silent()], &["A"], &[]);
+        q.event(&event);
+        q.check("unschedulable: a");
+    }
+}
+
+#[test]
+fn rejections_of_extenders_are_helped_by_anything() {
+    let reject = |extenders: bool| {
+        let mut q = setup([fake("A").on(NODE_ADD, Answer::Queue)]).options(|o| o.extenders = extenders).build();
+        q.reject(pod("a"), &["Extender"]);
+        q.event(&POD_DELETE);
+        q
+    };
+    reject(true).check("backoff: a");
+    reject(false).check("unschedulable: a");
+}
+
+#[test]
+fn after_its_backoff_a_pod_goes_to_active_q() {
+    let q = rejected(vec![fake("A").on(NODE_ADD, Answer::Queue)], &["A"], &[]);
+    q.advance_ms(2000);
+    q.event(&NODE_ADD);
+    q.check("active: a");
+}
+
+#[test]
+fn events_move_only_pods_that_pass_the_check() {
+    let mut q = setup([fake("A").on(NODE_ADD, Answer::Queue)]).build();
+    for name in ["a", "b", "c"] {
+        q.reject(pod(name), &["A"]);
+    }
+    let asked = RefCell::new(Vec::new());
+    let check = |pod: &crate::model::PodInfo| {
+        asked.borrow_mut().push(pod.name().to_owned());
+        pod.name() != "b"
+    };
+    q.queue.move_all(&NODE_ADD, &EventObjects::default(), q.now(), Some(&check));
+    assert_eq!(asked.into_inner(), ["a", "b", "c"]);
+    q.check("backoff: a c; unschedulable: b");
+}
+
+#[test]
+fn wildcard_events_move_every_pod_or_the_one_that_is_meant() {
+    let rejected = || rejected(vec![fake("A").on(NODE_ADD, Answer::Skip)], &["A"], &[]);
+    let wildcard = ClusterEvent::FORCE_ACTIVATE;
+    let meant = |object: Object| EventObjects { old: None, new: Some(object) };
+    let check = |objects: EventObjects, to: &str| {
+        let q = rejected();
+        q.queue.move_all(&wildcard, &objects, q.now(), None);
+        q.check(to);
+    };
+    check(EventObjects::default(), "backoff: a");
+    check(meant(Object::Pod(pod("a").build())), "backoff: a");
+    check(meant(Object::Pod(pod("a").uid("other").build())), "unschedulable: a");
+    check(meant(Object::Node(node("a").build())), "unschedulable: a");
+}
+
+#[test]
+fn hints_are_those_of_the_pods_own_profile() {
+    let mut q = setup([fake("A").on(NODE_ADD, Answer::Queue)])
+        .profile("other", [fake("A").on(NODE_ADD, Answer::Skip), fake("C").on(NODE_LABEL, Answer::Queue)])
+        .build();
+    q.reject(pod("a"), &["A"]);
+    q.reject(pod("b").scheduler("other"), &["A"]);
+    q.reject(pod("c").scheduler("other"), &["C"]);
+    q.event(&NODE_ADD);
+    q.check("backoff: a; unschedulable: b c");
+    q.event(&NODE_LABEL);
+    q.check("backoff: a c; unschedulable: b");
+}
+
+#[test]
+fn activation_goes_to_active_q_at_once() {
+    let mut q = setup([fake("A").on(NODE_ADD, Answer::Queue)]).build();
+    q.reject(pod("a"), &["A"]);
+    q.reject(pod("b"), &["A"]);
+    q.event(&NODE_ADD);
+    q.reject(pod("c"), &["A"]);
+    // Errors back off, too, but are not popped early.
+    q.add(pod("d").priority(1));
+    assert_eq!(q.pop(), "d");
+    q.fail("d", &[]);
+    q.check("backoff: a b; error: d; unschedulable: c");
+    q.activate(&["b", "c", "d", "nobody"]);
+    q.check("active: b c d; backoff: a");
+    q.activate(&["b"]);
+    q.check("active: b c d; backoff: a");
+}
+
+#[test]
+fn popping_one_particular_pod() {
+    let mut q = setup([fake("A").on(NODE_ADD, Answer::Queue).gates()]).build();
+    q.reject(pod("a"), &["A"]);
+    q.event(&NODE_ADD);
+    q.reject(pod("b"), &["A"]);
+    q.add(pod("c").priority(5));
+    q.add(pod("d"));
+    q.close("A", "gated");
+    q.add(pod("gated"));
+    q.check("active: c d; backoff: a; unschedulable: b gated");
+    for name in ["a", "b", "d"] {
+        assert_eq!(q.pop_specific(name), name);
+    }
+    for name in ["a", "gated", "nobody"] {
+        assert_eq!(q.pop_specific(name), "");
+    }
+    q.check("active: c; unschedulable: gated; in flight: a b d");
+    assert_eq!(q.queue.scheduling_cycle(), 5);
+}
+
+#[test]
+fn pods_go_by_priority_then_by_arrival() {
+    let mut q = setup([]).build();
+    for (name, priority) in [("a", 1), ("b", 2), ("c", 1), ("d", 2)] {
+        q.add(pod(name).priority(priority));
+    }
+    q.advance_ms(1);
+    q.add(pod("e").priority(1));
+    q.add(pod("f").priority(3));
+    let order: Vec<String> = std::iter::from_fn(|| Some(q.pop()).filter(|name| !name.is_empty())).collect();
+    assert_eq!(order, ["f", "b", "d", "a", "c", "e"]);
+}
+
+#[test]
+fn back_off_is_ordered_by_its_end_then_as_active_q() {
+    let mut q = setup([fake("A").on(NODE_ADD, Answer::Queue)]).build();
+    // b and c expire in the same second, a one later.
+    q.reject(pod("b"), &["A"]);
+    q.advance_ms(200);
+    q.reject(pod("c").priority(1), &["A"]);
+    q.advance_ms(900);
+    q.reject(pod("a").priority(9), &["A"]);
+    q.event(&NODE_ADD);
+    q.check("backoff: a b c");
+    assert_eq!([q.pop(), q.pop(), q.pop(), q.pop()], ["c", "b", "a", ""]);
+}
+
+#[test]
+fn without_popping_from_back_off_q_it_is_ordered_by_time_alone() {
+    let mut q = setup([fake("A").on(NODE_ADD, Answer::Queue)]).gate(Gate::SchedulerPopFromBackoffQ, false).build();
+    q.queue.run(q.now());
+    q.reject(pod("b"), &["A"]);
+    q.advance_ms(200);
+    q.reject(pod("c").priority(1), &["A"]);
+    q.event(&NODE_ADD);
+    assert_eq!(q.pop(), "");
+    q.check("backoff: b c");
+    // b's backoff ends at 1000 ms, c's at 1200 ms; flushes are at whole seconds after the start.
+    q.flush_at_ms(1000);
+    q.check("backoff: b c");
+    q.flush_at_ms(2000);
+    q.check("active: b c");
+}

@@ -1,0 +1,204 @@
+//! Backoffs and timers.
+
+use std::time::Duration;
+
+use super::fixture::{Answer, Bench, NODE_ADD, NODE_LABEL, Setup, fake, ms, setup};
+use crate::config::Gate;
+use crate::testing::pod;
+
+fn plugins() -> Setup {
+    setup([fake("A").on(NODE_ADD, Answer::Queue), fake("G").gates().on(NODE_LABEL, Answer::Queue)])
+}
+
+fn deadline_ms(q: &Bench) -> Option<u64> {
+    q.queue.next_deadline().map(|deadline| u64::try_from((deadline - ms(0)).as_millis()).expect("soon"))
+}
+
+#[test]
+fn errors_back_off_longer_each_time() {
+    let mut q = plugins().build();
+    q.queue.run(q.now());
+    q.advance_ms(300);
+    q.add(pod("a"));
+    let mut waits = Vec::new();
+    for _ in 0..6 {
+        assert_eq!(q.pop(), "a");
+        q.fail("a", &[]);
+        let failed = q.now().mono;
+        assert_eq!(q.pop(), "");
+        let deadline = q.queue.next_deadline().expect("it will be tried again");
+        q.clock.advance_to(deadline - Duration::from_nanos(1));
+        q.queue.flush(q.now());
+        q.check("error: a");
+        q.clock.advance_to(deadline);
+        q.queue.flush(q.now());
+        q.check("active: a");
+        waits.push(u64::try_from((deadline - failed).as_millis()).expect("soon"));
+    }
+    // The first expires at 1.3 s, so in the window from 1 s to 2 s. From then on attempts begin at whole seconds.
+    assert_eq!(waits, [1700, 3000, 5000, 9000, 11_000, 11_000]);
+}
+
+/// When a pod that an error hit `failed_ms` after the start is tried again.
+#[track_caller]
+fn check_retry(windows: bool, phase_ms: i64, started_ms: u64, failed_ms: u64, expected_ms: u64) {
+    let mut q = plugins().gate(Gate::SchedulerPopFromBackoffQ, windows).phase_ms(phase_ms).build();
+    q.advance_ms(started_ms);
+    q.queue.run(q.now());
+    q.advance_ms(failed_ms - started_ms);
+    q.reject(pod("a"), &[]);
+    assert_eq!(deadline_ms(&q), Some(expected_ms), "{phase_ms} {started_ms} {failed_ms}");
+    for early_ms in [expected_ms - 1000, expected_ms - 1] {
+        q.flush_at_ms(early_ms);
+        q.check("error: a");
+    }
+    q.flush_at_ms(expected_ms);
+    q.check("active: a");
+}
+
+#[test]
+fn flushes_are_at_whole_seconds_or_at_seconds_from_the_start() {
+    check_retry(true, 0, 0, 300, 2000);
+    check_retry(true, 0, 400, 2999, 4000);
+    check_retry(true, 0, 400, 3000, 5000);
+    check_retry(true, 250, 0, 300, 1750);
+    check_retry(true, 250, 100, 800, 2750);
+    // Without windows the expiry is exact, and still counts as waiting.
+    check_retry(false, 0, 0, 300, 2000);
+    check_retry(false, 0, 400, 1400, 3400);
+    check_retry(false, 250, 400, 1401, 3400);
+    check_retry(false, 250, 400, 1399, 2400);
+}
+
+#[test]
+fn without_a_maximum_there_is_no_back_off() {
+    let mut q = plugins().options(|options| options.max_backoff = Duration::ZERO).build();
+    q.queue.run(q.now());
+    q.advance_ms(10);
+    q.reject(pod("a"), &["A"]);
+    q.event(&NODE_ADD);
+    q.check("active: a");
+    q.pop();
+    q.fail("a", &[]);
+    q.check("active: a");
+    assert_eq!(deadline_ms(&q), None);
+}
+
+#[test]
+fn pods_that_wait_too_long_are_tried_again() {
+    let mut q = plugins().build();
+    q.queue.run(q.now());
+    q.advance_ms(10_000);
+    q.reject(pod("a"), &["A"]);
+    q.advance_ms(15_000);
+    q.reject(pod("b"), &["A"]);
+    // The timer runs every 30 s; a pod has to be older than 5 min.
+    assert_eq!(deadline_ms(&q), Some(330_000));
+    for early in [300_000, 329_999] {
+        q.flush_at_ms(early);
+        q.check("unschedulable: a b");
+    }
+    q.flush_at_ms(330_000);
+    q.check("active: a b");
+    assert_eq!(deadline_ms(&q), None);
+    assert!([q.pop(), q.pop()].iter().all(|name| q.popped(name).was_flushed_from_unschedulable));
+    // The mark goes with the next attempt.
+    q.fail("a", &["A"]);
+    q.activate(&["a"]);
+    q.pop();
+    assert!(!q.popped("a").was_flushed_from_unschedulable);
+}
+
+#[test]
+fn exactly_five_minutes_is_not_too_long() {
+    let mut q = plugins().build();
+    q.queue.run(q.now());
+    q.advance_ms(30_000);
+    q.reject(pod("a"), &["A"]);
+    assert_eq!(deadline_ms(&q), Some(360_000));
+    q.flush_at_ms(330_000);
+    q.check("unschedulable: a");
+    q.flush_at_ms(360_000);
+    q.check("active: a");
+}
+
+#[test]
+fn gated_pods_wait_as_long_as_it_takes() {
+    let q = plugins().build();
+    q.queue.run(q.now());
+    q.close("G", "a");
+    q.add(pod("a"));
+    assert_eq!(deadline_ms(&q), None);
+    q.open("G", "a");
+    q.flush_at_ms(3_600_000);
+    q.check("unschedulable: a");
+}
+
+#[test]
+fn a_pod_that_waited_too_long_may_still_be_backing_off() {
+    let mut q = plugins()
+        .options(|options| {
+            options.initial_backoff = Duration::from_secs(1000);
+            options.max_backoff = Duration::from_secs(1000);
+        })
+        .build();
+    q.queue.run(q.now());
+    q.reject(pod("a"), &["A"]);
+    q.flush_at_ms(330_000);
+    q.check("backoff: a");
+    assert_eq!(deadline_ms(&q), Some(1_001_000));
+}
+
+#[test]
+fn timers_run_from_their_start_on() {
+    let mut q = plugins().build();
+    q.reject(pod("a"), &[]);
+    assert_eq!(deadline_ms(&q), None);
+    q.flush_at_ms(5000);
+    q.check("error: a");
+    q.advance_ms(500);
+    q.queue.run(q.now());
+    assert_eq!(deadline_ms(&q), Some(6000));
+    // Starting again changes nothing.
+    q.advance_ms(300);
+    q.queue.run(q.now());
+    q.flush_at_ms(6000);
+    q.check("active: a");
+}
+
+#[test]
+fn a_late_flush_runs_once_and_the_next_is_on_time() {
+    let mut q = plugins().build();
+    q.queue.run(q.now());
+    q.reject(pod("a"), &[]);
+    q.flush_at_ms(7300);
+    q.check("active: a");
+    assert_eq!(q.pop(), "a");
+    q.fail("a", &[]);
+    // Failed at 7.3 s for the second time: expires in the window from 9 s.
+    assert_eq!(deadline_ms(&q), Some(10_000));
+}
+
+#[test]
+fn popping_runs_the_timers_that_are_due() {
+    let mut q = plugins().build();
+    q.queue.run(q.now());
+    q.reject(pod("a"), &[]);
+    q.advance_ms(1999);
+    assert_eq!(q.pop(), "");
+    q.advance_ms(1);
+    assert_eq!(q.pop(), "a");
+}
+
+#[test]
+fn nothing_is_popped_early_from_error_back_off_q() {
+    let mut q = plugins().build();
+    q.reject(pod("a"), &[]);
+    q.add(pod("b"));
+    q.pop();
+    q.event(&NODE_ADD);
+    q.fail("b", &["A"]);
+    q.check("backoff: b; error: a");
+    assert_eq!([q.pop(), q.pop()], ["b", ""]);
+    q.check("error: a; in flight: b");
+}

@@ -1,0 +1,205 @@
+//! Pods that change or go while they are queued or being scheduled.
+
+use serde_json::json;
+
+use super::fixture::{Answer, Bench, NODE_ADD, fake, setup};
+use crate::config::Gate;
+use crate::framework::{NominatingInfo, Nominator};
+use crate::model::{ActionType, ClusterEvent, EventResource};
+use crate::testing::{PodFixture, pod};
+
+const LABEL: ClusterEvent = ClusterEvent::new(EventResource::Pod, ActionType::UPDATE_POD_LABEL);
+const TOLERATION: ClusterEvent = ClusterEvent::new(EventResource::Pod, ActionType::UPDATE_POD_TOLERATION);
+const ANY: ClusterEvent = ClusterEvent::new(EventResource::Pod, ActionType::UPDATE);
+
+fn queue() -> Bench {
+    setup([
+        fake("A").on(NODE_ADD, Answer::Queue),
+        fake("Any").on(ANY, Answer::Queue),
+        fake("L").on(LABEL, Answer::Queue),
+        fake("S").on(LABEL, Answer::Skip),
+        fake("T").on(TOLERATION, Answer::Queue),
+    ])
+    .build()
+}
+
+fn labelled() -> PodFixture {
+    pod("a").label("x", "y")
+}
+
+/// Where a pod in unschedulablePods goes when it changes.
+#[track_caller]
+fn check_change(plugins: &[&str], pending: &[&str], new: PodFixture, calls: &str, to: &str) {
+    let mut q = queue();
+    q.add(pod("a"));
+    q.pop();
+    q.fail_pending("a", plugins, pending);
+    q.update(pod("a"), new);
+    assert_eq!(q.calls(), calls);
+    q.check(to);
+}
+
+#[test]
+fn a_waiting_pod_s_own_change_may_help_it() {
+    check_change(&["L"], &[], labelled(), "L a", "backoff: a");
+    check_change(&["S"], &[], labelled(), "S a", "unschedulable: a");
+    check_change(&["T"], &[], labelled(), "", "unschedulable: a");
+    check_change(&[], &["L"], labelled(), "L a", "active: a");
+    check_change(&["Any"], &[], labelled(), "Any a", "backoff: a");
+    check_change(&["A"], &[], labelled(), "", "unschedulable: a");
+    // A change without an event of its own.
+    check_change(&["Any"], &[], pod("a").set("metadata.annotations", json!({"x": "y"})), "Any a", "backoff: a");
+    check_change(&["L"], &[], pod("a").set("metadata.annotations", json!({"x": "y"})), "", "unschedulable: a");
+    // Change by change, until one helps.
+    check_change(&["S", "T"], &[], labelled().toleration("k", "", ""), "S a, T a", "backoff: a");
+    check_change(&["L", "T"], &[], labelled().toleration("k", "", ""), "L a", "backoff: a");
+}
+
+#[test]
+fn a_change_that_does_not_help_still_replaces_the_pod() {
+    let mut q = queue();
+    q.reject(pod("a"), &["A"]);
+    q.update(pod("a"), labelled());
+    q.activate(&["a"]);
+    q.pop();
+    assert_eq!(q.popped("a").pod.pod().labels()["x"], "y");
+}
+
+#[test]
+fn without_popping_from_back_off_q_a_later_change_may_be_more_urgent() {
+    let plugins = [fake("L").on(LABEL, Answer::Queue), fake("T").on(TOLERATION, Answer::Queue)];
+    let check = |pop_from_backoff: bool, to: &str| {
+        let mut q = setup(plugins.clone()).gate(Gate::SchedulerPopFromBackoffQ, pop_from_backoff).build();
+        q.add(pod("a"));
+        q.pop();
+        q.fail_pending("a", &["L"], &["T"]);
+        q.update(pod("a"), labelled().toleration("k", "", ""));
+        q.check(to);
+    };
+    check(true, "backoff: a");
+    check(false, "active: a");
+}
+
+#[test]
+fn changes_of_a_pod_in_flight_count_when_it_comes_back() {
+    let check = |plugins: &[&str], to: &str| {
+        let mut q = queue();
+        q.add(pod("a"));
+        q.pop();
+        q.update(pod("a"), labelled());
+        q.check("in flight: a");
+        assert_eq!(q.queue.dump().in_flight_events, 1);
+        q.fail("a", plugins);
+        q.check(to);
+    };
+    check(&["L"], "backoff: a");
+    check(&["T"], "unschedulable: a");
+}
+
+#[test]
+fn changes_in_the_other_queues_replace_the_pod_in_its_place() {
+    let mut q = queue();
+    q.add(pod("c"));
+    q.add(pod("a"));
+    q.update(pod("a"), pod("a").priority(7).label("new", "a"));
+    assert_eq!(q.pop(), "a");
+    assert_eq!(q.popped("a").pod.pod().labels()["new"], "a");
+    q.fail("a", &[]);
+    q.check("active: c; error: a");
+    q.update(pod("a").priority(7), pod("a").label("new", "b"));
+    q.check("active: c; error: a");
+    assert_eq!(q.queue.places()[1].0.pod().labels()["new"], "b");
+    // In podBackoffQ the order changes with the priority, too.
+    assert_eq!(q.pop(), "c");
+    q.event(&NODE_ADD);
+    q.fail("c", &["A"]);
+    q.reject(pod("d"), &["A"]);
+    q.event(&NODE_ADD);
+    q.check("backoff: c d; error: a");
+    q.update(pod("d"), pod("d").priority(7));
+    assert_eq!(q.pop(), "d");
+}
+
+#[test]
+fn an_unknown_pod_is_added() {
+    let q = queue();
+    q.update(pod("a"), labelled());
+    q.check("active: a");
+    q.check_metric("scheduler_queue_incoming_pods_total{event=\"UnschedulablePodUpdate\",queue=\"active\"}", Some("1"));
+}
+
+#[test]
+fn pods_that_go_leave_every_place() {
+    let mut q = queue();
+    q.reject(pod("unschedulable"), &["A"]);
+    q.reject(pod("error"), &[]);
+    q.add(pod("backoff"));
+    q.pop();
+    q.event(&NODE_ADD);
+    q.fail("backoff", &["A"]);
+    q.add(pod("active"));
+    q.add(pod("flying").priority(1));
+    q.pop();
+    q.check("active: active; backoff: backoff unschedulable; error: error; in flight: flying");
+    for name in ["unschedulable", "error", "backoff", "active", "flying", "nobody"] {
+        q.delete(pod(name));
+    }
+    q.check("in flight: flying");
+    q.check_pending([0, 0, 0, 0]);
+}
+
+#[test]
+fn signatures_follow_the_pod() {
+    let signature = |on: bool, change: bool| {
+        let mut q = setup([]).gate(Gate::OpportunisticBatching, on).build();
+        q.add(pod("a"));
+        if change {
+            q.update(pod("a"), labelled());
+        }
+        q.pop();
+        q.popped("a").signature.clone()
+    };
+    // A filter that cannot sign would make all pods unsignable: this profile has none.
+    assert_eq!(signature(false, false), None);
+    let (plain, changed) = (signature(true, false), signature(true, true));
+    assert!(plain.is_some() && changed.is_some() && plain != changed, "{plain:?} {changed:?}");
+    let mut q = setup([fake("A")]).build();
+    q.add(pod("a"));
+    q.pop();
+    assert_eq!(q.popped("a").signature, None);
+}
+
+#[test]
+fn nominations_follow_the_pod() {
+    let nominated = |q: &Bench, node: &str| -> Vec<String> {
+        q.queue.nominated_pods_for_node(node).iter().map(|pod| pod.name().to_owned()).collect()
+    };
+    let mut q = queue();
+    q.add(pod("a").nominated("n1"));
+    assert_eq!(nominated(&q, "n1"), ["a"]);
+    q.update(pod("a").nominated("n1"), pod("a").nominated("n2"));
+    assert_eq!((nominated(&q, "n1"), nominated(&q, "n2")), (vec![], vec!["a".to_owned()]));
+    q.delete(pod("a"));
+    assert_eq!(nominated(&q, "n2"), [""; 0]);
+    // What preemption holds stays through changes that say nothing of it.
+    q.reject(pod("b"), &["A"]);
+    let held = q.info(pod("b"));
+    q.queue.add_nominated_pod(&held, &NominatingInfo::Override("n3".into()));
+    q.update(pod("b"), pod("b").label("x", "y"));
+    assert_eq!(nominated(&q, "n3"), ["b"]);
+    assert_eq!(q.queue.nominated_pods_for_node("n3")[0].pod().labels()["x"], "y");
+    // Moving between queues for other reasons does not look at the status.
+    q.queue.delete_nominated_pod_if_exists(&held);
+    q.event(&NODE_ADD);
+    q.check("backoff: b");
+    assert!(!q.queue.has_nominated_pods());
+}
+
+#[test]
+fn gated_pods_are_not_nominated_by_their_status() {
+    let q = setup([fake("G").gates().on(NODE_ADD, Answer::Queue)]).build();
+    q.close("G", "a");
+    q.add(pod("a").nominated("n1"));
+    q.check("unschedulable: a");
+    assert!(!q.queue.has_nominated_pods());
+}

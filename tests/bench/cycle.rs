@@ -1,0 +1,116 @@
+//! The time of one scheduling cycle, from the update of the snapshot to the chosen host, on plain clusters of 1,000, 5,000
+//! and 15,000 nodes: the same clusters, pods and lines of output as `tests/controlplane/cmd/bench` has for upstream.
+//!
+//! `cargo bench --bench cycle [-- CYCLES]`
+
+#![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kube_scheduler::apiserver::{ApiServer, Options};
+use kube_scheduler::clock::{Clock, SimClock};
+use kube_scheduler::config::{Config, FeatureGates};
+use kube_scheduler::engine::{Engine, EngineOptions};
+use kube_scheduler::model::PodInfo;
+use kube_scheduler::plugins;
+use kube_scheduler::testing::{NodeFixture, PodFixture, node, pod};
+use serde_json::json;
+
+/// Size of the `k`-th image, in bytes.
+fn image_size(k: i64) -> i64 {
+    (k + 1) * 100 * 1024 * 1024
+}
+
+fn plain_node(number: usize) -> NodeFixture {
+    let images: Vec<_> = (0..4)
+        .map(|k| json!({"names": [format!("registry.example/image-{k}:v1")], "sizeBytes": image_size(k)}))
+        .collect();
+    node(&format!("node-{number}"))
+        .label("topology.kubernetes.io/zone", &format!("zone-{}", number % 3))
+        .allocatable("cpu", "32")
+        .allocatable("memory", "256Gi")
+        .set("status.images", json!(images))
+}
+
+fn plain_pod(name: &str) -> PodFixture {
+    pod(name).label("app", "plain").image("registry.example/image-0:v1").cpu("500m").memory("512Mi")
+}
+
+struct Setting {
+    nodes: usize,
+    parallelism: i32,
+    percentage: i32,
+    assume: bool,
+    cycles: usize,
+}
+
+fn engine(runtime: &tokio::runtime::Runtime, setting: &Setting) -> Engine {
+    let _inside = runtime.enter();
+    let gates = FeatureGates::default();
+    let mut config = Config::defaults(&gates);
+    config.parallelism = setting.parallelism;
+    config.percentage_of_nodes_to_score = setting.percentage;
+    let wall = SimClock::new(jiff::Timestamp::UNIX_EPOCH);
+    let server = ApiServer::new(Options::new(move || wall.now().wall));
+    let options = EngineOptions {
+        client: server.client(),
+        config,
+        gates: gates.clone(),
+        plugins: plugins::registry(&gates),
+        extenders: Vec::new(),
+        clock: Clock::real(),
+        metrics: prometheus::Registry::new(),
+        seed: 0,
+        hostname: "bench".to_owned(),
+        runtime: runtime.handle().clone(),
+        max_in_unschedulable: Duration::from_secs(300),
+    };
+    runtime.block_on(Engine::new(options)).expect("an engine with default profiles")
+}
+
+/// The mean time of a cycle.
+fn time(runtime: &tokio::runtime::Runtime, setting: &Setting) -> Duration {
+    let mut engine = engine(runtime, setting);
+    let shared = engine.shared.clone();
+    let info = |pod: PodFixture| Arc::new(PodInfo::new(pod.build(), &shared.classes));
+    for number in 0..setting.nodes {
+        shared.cache.add_node(plain_node(number).build());
+        let running = info(plain_pod(&format!("running-{number}")).on(&format!("node-{number}")));
+        shared.cache.add_pod(running).expect("a pod that the cache does not know");
+    }
+    let pending: Vec<_> = (0..setting.cycles).map(|number| info(plain_pod(&format!("pending-{number}")))).collect();
+    engine.scheduler.find_node(&pending[0], shared.clock.now()).expect("every node fits");
+    let mut total = Duration::ZERO;
+    for pod in &pending {
+        let now = shared.clock.now();
+        let began = Instant::now();
+        let host = engine.scheduler.find_node(pod, now).expect("every node fits");
+        total += began.elapsed();
+        if setting.assume {
+            shared.cache.assume_pod(Arc::new(pod.assumed_on(&host))).expect("a pod that the cache does not know");
+        }
+    }
+    total / u32::try_from(setting.cycles).expect("few cycles")
+}
+
+fn main() {
+    let cycles = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(1000);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    for nodes in [1000, 5000, 15000] {
+        for parallelism in [16, 1] {
+            for percentage in [0, 100] {
+                for assume in [false, true] {
+                    let setting = Setting { nodes, parallelism, percentage, assume, cycles };
+                    let mean = time(&runtime, &setting);
+                    let line = json!({
+                        "nodes": nodes, "parallelism": parallelism, "percentageOfNodesToScore": percentage,
+                        "assume": assume, "cycles": cycles, "nsPerOp": u64::try_from(mean.as_nanos()).unwrap_or(u64::MAX),
+                    });
+                    println!("{line}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! `SelectorSpread`: pods of the same services and controllers are kept apart, by node and by zone.
+//!
+//! This is the score of that name which Kubernetes had before `PodTopologySpread`, rebuilt as a plugin from outside. It
+//! shows what a plugin that scores is made of:
+//!
+//! - [`PreScorePlugin`] runs once a cycle. What depends on the pod alone is worked out there and left in a [`Slot`] of the
+//!   cycle's state; here that is the selector of the pods to keep away from, out of the stores that [`Handle::listers`]
+//!   gives access to.
+//! - [`ScorePlugin`] runs for each feasible node, on several threads, and only reads. Its numbers may mean anything as long
+//!   as the plugin normalises them; here they are counts, and less is better.
+//! - [`NormalizeScore`] sees the numbers of all nodes and brings them into the range from 0 to 100, more being better.
+//!
+//! The score of a node is one third for having few of the pods, two thirds for being in a zone with few of them:
+//!
+//! ```text
+//! node  = 100 · (most on a node − on this node) / most on a node
+//! zone  = 100 · (most in a zone − in this zone) / most in a zone
+//! score = node · ⅓ + zone · ⅔        or node alone, for a node without a zone
+//! ```
+//!
+//! Follows `pkg/scheduler/framework/plugins/selectorspread/selector_spread.go @v1.22.0`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kube_scheduler::framework::{
+    CycleContext, Handle, NodeScores, NormalizeScore, Plugin, PluginArgs, PluginError, PreScoreOutcome, PreScorePlugin,
+    Registration, ScorePlugin, Scratch, Slot,
+};
+use kube_scheduler::k8s::{Node, Pod, Selector, StringMap};
+use kube_scheduler::listers::Listers;
+use kube_scheduler::model::NodeInfo;
+
+/// The name under which a profile enables the plugin.
+pub const NAME: &str = "SelectorSpread";
+
+/// The best that a node can get.
+const MAX_NODE_SCORE: f64 = 100.0;
+
+/// The share of the zone in the score of a node that has one.
+/// Follows `pkg/scheduler/framework/plugins/selectorspread/selector_spread.go#zoneWeighting @v1.22.0`.
+const ZONE_WEIGHTING: f64 = 2.0 / 3.0;
+
+/// The plugin.
+#[derive(Debug)]
+pub struct SelectorSpread {
+    listers: Arc<Listers>,
+    /// Where `PreScore` leaves the selector for `Score`. Typed, and resolved once: reading it is an index.
+    selector: Slot<Arc<Selector>>,
+}
+
+/// Builds the plugin for one profile. It takes no arguments. Slots are handed out here and only here.
+pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+    let plugin = Arc::new(SelectorSpread { listers: handle.listers().clone(), selector: handle.slot() });
+    Ok(Registration::new(NAME).pre_score(&plugin).score(&plugin).normalize(&plugin))
+}
+
+impl Plugin for SelectorSpread {
+    fn name(&self) -> &str {
+        NAME
+    }
+}
+
+impl PreScorePlugin for SelectorSpread {
+    /// A pod that says itself how it is to be spread is left to `PodTopologySpread`: after `Skip`, neither `Score` nor
+    /// `Normalize` is called in this cycle, and every node gets 0.
+    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
+        let pod = cx.pod.pod();
+        if !pod.spec.topology_spread_constraints.is_empty() {
+            return Ok(PreScoreOutcome::Skip);
+        }
+        cx.state.set(self.selector, Arc::new(selector_of(pod, &self.listers)));
+        Ok(PreScoreOutcome::Pass)
+    }
+}
+
+impl ScorePlugin for SelectorSpread {
+    /// How many pods on the node the selector matches, in the pod's namespace; those that are going do not count. A pod
+    /// that nothing selects has none.
+    fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
+        let selector = cx.state.get(self.selector).ok_or("SelectorSpread: Score was called without PreScore")?;
+        if selector.is_empty() {
+            return Ok(0);
+        }
+        let counts = |pod: &Pod| {
+            pod.namespace() == cx.pod.namespace() && !pod.is_terminating() && selector.matches(pod.labels())
+        };
+        let count = node.pods().iter().filter(|pod| counts(pod.pod())).count();
+        Ok(i64::try_from(count).unwrap_or(i64::MAX))
+    }
+}
+
+impl NormalizeScore for SelectorSpread {
+    fn normalize(&self, _cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
+        let most_on_a_node = scores.scores.iter().copied().max().unwrap_or(0);
+        let zones: Vec<Option<Zone<'_>>> = scores.nodes.iter().map(|node| zone_of(node.node())).collect();
+        let mut by_zone: BTreeMap<Zone<'_>, i64> = BTreeMap::new();
+        for (zone, count) in zones.iter().zip(&*scores.scores) {
+            if let Some(zone) = zone {
+                *by_zone.entry(*zone).or_default() += count;
+            }
+        }
+        let most_in_a_zone = by_zone.values().copied().max().unwrap_or(0);
+        for (score, zone) in scores.scores.iter_mut().zip(&zones) {
+            let mut value = part(*score, most_on_a_node);
+            if let Some(zone) = zone {
+                let zone = part(by_zone[zone], most_in_a_zone);
+                value = value * (1.0 - ZONE_WEIGHTING) + ZONE_WEIGHTING * zone;
+            }
+            *score = truncated(value);
+        }
+        Ok(())
+    }
+}
+
+/// 100 for none, 0 for as many as anywhere.
+#[expect(clippy::cast_precision_loss, reason = "counts of pods are small")]
+fn part(count: i64, most: i64) -> f64 {
+    if most > 0 { MAX_NODE_SCORE * ((most - count) as f64 / most as f64) } else { MAX_NODE_SCORE }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "from 0 to 100, and cut as upstream cuts it")]
+fn truncated(value: f64) -> i64 {
+    value as i64
+}
+
+/// A region and a zone in it. One of the two may be empty.
+type Zone<'a> = (&'a str, &'a str);
+
+/// Where a node is, unless it says neither zone nor region. The old names of the labels come first.
+/// Follows `component-helpers/node/topology/helpers.go#GetZoneKey @v1.36.3`.
+fn zone_of(node: &Node) -> Option<Zone<'_>> {
+    let label = |old: &str, new: &str| {
+        let labels = node.labels();
+        labels.get(old).or_else(|| labels.get(new)).map_or("", String::as_str)
+    };
+    let region = label("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region");
+    let zone = label("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone");
+    (!region.is_empty() || !zone.is_empty()).then_some((region, zone))
+}
+
+/// What selects the pod: all of its services and its controller, together.
+/// Follows `pkg/scheduler/framework/plugins/helper/spread.go#DefaultSelector @v1.36.3`.
+fn selector_of(pod: &Pod, listers: &Listers) -> Selector {
+    let namespace = pod.namespace();
+    let mut labels = StringMap::new();
+    for service in listers.services.list_in(namespace) {
+        // A service without a selector selects nothing; one with an empty selector everything, which adds nothing.
+        let selector = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+        if let Some(selector) = selector.filter(|selector| Selector::from_labels(selector).matches(pod.labels())) {
+            labels.extend(selector.clone());
+        }
+    }
+    let owners = pod.metadata.owner_references.iter().flatten();
+    let Some(owner) = owners.into_iter().find(|owner| owner.controller == Some(true)) else {
+        return Selector::from_labels(&labels);
+    };
+    let controller = match (owner.api_version.as_str(), owner.kind.as_str()) {
+        ("v1", "ReplicationController") => {
+            let controller = listers.replication_controllers.get_in(namespace, &owner.name);
+            labels.extend(controller.and_then(|found| found.spec.clone()?.selector).unwrap_or_default());
+            None
+        }
+        ("apps/v1", "ReplicaSet") => {
+            let set = listers.replica_sets.get_in(namespace, &owner.name);
+            set.and_then(|found| Some(found.spec.clone()?.selector))
+        }
+        ("apps/v1", "StatefulSet") => {
+            let set = listers.stateful_sets.get_in(namespace, &owner.name);
+            set.and_then(|found| Some(found.spec.clone()?.selector))
+        }
+        _ => None,
+    };
+    // A selector that cannot be read adds nothing.
+    let controller = Selector::from_label_selector(controller.as_ref()).unwrap_or_default();
+    let requirements = controller.requirements().unwrap_or_default().iter().cloned();
+    requirements.fold(Selector::from_labels(&labels), Selector::and)
+}
+
+#[cfg(test)]
+#[path = "harness.rs"]
+mod harness;
+
+#[cfg(test)]
+mod tests {
+    use kube_scheduler::framework::Framework;
+    use kube_scheduler::testing::{NodeFixture, PodFixture, node, pod};
+    use serde_json::{Value, json};
+
+    use super::harness::{self, Cycle};
+    use super::*;
+
+    fn decode<T: serde::de::DeserializeOwned>(value: Value) -> Arc<T> {
+        Arc::new(serde_json::from_value(value).expect("an object"))
+    }
+
+    fn service(namespace: &str, name: &str, selector: Value) -> Arc<k8s_openapi::api::core::v1::Service> {
+        decode(json!({"metadata": {"name": name, "namespace": namespace}, "spec": {"selector": selector}}))
+    }
+
+    /// A profile in whose cluster service `web` selects `app: web`.
+    fn profile() -> Framework {
+        let profile = harness::profile(NAME, factory);
+        profile.handle().listers().services.apply(service("default", "web", json!({"app": "web"})));
+        profile
+    }
+
+    fn web(name: &str) -> PodFixture {
+        pod(name).label("app", "web")
+    }
+
+    fn owned_by(pod: PodFixture, api_version: &str, kind: &str, name: &str) -> PodFixture {
+        let owner = json!([{"apiVersion": api_version, "kind": kind, "name": name, "uid": "u", "controller": true}]);
+        pod.set("metadata.ownerReferences", owner)
+    }
+
+    /// Counts and scores, node by node.
+    #[track_caller]
+    fn check(
+        profile: &Framework,
+        pod: PodFixture,
+        nodes: Vec<NodeFixture>,
+        on: &[PodFixture],
+        expected: &[(i64, i64)],
+    ) {
+        let run = Cycle::new(pod, nodes, on).score(profile);
+        let [plugin] = run.plugins.as_slice() else { panic!("one plugin: {run:?}") };
+        let actual: Vec<(i64, i64)> = plugin.raw.iter().copied().zip(plugin.normalized.iter().copied()).collect();
+        assert_eq!(actual, expected);
+    }
+
+    #[test]
+    fn nodes_with_fewer_of_the_pods_score_higher() {
+        let nodes = || vec![node("a"), node("b"), node("c")];
+        let on = [web("1").on("a"), web("2").on("a"), web("3").on("b"), pod("4").label("app", "db").on("c")];
+        check(&profile(), web("p"), nodes(), &on, &[(2, 0), (1, 50), (0, 100)]);
+        check(&profile(), web("p"), nodes(), &[], &[(0, 100), (0, 100), (0, 100)]);
+        check(&profile(), pod("p"), nodes(), &on, &[(0, 100), (0, 100), (0, 100)]);
+    }
+
+    #[test]
+    fn pods_elsewhere_and_on_their_way_out_do_not_count() {
+        let on = [web("1").on("a").terminating(), web("2").on("a").namespace("other"), web("3").on("b")];
+        check(&profile(), web("p"), vec![node("a"), node("b")], &on, &[(0, 100), (1, 0)]);
+        let elsewhere = harness::profile(NAME, factory);
+        elsewhere.handle().listers().services.apply(service("other", "web", json!({"app": "web"})));
+        check(&elsewhere, web("p"), vec![node("a"), node("b")], &on, &[(0, 100), (0, 100)]);
+    }
+
+    #[test]
+    fn zones_count_for_two_thirds() {
+        let nodes = vec![node("a1").zone("a"), node("a2").zone("a"), node("b1").zone("b"), node("none")];
+        let on = [web("1").on("a1"), web("2").on("a1"), web("3").on("b1"), web("4").on("none")];
+        // Node a2: 100 · ⅓ + 0 · ⅔; b1: 50 · ⅓ + 50 · ⅔; the last has no zone to share.
+        check(&profile(), web("p"), nodes, &on, &[(2, 0), (0, 33), (1, 50), (1, 50)]);
+    }
+
+    #[test]
+    fn zones_of_different_regions_are_apart() {
+        let node = |name: &str, region: &str| node(name).zone("1").label("topology.kubernetes.io/region", region);
+        let old = |name: &str| testing_node_with_old_labels(name);
+        let on = [web("1").on("a")];
+        check(&profile(), web("p"), vec![node("a", "x"), node("b", "y")], &on, &[(1, 0), (0, 100)]);
+        check(&profile(), web("p"), vec![node("a", "x"), node("b", "x")], &on, &[(1, 0), (0, 33)]);
+        check(&profile(), web("p"), vec![node("a", "x"), old("b")], &on, &[(1, 0), (0, 33)]);
+    }
+
+    /// A node in region x and zone 1, under the labels' old names, whatever the new ones say.
+    fn testing_node_with_old_labels(name: &str) -> NodeFixture {
+        let labels =
+            [("failure-domain.beta.kubernetes.io/region", "x"), ("failure-domain.beta.kubernetes.io/zone", "1")];
+        labels.into_iter().fold(node(name).zone("2"), |node, (key, value)| node.label(key, value))
+    }
+
+    #[test]
+    fn controllers_select_too() {
+        let check_owner = |kind: (&str, &str), fill: fn(&Listers), expected: [(i64, i64); 2]| {
+            let profile = harness::profile(NAME, factory);
+            fill(profile.handle().listers());
+            let owned = owned_by(web("p"), kind.0, kind.1, "owner");
+            let on = [web("1").on("a"), pod("2").label("app", "db").on("b")];
+            check(&profile, owned, vec![node("a"), node("b")], &on, &expected);
+        };
+        let counted = [(1, 0), (0, 100)];
+        check_owner(
+            ("v1", "ReplicationController"),
+            |listers| {
+                let selector = json!({"app": "web"});
+                let object =
+                    json!({"metadata": {"name": "owner", "namespace": "default"}, "spec": {"selector": selector}});
+                listers.replication_controllers.apply(decode(object));
+            },
+            counted,
+        );
+        check_owner(("apps/v1", "ReplicaSet"), |listers| drop(listers.replica_sets.apply(decode(set()))), counted);
+        check_owner(("apps/v1", "StatefulSet"), |listers| drop(listers.stateful_sets.apply(decode(set()))), counted);
+        check_owner(("apps/v1", "DaemonSet"), |_| {}, [(0, 100), (0, 100)]);
+        check_owner(("apps/v1", "ReplicaSet"), |_| {}, [(0, 100), (0, 100)]);
+    }
+
+    /// A replica set or a stateful set.
+    fn set() -> Value {
+        let selector = json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]});
+        let template = json!({"metadata": {}, "spec": {"containers": []}});
+        json!({
+            "metadata": {"name": "owner", "namespace": "default"},
+            "spec": {"selector": selector, "serviceName": "s", "template": template},
+        })
+    }
+
+    #[test]
+    fn a_service_and_a_controller_select_together() {
+        let profile = profile();
+        profile.handle().listers().replica_sets.apply(decode(json!({
+            "metadata": {"name": "owner", "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"tier": "front"}}, "template": {}},
+        })));
+        let owned = owned_by(web("p").label("tier", "front"), "apps/v1", "ReplicaSet", "owner");
+        let on = [web("1").on("a"), web("2").label("tier", "front").on("b")];
+        check(&profile, owned, vec![node("a"), node("b")], &on, &[(0, 100), (1, 0)]);
+    }
+
+    #[test]
+    fn a_pod_with_constraints_of_its_own_is_left_alone() {
+        let constraint = json!([{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]);
+        let pod = web("p").set("spec.topologySpreadConstraints", constraint);
+        let run = Cycle::new(pod, vec![node("a"), node("b")], &[web("1").on("a")]).score(&profile());
+        assert!(run.plugins.is_empty());
+        assert_eq!(run.totals, [0, 0]);
+    }
+}

@@ -1,0 +1,120 @@
+//! The command's arguments, messages and exit codes.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// Runs the command in the project's folder.
+pub fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kube-scheduler"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(arguments)
+        .output()
+        .expect("the command runs")
+}
+
+/// Writes an input file for one test, and returns its path.
+pub fn file(name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("command");
+    std::fs::create_dir_all(&folder).expect("a folder for test files");
+    let path = folder.join(name);
+    std::fs::write(&path, content).expect("a test file is written");
+    path
+}
+
+fn check_failure(arguments: &[&str], expected: &str) {
+    let output = run(arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {stderr}");
+    assert!(stderr.contains(expected), "{arguments:?}: {stderr:?} does not contain {expected:?}");
+    assert!(output.stdout.is_empty(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+}
+
+fn check_bad_file(name: &str, content: impl AsRef<[u8]>, expected: &str) {
+    let path = file(name, content);
+    check_failure(&["simulate", &path.display().to_string()], expected);
+}
+
+const NODE: &str =
+    "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 1, memory: 1Gi, pods: 10}}\n---\n";
+
+fn pod(spec: &str) -> String {
+    format!("{NODE}apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {spec}\n")
+}
+
+#[test]
+fn usage() {
+    check_failure(&["simulate"], "nothing to simulate");
+    check_failure(&["simulate", "--nodes", "3"], "--pods");
+    check_failure(&["simulate", "--bogus"], "--bogus");
+    check_failure(&["simulate", "no-such-file.yaml"], "no-such-file.yaml: No such file or directory");
+    check_failure(&["--bogus"], "unknown flag: --bogus");
+    check_failure(&["stray"], "\"kube-scheduler\" does not take any arguments, got [\"stray\"]");
+}
+
+#[test]
+fn help_and_version() {
+    for arguments in [&["--help"][..], &["simulate", "--help"], &["--version"]] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert!(!output.stdout.is_empty() && output.stderr.is_empty(), "{arguments:?}");
+    }
+    assert_eq!(String::from_utf8_lossy(&run(&["--version"]).stdout), "Kubernetes v1.36.3\n");
+}
+
+#[test]
+fn bad_input_is_named_by_file_document_object_and_field() {
+    check_bad_file("empty.yaml", "", "empty.yaml: no objects");
+    check_bad_file("binary.yaml", [0_u8, 159, 146, 150], "binary.yaml: document 1: ");
+    check_bad_file("scalar.yaml", "42", "scalar.yaml: document 1: an object with apiVersion and kind is expected");
+    check_bad_file("unclosed.yaml", "apiVersion: [v1", "unclosed.yaml: document 1: ");
+    check_bad_file("json.json", r#"{"apiVersion": "v1""#, "json.json: document 1: ");
+    check_bad_file("twice.yaml", format!("{NODE}{NODE}"), "twice.yaml: document 2: Node n: nodes \"n\" already exists");
+    check_bad_file(
+        "quantity.yaml",
+        pod("{containers: [{name: c, image: i, resources: {requests: {cpu: much}}}]}"),
+        "quantity.yaml: document 2: Pod p: ",
+    );
+    check_bad_file(
+        "operator.yaml",
+        pod("{containers: [{name: c, image: i}], tolerations: [{key: a, operator: Sometimes}]}"),
+        "operator.yaml: document 2: Pod p: ",
+    );
+    check_bad_file("type.yaml", pod("{containers: 5}"), "type.yaml: document 2: Pod p: ");
+    check_bad_file(
+        "duplicate-key.yaml",
+        "apiVersion: v1\nkind: Node\nmetadata: {name: a, name: b}\n",
+        "key \"name\" already set in map",
+    );
+}
+
+#[test]
+fn bad_configuration() {
+    let cluster = file("cluster.yaml", pod("{containers: [{name: c, image: i}]}"));
+    let cluster = cluster.display().to_string();
+    let head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+    let check = |name: &str, content: &str, expected: &str| {
+        let config = file(name, content).display().to_string();
+        check_failure(&["simulate", "--config", &config, &cluster], expected);
+    };
+    check("unknown.yaml", &format!("{head}foo: 1\n"), "unknown.yaml: strict decoding error: unknown field \"foo\"");
+    check(
+        "extender.yaml",
+        &format!("{head}extenders: [{{urlPrefix: u, filterVerb: f}}]\n"),
+        "extenders: not supported yet",
+    );
+    check(
+        "plugin.yaml",
+        &format!("{head}profiles: [{{schedulerName: a, plugins: {{filter: {{enabled: [{{name: Nope}}]}}}}}}]\n"),
+        "FilterPlugin \"Nope\" does not exist",
+    );
+}
+
+#[test]
+fn exit_codes_say_what_became_of_the_pods() {
+    let check = |name: &str, spec: &str, code: i32| {
+        let path = file(name, pod(spec));
+        assert_eq!(run(&["simulate", &path.display().to_string()]).status.code(), Some(code), "{name}");
+    };
+    check("fits.yaml", "{containers: [{name: c, image: i, resources: {requests: {cpu: 500m}}}]}", 0);
+    check("fits-not.yaml", "{containers: [{name: c, image: i, resources: {requests: {cpu: 2}}}]}", 2);
+}

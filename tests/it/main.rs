@@ -1,0 +1,4 @@
+//! Whole schedulers on the embedded API server, and the command as its users see it.
+
+mod command;
+mod examples;
