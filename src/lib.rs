@@ -7,6 +7,7 @@ pub mod dispatcher;
 pub mod engine;
 pub mod events;
 pub mod framework;
+pub mod ingest;
 pub mod k8s;
 pub mod listers;
 pub mod metrics;

@@ -25,6 +25,7 @@ impl ApiServer {
 
     /// Takes in an object as a dump of a cluster has it: UID, times, status, node and priority are kept where it has
     /// them, and made up as for a new object where it has not. Rules that only a new object has to meet are not asked.
+    /// Classes and nodes have to be there before the pods that name them.
     pub fn load(&self, value: Value) -> Result<Arc<Object>, Status> {
         self.add(value, Origin::Dump)
     }
@@ -93,6 +94,11 @@ impl ApiServer {
         options: &DeleteOptions,
     ) -> Result<Deleted, Status> {
         self.with(|state| state.delete(kind, (namespace, name), options))
+    }
+
+    /// Lets a namespace go that is being deleted and has been emptied.
+    pub fn finalize_namespace(&self, name: &str) -> Result<Arc<Object>, Status> {
+        self.with(|state| state.finalize(&kinds::NAMESPACES, name, &Value::Null))
     }
 
     /// Binds a pod to a node, as a POST of a `Binding` does.

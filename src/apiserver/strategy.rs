@@ -50,7 +50,7 @@ pub(super) fn add_finalizer(map: &mut Map<String, Value>, list: &str, name: &str
 
 /// Prepares an update of the main resource: the status stays, and a change of the rest counts up the generation.
 pub(super) fn prepare_update(kind: &Kind, value: &mut Value, old: &Value) {
-    if kind.has_status && !kind.keeps_status {
+    if kind.has_status {
         copy(value, old, "status");
     }
     if kind.slot == NAMESPACES.slot {

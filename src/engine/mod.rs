@@ -217,6 +217,7 @@ fn seconds(count: i64) -> Duration {
 
 fn resource_gates(gates: &FeatureGates) -> ResourceGates {
     ResourceGates {
+        resize: gates.enabled(Gate::InPlacePodVerticalScaling),
         pod_level: gates.enabled(Gate::PodLevelResources),
         pod_level_resize: gates.enabled(Gate::InPlacePodLevelResourcesVerticalScaling),
         claims: gates.enabled(Gate::DRANodeAllocatableResources),

@@ -31,10 +31,12 @@ impl NonZeroRequest {
     }
 }
 
-/// The feature gates that decide what of a pod's resources counts. The default has them as they are by default; in-place
-/// resizing of containers is always on, since its gate is locked.
+/// The feature gates that decide what of a pod's resources counts. The default has them as they are by default.
+#[expect(clippy::struct_excessive_bools, reason = "independent switches, one a feature gate")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResourceGates {
+    /// `InPlacePodVerticalScaling`: what the status of containers says is allocated and in effect counts.
+    pub resize: bool,
     /// `PodLevelResources`: what the pod asks for as a whole counts.
     pub pod_level: bool,
     /// `InPlacePodLevelResourcesVerticalScaling`: so does what its status says of it as a whole.
@@ -45,7 +47,7 @@ pub struct ResourceGates {
 
 impl Default for ResourceGates {
     fn default() -> Self {
-        Self { pod_level: true, pod_level_resize: true, claims: false }
+        Self { resize: true, pod_level: true, pod_level_resize: true, claims: false }
     }
 }
 
@@ -76,7 +78,7 @@ impl PodInfo {
     pub fn with_gates(pod: Arc<Pod>, classes: &LabelClasses, gates: ResourceGates) -> Self {
         let spec_options = RequestOptions { skip_pod_level: !gates.pod_level, ..RequestOptions::default() };
         let node_options = RequestOptions {
-            use_status: true,
+            use_status: gates.resize,
             use_pod_level_status: gates.pod_level_resize,
             use_claim_status: gates.claims,
             ..spec_options

@@ -2,15 +2,13 @@
 //!
 //! A file ends in a `factory`, which builds the plugin for one profile and hands it over as what it registers as. What a
 //! pod brings along is compiled once a cycle, in `PreFilter` or `PreScore`; per node nothing is allocated. Plugins that are
-//! not built yet stand in their places as [`unsupported`] ones.
+//! not built yet stand in their places as `unsupported` ones.
 
 pub mod default_binder;
 pub mod default_preemption;
 pub mod dynamic_resources;
 mod event;
 pub mod gang_scheduling;
-#[cfg(test)]
-pub(crate) mod harness;
 pub mod image_locality;
 pub mod inter_pod_affinity;
 pub mod json;
@@ -39,16 +37,19 @@ use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
 type Factory = fn(PluginArgs, &Handle) -> Result<Registration, PluginError>;
 
 /// Every in-tree plugin. Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry @v1.36.3`.
-const IN_TREE: [(&str, Factory); 20] = [
+const IN_TREE: [(&str, Factory); 23] = [
     (default_binder::NAME, default_binder::factory),
     (default_preemption::NAME, default_preemption::factory),
     (dynamic_resources::NAME, dynamic_resources::factory),
     (gang_scheduling::NAME, gang_scheduling::factory),
+    (image_locality::NAME, image_locality::ImageLocality::factory),
     (inter_pod_affinity::NAME, inter_pod_affinity::factory),
     (node_affinity::NAME, node_affinity::factory),
     (node_declared_features::NAME, node_declared_features::factory),
     (node_name::NAME, node_name::factory),
     (node_ports::NAME, node_ports::factory),
+    (node_resources::BALANCED_ALLOCATION, node_resources::BalancedAllocation::factory),
+    (node_resources::FIT, node_resources::Fit::factory),
     (node_unschedulable::NAME, node_unschedulable::factory),
     (node_volume_limits::NAME, node_volume_limits::factory),
     (pod_group_pods_count::NAME, pod_group_pods_count::factory),

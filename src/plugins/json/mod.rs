@@ -224,6 +224,7 @@ mod tests {
     use super::*;
     use crate::testing::{PodFixture, pod};
 
+    #[expect(clippy::needless_pass_by_value, reason = "calls are easier to read by value")]
     fn check(signed: Named, name: &str, expected: &str) {
         assert_eq!((signed.0, signed.1.as_str()), (name, expected));
     }

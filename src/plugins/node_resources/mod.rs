@@ -1,1 +1,35 @@
-//! stub
+//! `NodeResourcesFit` and `NodeResourcesBalancedAllocation`: what nodes have, what pods ask for.
+//!
+//! Follows `pkg/scheduler/framework/plugins/noderesources @v1.36.3`.
+
+mod balanced_allocation;
+mod demand;
+mod device_class;
+mod fit;
+#[cfg(test)]
+mod fixture;
+mod hints;
+mod scorer;
+mod strategy;
+
+pub use balanced_allocation::{BalancedAllocation, NAME as BALANCED_ALLOCATION};
+pub use device_class::DeviceClasses;
+pub use fit::{Fit, NAME as FIT};
+
+use crate::framework::{Rejection, SignOutcome};
+use crate::model::PodInfo;
+use crate::plugins::json;
+
+/// The greatest score. Follows `kube-scheduler/framework/interface.go#MaxNodeScore @v1.36.3`.
+const MAX_NODE_SCORE: i64 = 100;
+
+/// What both plugins sign: the pod's requests, unless a device class stands behind one of them, whose devices come and go
+/// unseen. Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#Fit.SignPod @v1.36.3`.
+fn sign(pod: &PodInfo, classes: &DeviceClasses) -> SignOutcome {
+    let requests = pod.spec_requests();
+    if requests.scalars().any(|(name, amount)| amount != 0 && classes.is_mapped(name)) {
+        let reason = "signature disabled when dra extended resources are used in the cluster";
+        return SignOutcome::Refuse(Rejection::unschedulable(reason));
+    }
+    SignOutcome::Fragments(vec![json::resources(requests)])
+}

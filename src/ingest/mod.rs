@@ -1,0 +1,4 @@
+//! x
+mod decode;
+mod deliver;
+mod reflector;

@@ -1,0 +1,234 @@
+//! `NodeResourcesBalancedAllocation`: favours nodes whose resources the pod makes more evenly used.
+//!
+//! Follows `pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go @v1.36.3`.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::scorer::ScoredResources;
+use super::{DeviceClasses, MAX_NODE_SCORE};
+use crate::config::{Gate, NodeResourcesBalancedAllocationArgs};
+use crate::framework::{
+    CycleContext, Handle, NodeScores, Plugin, PluginArgs, PluginError, PreScoreOutcome, PreScorePlugin, Registration,
+    ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot,
+};
+use crate::k8s::{Pod, RequestOptions, pod_requests};
+use crate::model::{NodeInfo, PodInfo};
+
+/// The plugin's name.
+pub const NAME: &str = "NodeResourcesBalancedAllocation";
+
+/// The plugin.
+#[derive(Debug)]
+pub struct BalancedAllocation {
+    resources: ScoredResources,
+    classes: DeviceClasses,
+    /// What counts of a pod's requests.
+    options: RequestOptions,
+    /// What the pod requests, by resource, from `PreScore`.
+    requests: Slot<Arc<[i64]>>,
+}
+
+impl BalancedAllocation {
+    /// The plugin with these arguments, which were validated with the configuration.
+    pub fn new(args: &NodeResourcesBalancedAllocationArgs, handle: &Handle) -> Self {
+        let gates = handle.gates();
+        Self {
+            resources: ScoredResources::new(&args.resources, true),
+            classes: DeviceClasses::new(handle),
+            options: RequestOptions {
+                use_status: gates.enabled(Gate::InPlacePodVerticalScaling),
+                use_pod_level_status: gates.enabled(Gate::InPlacePodLevelResourcesVerticalScaling),
+                skip_pod_level: !gates.enabled(Gate::PodLevelResources),
+                ..RequestOptions::default()
+            },
+            requests: handle.slot(),
+        }
+    }
+
+    /// Builds the plugin for a profile.
+    pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+        let PluginArgs::NodeResourcesBalancedAllocation(args) = args else {
+            let kind = args.kind();
+            let wanted = "NodeResourcesBalancedAllocationArgs";
+            return Err(PluginError::new(format!("want args to be of type {wanted}, got {kind}")));
+        };
+        let plugin = Arc::new(Self::new(&args, handle));
+        Ok(Registration::new(NAME).sign(&plugin).pre_score(&plugin).score(&plugin))
+    }
+
+    fn requests(&self, pod: &Pod) -> Arc<[i64]> {
+        self.resources.of_pod(&pod_requests(pod, &self.options))
+    }
+
+    /// What the pod requests; none for one that requests nothing, which gets no score.
+    fn requests_of<'a>(&self, cx: &'a CycleContext<'_>) -> Option<Cow<'a, Arc<[i64]>>> {
+        let kept = cx.state.get(self.requests).map(Cow::Borrowed);
+        let requests = kept.unwrap_or_else(|| Cow::Owned(self.requests(cx.pod.pod())));
+        (!is_best_effort(&requests)).then_some(requests)
+    }
+
+    fn score_node(&self, node: &NodeInfo, requests: &[i64]) -> Result<i64, PluginError> {
+        if self.resources.is_empty() {
+            return Err(PluginError::new("resources not found"));
+        }
+        let with = balance(|| self.resources.on(node, requests).map(|(_, at)| (at.requested, at.allocatable)));
+        let without = balance(|| self.resources.on(node, requests).map(|(_, at)| (at.allocated, at.allocatable)));
+        Ok(MAX_NODE_SCORE / 2 + (MAX_NODE_SCORE / 2 + with - without) / 2)
+    }
+}
+
+fn is_best_effort(requests: &[i64]) -> bool {
+    requests.iter().all(|request| *request == 0)
+}
+
+/// How evenly resources are used: 100 less the standard deviation of the used shares, in percent. `amounts` gives what is
+/// used of each resource and what there is, the same each time: shares are worked out again rather than kept.
+///
+/// The order of operations is upstream's, so that the results are its to the last bit.
+/// Follows `pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go#balancedResourceScore @v1.36.3`.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "upstream computes with the same types"
+)]
+fn balance<I: Iterator<Item = (i64, i64)>>(amounts: impl Fn() -> I) -> i64 {
+    let shares = || {
+        amounts().map(|(used, allocatable)| {
+            let share = used as f64 / allocatable as f64;
+            if share > 1.0 { 1.0 } else { share }
+        })
+    };
+    let mut first_two = [0.0; 2];
+    let (mut total, mut count) = (0.0, 0_usize);
+    for share in shares() {
+        total += share;
+        if let Some(kept) = first_two.get_mut(count) {
+            *kept = share;
+        }
+        count += 1;
+    }
+    let deviation = match count {
+        0 | 1 => 0.0,
+        2 => ((first_two[0] - first_two[1]) / 2.0).abs(),
+        _ => {
+            let mean = total / count as f64;
+            let squares = shares().fold(0.0, |sum, share| sum + (share - mean) * (share - mean));
+            (squares / count as f64).sqrt()
+        }
+    };
+    ((1.0 - deviation) * MAX_NODE_SCORE as f64) as i64
+}
+
+impl Plugin for BalancedAllocation {
+    fn name(&self) -> &str {
+        NAME
+    }
+}
+
+impl PreScorePlugin for BalancedAllocation {
+    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
+        let requests = self.requests(cx.pod.pod());
+        if is_best_effort(&requests) {
+            return Ok(PreScoreOutcome::Skip);
+        }
+        cx.state.set(self.requests, requests);
+        Ok(PreScoreOutcome::Pass)
+    }
+}
+
+impl ScorePlugin for BalancedAllocation {
+    fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
+        self.requests_of(cx).map_or(Ok(0), |requests| self.score_node(node, &requests))
+    }
+
+    fn score_block(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
+        let Some(requests) = self.requests_of(cx) else {
+            scores.scores.fill(0);
+            return Ok(());
+        };
+        for (node, score) in scores.nodes.iter().zip(scores.scores.iter_mut()) {
+            *score = self.score_node(node, &requests)?;
+        }
+        Ok(())
+    }
+}
+
+impl SignPlugin for BalancedAllocation {
+    fn sign(&self, pod: &PodInfo) -> Result<SignOutcome, PluginError> {
+        Ok(super::sign(pod, &self.classes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::clock::Rng;
+    use crate::config::FeatureGates;
+    use crate::plugins::node_resources::fixture::{balanced, handle, score};
+    use crate::testing::{PodFixture, node, pod};
+
+    #[test]
+    fn evenness() {
+        let check = |amounts: &[(i64, i64)], expected: i64| {
+            assert_eq!(balance(|| amounts.iter().copied()), expected, "{amounts:?}");
+        };
+        check(&[], 100);
+        check(&[(3, 10)], 100);
+        check(&[(5, 10), (1, 2)], 100);
+        check(&[(0, 10), (10, 10)], 50);
+        check(&[(0, 10), (20, 10)], 50);
+        check(&[(1, 10), (2, 10)], 95);
+        check(&[(0, 10), (5, 10), (10, 10)], 59);
+        check(&[(1, 3), (1, 3), (1, 3)], 100);
+    }
+
+    fn check(names: &[&str], wanted: PodFixture, expected: Option<i64>) {
+        let plugin = balanced(&handle(FeatureGates::default()), names);
+        let mut info = node("n").allocatable("example.com/gpu", "4").info();
+        info.add_pod(pod("running").cpu("2").info());
+        assert_eq!(score(&plugin, wanted, &info), expected.map(Ok));
+    }
+
+    #[test]
+    fn nodes_that_get_more_even_are_better() {
+        let names = &["cpu", "memory"];
+        check(names, pod("p"), None);
+        check(names, pod("p").request("example.com/gpu", "1"), None);
+        check(names, pod("p").memory("4Gi"), Some(87));
+        check(names, pod("p").cpu("2"), Some(62));
+        check(names, pod("p").cpu("1").memory("2Gi"), Some(75));
+        check(names, pod("p").set("spec.resources", json!({"requests": {"memory": "4Gi"}})), Some(87));
+        check(&["cpu"], pod("p").cpu("2"), Some(75));
+        check(&["cpu", "memory", "example.com/gpu"], pod("p").memory("4Gi").request("example.com/gpu", "2"), Some(87));
+        check(&["cpu", "unknown"], pod("p").request("unknown", "1"), Some(75));
+    }
+
+    #[test]
+    fn without_resources_nothing_is_scored() {
+        check(&[], pod("p").cpu("1"), None);
+    }
+
+    #[test]
+    fn scores_stay_in_the_upper_half() {
+        let plugin = balanced(&handle(FeatureGates::default()), &["cpu", "memory", "ephemeral-storage"]);
+        for seed in 0..500 {
+            let mut rng = Rng::from_seed(seed);
+            let mut amount = |limit: u64| rng.below(limit).to_string();
+            let mut info = node("n")
+                .allocatable("cpu", &amount(20))
+                .allocatable("memory", &amount(1000))
+                .allocatable("ephemeral-storage", &amount(50))
+                .info();
+            info.add_pod(
+                pod("a").cpu(&amount(20)).memory(&amount(1000)).request("ephemeral-storage", &amount(60)).info(),
+            );
+            let wanted = pod("p").cpu(&amount(20)).memory(&amount(900)).request("ephemeral-storage", &amount(60));
+            if let Some(score) = score(&plugin, wanted, &info) {
+                assert!(matches!(score, Ok(50..=100)), "seed {seed}: {score:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! `NodeResourcesFit`: nodes have to have room for what a pod requests, and are ranked by how much of them is taken.
+//!
+//! Follows `pkg/scheduler/framework/plugins/noderesources/fit.go @v1.36.3`.
+
+use std::sync::Arc;
+
+use super::DeviceClasses;
+use super::demand::{Demand, Ignored};
+use super::hints::Hints;
+use super::scorer::ScoredResources;
+use super::strategy::Strategy;
+use crate::config::{NodeResourcesFitArgs, validate_node_resources_fit_args};
+use crate::framework::{
+    Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeScores, Plugin,
+    PluginArgs, PluginError, PreFilterOutcome, PreFilterPlugin, PreScoreOutcome, PreScorePlugin, Registration,
+    ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot, Verdict,
+};
+use crate::k8s::requests::DEFAULT_REQUESTS;
+use crate::k8s::{Pod, RequestOptions, pod_requests};
+use crate::model::{NodeInfo, PodInfo};
+
+/// The plugin's name.
+pub const NAME: &str = "NodeResourcesFit";
+
+/// The plugin.
+#[derive(Debug)]
+pub struct Fit {
+    ignored: Ignored,
+    resources: ScoredResources,
+    strategy: Strategy,
+    classes: DeviceClasses,
+    hints: Hints,
+    /// What the pod needs, from `PreFilter`.
+    demand: Slot<Arc<Demand>>,
+    /// What the pod counts for in scores, by resource, from `PreScore`.
+    requests: Slot<Arc<[i64]>>,
+}
+
+impl Fit {
+    /// The plugin with these arguments, if they make sense.
+    pub fn new(args: &NodeResourcesFitArgs, handle: &Handle) -> Result<Self, PluginError> {
+        validate_node_resources_fit_args(args).map_err(|error| PluginError::new(error.to_string()))?;
+        let classes = DeviceClasses::new(handle);
+        Ok(Self {
+            ignored: Ignored {
+                resources: args.ignored_resources.iter().cloned().collect(),
+                groups: args.ignored_resource_groups.iter().cloned().collect(),
+            },
+            resources: ScoredResources::new(&args.scoring_strategy.resources, false),
+            strategy: Strategy::new(&args.scoring_strategy)?,
+            hints: Hints::new(handle.gates(), classes.clone()),
+            classes,
+            demand: handle.slot(),
+            requests: handle.slot(),
+        })
+    }
+
+    /// Builds the plugin for a profile.
+    pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+        let PluginArgs::NodeResourcesFit(args) = args else {
+            let kind = args.kind();
+            return Err(PluginError::new(format!("want args to be of type NodeResourcesFitArgs, got {kind}")));
+        };
+        let plugin = Arc::new(Self::new(&args, handle)?);
+        let registration = Registration::new(NAME).events(&plugin).sign(&plugin).pre_filter(&plugin).filter(&plugin);
+        Ok(registration.pre_score(&plugin).score(&plugin))
+    }
+
+    fn demand<'a>(&self, cx: &'a CycleContext<'_>) -> Result<&'a Demand, PluginError> {
+        let demand = cx.state.get(self.demand).map(|demand| &**demand);
+        demand.ok_or_else(|| PluginError::new("error reading \"PreFilterNodeResourcesFit\" from cycleState: not found"))
+    }
+
+    /// What the pod counts for in scores. Its containers alone are looked at, each with upstream's assumption for what it
+    /// does not request; what the pod requests as a whole is not, nor is its status: the scorers that upstream makes for
+    /// this plugin have none of the gates set.
+    /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#nodeResourceStrategyTypeMap @v1.36.3`.
+    fn requests(&self, pod: &Pod) -> Arc<[i64]> {
+        let options =
+            RequestOptions { skip_pod_level: true, non_missing: DEFAULT_REQUESTS, ..RequestOptions::default() };
+        self.resources.of_pod(&pod_requests(pod, &options))
+    }
+
+    fn requests_of<'a>(&self, cx: &'a CycleContext<'_>) -> std::borrow::Cow<'a, Arc<[i64]>> {
+        let kept = cx.state.get(self.requests).map(std::borrow::Cow::Borrowed);
+        kept.unwrap_or_else(|| std::borrow::Cow::Owned(self.requests(cx.pod.pod())))
+    }
+
+    fn check_resources(&self) -> Result<(), PluginError> {
+        if self.resources.is_empty() { Err(PluginError::new("resources not found")) } else { Ok(()) }
+    }
+}
+
+impl Plugin for Fit {
+    fn name(&self) -> &str {
+        NAME
+    }
+}
+
+impl PreFilterPlugin for Fit {
+    fn pre_filter(&self, cx: &mut CycleContext<'_>) -> Result<PreFilterOutcome, PluginError> {
+        let demand = Demand::new(cx.pod.spec_requests(), &self.ignored, &self.classes);
+        cx.state.set(self.demand, Arc::new(demand));
+        Ok(PreFilterOutcome::Pass)
+    }
+}
+
+impl FilterPlugin for Fit {
+    fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
+        Ok(self.demand(cx)?.verdict(node))
+    }
+
+    fn filter_block(&self, cx: &CycleContext<'_>, block: &mut Candidates<'_>) -> Result<(), PluginError> {
+        let demand = self.demand(cx)?;
+        block.retain(|node, _| Ok(demand.verdict(node)));
+        Ok(())
+    }
+}
+
+impl PreScorePlugin for Fit {
+    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
+        let requests = self.requests(cx.pod.pod());
+        cx.state.set(self.requests, requests);
+        Ok(PreScoreOutcome::Pass)
+    }
+}
+
+impl ScorePlugin for Fit {
+    fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
+        self.check_resources()?;
+        Ok(self.strategy.score(self.resources.on(node, &self.requests_of(cx))))
+    }
+
+    fn score_block(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
+        self.check_resources()?;
+        let requests = self.requests_of(cx);
+        for (node, score) in scores.nodes.iter().zip(scores.scores.iter_mut()) {
+            *score = self.strategy.score(self.resources.on(node, &requests));
+        }
+        Ok(())
+    }
+}
+
+impl SignPlugin for Fit {
+    fn sign(&self, pod: &PodInfo) -> Result<SignOutcome, PluginError> {
+        Ok(super::sign(pod, &self.classes))
+    }
+}
+
+impl EnqueueExtensions for Fit {
+    fn events_to_register(self: Arc<Self>) -> Result<Vec<EventRegistration>, PluginError> {
+        Ok(self.hints.events())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::resource::v1::DeviceClass;
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::{FeatureGates, Gate};
+    use crate::framework::{Code, Rejection};
+    use crate::plugins::node_resources::fixture::{fit, fit_args, handle, score, verdict};
+    use crate::testing::{NodeFixture, PodFixture, node, pod};
+
+    fn plugin() -> Registration {
+        fit(&handle(FeatureGates::default()), fit_args(&["cpu", "memory"]))
+    }
+
+    fn check_with(plugin: &Registration, wanted: PodFixture, on: NodeFixture, expected: (Code, &[&str])) {
+        let mut info = on.info();
+        info.add_pod(pod("running").cpu("1").memory("1Gi").request("example.com/gpu", "1").info());
+        let verdict = verdict(plugin, wanted, &info);
+        let reasons: Vec<&str> = match &verdict {
+            Verdict::Pass => Vec::new(),
+            Verdict::Reject(rejection) => rejection.reasons.iter().collect(),
+        };
+        assert_eq!((verdict.code(), reasons.as_slice()), expected);
+    }
+
+    /// On a node of 4 cores, 8 GiB and 2 GPUs, with a pod that takes 1 core, 1 GiB and 1 GPU.
+    fn check(wanted: PodFixture, code: Code, reasons: &[&str]) {
+        check_with(&plugin(), wanted, node("n").allocatable("example.com/gpu", "2"), (code, reasons));
+    }
+
+    #[test]
+    fn what_fits() {
+        check(pod("p"), Code::Success, &[]);
+        check(pod("p").cpu("3").memory("7Gi").request("example.com/gpu", "1"), Code::Success, &[]);
+        check(pod("p").cpu("-5").request("example.com/none", "0"), Code::Success, &[]);
+    }
+
+    #[test]
+    fn what_is_lacking() {
+        check(pod("p").cpu("3001m"), Code::Unschedulable, &["Insufficient cpu"]);
+        check(pod("p").cpu("4001m"), Code::UnschedulableAndUnresolvable, &["Insufficient cpu"]);
+        check(pod("p").memory("8Gi"), Code::Unschedulable, &["Insufficient memory"]);
+        check(
+            pod("p").request("ephemeral-storage", "1"),
+            Code::UnschedulableAndUnresolvable,
+            &["Insufficient ephemeral-storage"],
+        );
+        check(pod("p").request("example.com/gpu", "2"), Code::Unschedulable, &["Insufficient example.com/gpu"]);
+        check(
+            pod("p").request("example.com/gpu", "2").request("example.com/a", "1").memory("8Gi").cpu("4"),
+            Code::UnschedulableAndUnresolvable,
+            &["Insufficient cpu", "Insufficient memory", "Insufficient example.com/a", "Insufficient example.com/gpu"],
+        );
+    }
+
+    #[test]
+    fn the_number_of_pods_comes_first_and_can_be_helped() {
+        let full = || node("n").allocatable("pods", "1");
+        check_with(&plugin(), pod("p"), full(), (Code::Unschedulable, &["Too many pods"]));
+        let reasons: &[&str] = &["Too many pods", "Insufficient cpu"];
+        check_with(&plugin(), pod("p").cpu("4"), full(), (Code::Unschedulable, reasons));
+    }
+
+    #[test]
+    fn free_amounts_wrap() {
+        let mut info = node("n").allocatable("memory", "-9223372036854775800").info();
+        info.add_pod(pod("running").memory("1Ki").info());
+        assert_eq!(verdict(&plugin(), pod("p").memory("1Gi"), &info), Verdict::Pass);
+    }
+
+    #[test]
+    fn ignored_resources_are_extended_ones() {
+        let mut args = fit_args(&["cpu"]);
+        args.ignored_resources = vec!["example.com/gpu".into(), "hugepages-2Mi".into(), "cpu".into()];
+        args.ignored_resource_groups = vec!["group.example".into(), "kubernetes.io".into()];
+        let plugin = fit(&handle(FeatureGates::default()), args);
+        let check = |wanted: PodFixture, reasons: &[&str]| {
+            let code = if reasons.is_empty() { Code::Success } else { Code::UnschedulableAndUnresolvable };
+            check_with(&plugin, wanted, node("n"), (code, reasons));
+        };
+        check(pod("p").request("example.com/gpu", "9").request("group.example/x", "9"), &[]);
+        check(pod("p").request("example.com/other", "1"), &["Insufficient example.com/other"]);
+        check(pod("p").request("hugepages-2Mi", "2Mi"), &["Insufficient hugepages-2Mi"]);
+        check(pod("p").request("kubernetes.io/x", "1"), &["Insufficient kubernetes.io/x"]);
+        check(pod("p").cpu("5"), &["Insufficient cpu"]);
+    }
+
+    fn class(name: &str, resource: Option<&str>) -> Arc<DeviceClass> {
+        let class = json!({"metadata": {"name": name}, "spec": {"extendedResourceName": resource}});
+        Arc::new(serde_json::from_value(class).expect("a device class"))
+    }
+
+    #[test]
+    fn what_a_device_class_stands_behind_is_left_to_it_where_the_node_has_none() {
+        let check = |gates: FeatureGates, wanted: &str, has: &str, code: Code| {
+            let handle = handle(gates);
+            handle.listers().device_classes.apply(class("gpus", Some("example.com/mapped")));
+            let plugin = fit(&handle, fit_args(&["cpu"]));
+            let info = node("n").allocatable(wanted, has).info();
+            assert_eq!(verdict(&plugin, pod("p").request(wanted, "2"), &info).code(), code, "{wanted} {has}");
+            let refuses = matches!(
+                plugin.sign.as_ref().expect("Sign").sign(&pod("p").request(wanted, "2").info()),
+                Ok(SignOutcome::Refuse(Rejection { .. }))
+            );
+            assert_eq!(refuses, gates.enabled(Gate::DRAExtendedResource) && wanted != "example.com/other");
+        };
+        let on = FeatureGates::default();
+        check(on, "example.com/mapped", "0", Code::Success);
+        check(on, "example.com/mapped", "1", Code::UnschedulableAndUnresolvable);
+        check(on, "deviceclass.resource.kubernetes.io/gpus", "0", Code::Success);
+        check(on, "example.com/other", "0", Code::UnschedulableAndUnresolvable);
+        let off = on.with(Gate::DRAExtendedResource, false);
+        check(off, "example.com/mapped", "0", Code::UnschedulableAndUnresolvable);
+    }
+
+    #[test]
+    fn scores_count_containers_with_defaults_and_not_the_pod_as_a_whole() {
+        let plugin = plugin();
+        let check = |wanted: PodFixture, expected: i64| {
+            let info = node("n").allocatable("cpu", "1").allocatable("memory", "1000Mi").info();
+            assert_eq!(score(&plugin, wanted, &info), Some(Ok(expected)));
+        };
+        check(pod("p"), i64::midpoint(90, 80));
+        check(pod("p").cpu("0").memory("0"), 100);
+        check(pod("p").cpu("500m").memory("500Mi"), 50);
+        check(pod("p").set("spec.resources", json!({"requests": {"cpu": "1", "memory": "1000Mi"}})), 85);
+        check(pod("p").cpu("2").memory("2000Mi"), 0);
+    }
+
+    #[test]
+    fn filter_needs_what_pre_filter_left() {
+        let (pod, snapshot, mut state) = (pod("p").info(), crate::model::Snapshot::default(), Default::default());
+        let now = crate::clock::Clock::real().now();
+        let cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now };
+        let outcome = plugin().filter.expect("Filter").filter(&cx, &node("n").info(), &mut Scratch::default());
+        let text = "error reading \"PreFilterNodeResourcesFit\" from cycleState: not found";
+        assert_eq!(outcome, Err(PluginError::new(text)));
+    }
+
+    #[test]
+    fn without_resources_scoring_fails_and_other_args_are_refused() {
+        let handle = handle(FeatureGates::default());
+        let outcome = score(&fit(&handle, fit_args(&[])), pod("p"), &node("n").info());
+        assert_eq!(outcome, Some(Err(PluginError::new("resources not found"))));
+        let refused = Fit::factory(PluginArgs::None, &handle).expect_err("no args");
+        assert_eq!(refused.to_string(), "want args to be of type NodeResourcesFitArgs, got none");
+        let mut args = fit_args(&["cpu"]);
+        args.ignored_resource_groups = vec!["a/b".into()];
+        let refused = Fit::factory(PluginArgs::NodeResourcesFit(args), &handle).expect_err("a slash");
+        let text = "ignoredResourceGroups[0]: Invalid value: \"a/b\": resource group name can't contain '/'";
+        assert_eq!(refused.to_string(), text);
+    }
+}

@@ -1,0 +1,107 @@
+//! Runs one of the plugins as a profile would.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::clock::Clock;
+use crate::config::{
+    FeatureGates, NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy,
+};
+use crate::framework::{
+    BoxFuture, Candidates, CycleContext, CycleState, Effects, Handle, HandleParts, NodeOutcome, NodeScores,
+    Parallelizer, PluginArgs, PluginError, PodEvent, PodsInPreBind, PreScoreOutcome, Registration, Scratch, Verdict,
+    WaitingPods,
+};
+use crate::listers::Listers;
+use crate::metrics::Metrics;
+use crate::model::{LabelClasses, NodeInfo, PodInfo, Snapshot};
+use crate::testing::PodFixture;
+
+/// Writes nothing, and is not asked to.
+struct NoEffects;
+
+impl Effects for NoEffects {
+    fn bind(&self, _pod: &Arc<PodInfo>, _node: &Arc<str>) -> BoxFuture<'static, Result<(), PluginError>> {
+        unreachable!("these plugins bind nothing")
+    }
+
+    fn record(&self, _profile: &str, _event: PodEvent<'_>) {}
+}
+
+pub(super) fn handle(gates: FeatureGates) -> Handle {
+    let parts = HandleParts {
+        client: None,
+        gates,
+        listers: Arc::new(Listers::default()),
+        metrics: Metrics::detached(),
+        clock: Clock::real(),
+        classes: LabelClasses::default(),
+        waiting_pods: WaitingPods::default(),
+        pods_in_pre_bind: PodsInPreBind::default(),
+        parallelizer: Arc::new(Parallelizer::new(1)),
+        effects: Arc::new(NoEffects),
+        nominator: OnceLock::new(),
+        activator: OnceLock::new(),
+    };
+    Handle::new(Arc::new(parts), "default-scheduler")
+}
+
+pub(super) fn specs(names: &[&str]) -> Vec<ResourceSpec> {
+    names.iter().map(|name| ResourceSpec { name: (*name).into(), weight: 1 }).collect()
+}
+
+pub(super) fn fit_args(names: &[&str]) -> NodeResourcesFitArgs {
+    let kind = "LeastAllocated".into();
+    NodeResourcesFitArgs {
+        ignored_resources: Vec::new(),
+        ignored_resource_groups: Vec::new(),
+        scoring_strategy: ScoringStrategy { kind, resources: specs(names), requested_to_capacity_ratio: None },
+    }
+}
+
+pub(super) fn fit(handle: &Handle, args: NodeResourcesFitArgs) -> Registration {
+    super::Fit::factory(PluginArgs::NodeResourcesFit(args), handle).expect("the plugin can be built")
+}
+
+pub(super) fn balanced(handle: &Handle, names: &[&str]) -> Registration {
+    let args = NodeResourcesBalancedAllocationArgs { resources: specs(names) };
+    let args = PluginArgs::NodeResourcesBalancedAllocation(args);
+    super::BalancedAllocation::factory(args, handle).expect("the plugin can be built")
+}
+
+/// The verdict on one node, alone and in a block.
+pub(super) fn verdict(plugin: &Registration, pod: PodFixture, node: &NodeInfo) -> Verdict {
+    let (pod, snapshot, mut state) = (pod.info(), Snapshot::default(), CycleState::default());
+    let mut cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now: Clock::real().now() };
+    plugin.pre_filter.as_ref().expect("PreFilter").pre_filter(&mut cx).expect("PreFilter does not fail");
+    let filter = plugin.filter.as_ref().expect("Filter");
+    let verdict = filter.filter(&cx, node, &mut Scratch::default()).expect("Filter does not fail");
+    let nodes = [node];
+    let mut block = Candidates::new(&nodes);
+    filter.filter_block(&cx, &mut block).expect("Filter does not fail");
+    let in_block = match block.finish().0.remove(0) {
+        NodeOutcome::Feasible => Verdict::Pass,
+        NodeOutcome::Rejected(_, rejection) => Verdict::Reject(rejection),
+        NodeOutcome::Failed(_, error) => panic!("{error}"),
+    };
+    assert_eq!(verdict, in_block, "the block and the single node differ");
+    verdict
+}
+
+/// The score of one node, alone and in a block, with and without what `PreScore` leaves; none if that skips the plugin.
+pub(super) fn score(plugin: &Registration, pod: PodFixture, node: &NodeInfo) -> Option<Result<i64, PluginError>> {
+    let (pod, snapshot, mut state) = (pod.info(), Snapshot::default(), CycleState::default());
+    let mut cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now: Clock::real().now() };
+    let plugin_score = plugin.score.as_ref().expect("Score");
+    let bare = plugin_score.score(&cx, node, None);
+    let outcome = plugin.pre_score.as_ref().expect("PreScore").pre_score(&mut cx, &[node]);
+    if outcome.expect("PreScore does not fail") == PreScoreOutcome::Skip {
+        assert_eq!(bare, Ok(0));
+        return None;
+    }
+    let score = plugin_score.score(&cx, node, None);
+    let (nodes, mut scores) = ([node], [-1]);
+    let block = plugin_score.score_block(&cx, &mut NodeScores { nodes: &nodes, scores: &mut scores, scratch: &[] });
+    assert_eq!(block.map(|()| scores[0]), score, "the block and the single node differ");
+    assert_eq!(bare, score, "what PreScore leaves changes the score");
+    Some(score)
+}
