@@ -9,7 +9,7 @@ const INITIAL: Duration = Duration::from_millis(800);
 /// The longest wait, before jitter. `client-go/tools/cache/reflector.go#defaultBackoffMax @v1.36.3`.
 const LONGEST: Duration = Duration::from_secs(30);
 /// After this long the waits start from the first again. `client-go/tools/cache/reflector.go#defaultBackoffReset @v1.36.3`.
-const RESET: Duration = Duration::from_secs(120);
+const RESET: Duration = Duration::from_mins(2);
 
 /// Waits that double, each made up to twice as long by chance.
 /// Follows `apimachinery/pkg/util/wait/backoff.go#backoffManager @v1.36.3`.

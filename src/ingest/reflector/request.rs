@@ -1,6 +1,7 @@
 //! Requests for lists and watches, and what their failures mean.
 
 use std::error::Error as _;
+use std::fmt::Write as _;
 use std::io;
 use std::time::Duration;
 
@@ -65,11 +66,10 @@ impl Source {
             }
             url.extend([separator]);
             url.extend([name, "="]);
-            // The selector is escaped already.
             if *name == "fieldSelector" {
-                url.push_str(value)
+                url.push_str(value);
             } else {
-                escape(value, &mut url)
+                escape(value, &mut url);
             }
             separator = '&';
         }
@@ -83,7 +83,7 @@ fn escape(value: &str, url: &mut String) {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             url.push(char::from(byte));
         } else {
-            url.push_str(&format!("%{byte:02X}"));
+            let _ = write!(url, "%{byte:02X}");
         }
     }
 }
@@ -164,11 +164,11 @@ mod tests {
             "/api/v1/pods?fieldSelector=a%21%3Db&limit=500&continue=a%2Fb%3D",
         );
         check(
-            pods.watch("7", Duration::from_secs(300)),
+            pods.watch("7", Duration::from_mins(5)),
             "/api/v1/pods?fieldSelector=a%21%3Db&allowWatchBookmarks=true&resourceVersion=7&timeoutSeconds=300&watch=true",
         );
         check(
-            nodes.watch_list("", Duration::from_secs(300)),
+            nodes.watch_list("", Duration::from_mins(5)),
             "/api/v1/nodes?allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true\
              &timeoutSeconds=300&watch=true",
         );
