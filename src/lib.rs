@@ -1,5 +1,6 @@
 //! A scheduler for Kubernetes.
 pub mod apiserver;
+pub mod app;
 pub mod cache;
 pub mod clock;
 pub mod config;
@@ -7,6 +8,7 @@ pub mod dispatcher;
 pub mod engine;
 pub mod events;
 pub mod framework;
+pub mod ingest;
 pub mod k8s;
 pub mod listers;
 pub mod metrics;
@@ -14,4 +16,5 @@ pub mod model;
 pub mod plugins;
 pub mod queue;
 pub mod scheduler;
+pub mod simulate;
 pub mod testing;

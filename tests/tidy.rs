@@ -21,7 +21,7 @@ const IMPORTS: &[(&str, &str)] = &[
     ("dispatcher", "k8s model metrics clock"),
     ("events", "k8s model metrics clock dispatcher"),
     ("scheduler", "cache queue framework config listers model k8s metrics events dispatcher clock"),
-    ("ingest", "cache queue listers framework model k8s metrics clock"),
+    ("ingest", "scheduler cache queue listers framework config model k8s metrics clock"),
     ("apiserver", "k8s clock"),
     ("testing", "model k8s"),
     ("engine", "scheduler cache queue framework config listers model k8s metrics events dispatcher clock"),

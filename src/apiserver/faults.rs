@@ -24,7 +24,7 @@ pub enum Fault {
     Reply(Box<Status>),
     /// It is held until the gate opens, then served.
     Delay(Gate),
-    /// If it is a watch, the stream breaks after what it has to say at first.
+    /// If it is a watch, the stream breaks as it opens.
     DropWatch,
     /// The connection breaks and the server has done nothing.
     DropConnectionBeforeReply,

@@ -28,8 +28,6 @@ pub struct Kind {
     pub has_status: bool,
     /// Whether `metadata.generation` counts changes of everything but metadata and status.
     pub generation: bool,
-    /// Whether the main resource keeps the status that is written to it, as kinds without a status strategy do.
-    pub keeps_status: bool,
     /// Whether a PUT of a missing object creates it (`AllowCreateOnUpdate`).
     pub create_on_update: bool,
     /// Whether an update may leave out the resource version (`AllowUnconditionalUpdate`).
@@ -102,7 +100,6 @@ impl Kind {
             namespaced: true,
             has_status: false,
             generation: false,
-            keeps_status: false,
             create_on_update: false,
             unconditional_update: true,
             returns_deleted: false,
@@ -123,11 +120,6 @@ impl Kind {
 
     const fn generation(mut self) -> Self {
         self.generation = true;
-        self
-    }
-
-    const fn keeps_status(mut self) -> Self {
-        self.keeps_status = true;
         self
     }
 
@@ -221,7 +213,7 @@ kinds! {
     /// Nodes.
     Node NODES = "" "v1" "nodes".cluster().status().short(&["no"]).fields(NODE_FIELDS);
     /// Events, stored in their `events.k8s.io` form.
-    Event EVENTS = "events.k8s.io" "v1" "events".put_creates().keeps_status().short(&["ev"]).fields(EVENT_FIELDS);
+    Event EVENTS = "events.k8s.io" "v1" "events".put_creates().short(&["ev"]).fields(EVENT_FIELDS);
     /// Leases.
     Lease LEASES = "coordination.k8s.io" "v1" "leases".put_creates().put_needs_version();
     /// Namespaces.
@@ -285,11 +277,8 @@ kinds! {
 }
 
 /// Events in their core form: the same objects as [`EVENTS`].
-pub static CORE_EVENTS: Kind = Kind::new(Slot::Event, "", "v1", "events", "Event")
-    .put_creates()
-    .keeps_status()
-    .short(&["ev"])
-    .fields(CORE_EVENT_FIELDS);
+pub static CORE_EVENTS: Kind =
+    Kind::new(Slot::Event, "", "v1", "events", "Event").put_creates().short(&["ev"]).fields(CORE_EVENT_FIELDS);
 
 /// `registry/core/pod/strategy.go#ToSelectableFields`, with `spec.host` as the conversion of core/v1 names it.
 const POD_FIELDS: &[Field] = &[

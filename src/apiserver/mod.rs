@@ -63,6 +63,7 @@ pub use kinds::Kind;
 pub use object::Object;
 pub use status::{Cause, Details, Status};
 
+use crate::clock::Clock;
 use faults::Hooked;
 use store::{Settings, State};
 
@@ -100,6 +101,12 @@ impl Options {
     /// Options with this clock: seed 0, 10,000 changes a kind, namespaces must exist, built-in objects are there.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self { now: Arc::new(now), seed: 0, history: 10_000, create_namespaces: false, built_in_objects: true }
+    }
+
+    /// The same, by the wall time of `clock`.
+    pub fn by_clock(clock: &Clock) -> Self {
+        let clock = clock.clone();
+        Self::new(move || clock.now().wall)
     }
 }
 

@@ -14,7 +14,7 @@ use super::{meta, pods};
 
 /// Prepares a new object, after admission and before validation.
 pub(super) fn prepare_create(state: &State, kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Status> {
-    let keeps_status = origin == Origin::Dump && !meta::is_empty(&value["status"]);
+    let keeps_status = origin != Origin::Client && !meta::is_empty(&value["status"]);
     if kind.slot == PODS.slot {
         return pods::prepare_create(state.now, value, keeps_status);
     }
@@ -50,7 +50,7 @@ pub(super) fn add_finalizer(map: &mut Map<String, Value>, list: &str, name: &str
 
 /// Prepares an update of the main resource: the status stays, and a change of the rest counts up the generation.
 pub(super) fn prepare_update(kind: &Kind, value: &mut Value, old: &Value) {
-    if kind.has_status && !kind.keeps_status {
+    if kind.has_status {
         copy(value, old, "status");
     }
     if kind.slot == NAMESPACES.slot {

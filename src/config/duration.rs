@@ -106,9 +106,8 @@ fn parse_part<'a>(rest: &'a str, whole: &str) -> Result<(u64, &'a str), ParseDur
     if name.is_empty() {
         return Err(ParseDurationError(format!("time: missing unit in duration {}", quoted())));
     }
-    let unit = unit(name).ok_or_else(|| {
-        ParseDurationError(format!("time: unknown unit {} in duration {}", quote(name), quoted()))
-    })?;
+    let unit = unit(name)
+        .ok_or_else(|| ParseDurationError(format!("time: unknown unit {} in duration {}", quote(name), quoted())))?;
     let whole_units = value.checked_mul(unit).filter(|nanos| *nanos <= LIMIT).ok_or_else(invalid)?;
     let nanos = whole_units + fraction_nanos(fraction, unit);
     if nanos > LIMIT {

@@ -8,7 +8,6 @@ mod host_port;
 mod intern;
 mod node_info;
 mod pod_info;
-pub mod resource_names;
 mod resources;
 mod snapshot;
 

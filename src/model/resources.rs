@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::resource_names::is_scalar_resource;
+use crate::k8s::names::is_scalar_resource;
 use crate::k8s::{Quantity, ResourceList};
 
 /// What the API calls processor time.

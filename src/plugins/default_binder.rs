@@ -39,7 +39,7 @@ impl BindPlugin for DefaultBinder {
 mod tests {
     use super::*;
     use crate::framework::CycleState;
-    use crate::plugins::harness::Harness;
+    use crate::plugins::tests::harness::Harness;
     use crate::testing::pod;
 
     fn check(answer: Result<(), PluginError>, expected: &Result<BindOutcome, PluginError>) {

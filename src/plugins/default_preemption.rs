@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::config::FeatureGates;
     use crate::framework::CycleState;
-    use crate::plugins::harness::Harness;
+    use crate::plugins::tests::harness::Harness;
     use crate::testing::pod;
 
     #[test]

@@ -135,7 +135,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::plugins::harness::Harness;
+    use crate::plugins::tests::harness::Harness;
     use crate::testing::{PodFixture, node, pod};
 
     fn claiming() -> PodFixture {

@@ -57,7 +57,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plugins::harness::Harness;
+    use crate::plugins::tests::harness::Harness;
     use crate::testing::{PodFixture, pod};
 
     fn check(pod: PodFixture, expected: PermitOutcome) {

@@ -171,7 +171,7 @@ mod tests {
 
     use super::*;
     use crate::framework::{PreScoreOutcome, Verdict};
-    use crate::plugins::harness::Harness;
+    use crate::plugins::tests::harness::Harness;
     use crate::testing::{PodFixture, node, pod};
 
     fn harness(existing: &[PodFixture], hard_weight: i32, ignore_existing: bool) -> Harness {

@@ -2,15 +2,13 @@
 //!
 //! A file ends in a `factory`, which builds the plugin for one profile and hands it over as what it registers as. What a
 //! pod brings along is compiled once a cycle, in `PreFilter` or `PreScore`; per node nothing is allocated. Plugins that are
-//! not built yet stand in their places as [`unsupported`] ones.
+//! not built yet stand in their places as `unsupported` ones.
 
 pub mod default_binder;
 pub mod default_preemption;
 pub mod dynamic_resources;
 mod event;
 pub mod gang_scheduling;
-#[cfg(test)]
-pub(crate) mod harness;
 pub mod image_locality;
 pub mod inter_pod_affinity;
 pub mod json;

@@ -186,7 +186,7 @@ mod tests {
 
     use super::*;
     use crate::config::FeatureGates;
-    use crate::plugins::harness::Harness;
+    use crate::plugins::tests::harness::Harness;
     use crate::testing::{NodeFixture, PodFixture, node, pod};
 
     const RESTART: &str = "RestartAllContainersOnContainerExits";

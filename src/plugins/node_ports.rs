@@ -117,7 +117,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plugins::harness::Harness;
+    use crate::plugins::tests::harness::Harness;
     use crate::testing::{PodFixture, node, pod};
 
     /// A pod with one container that takes this port; protocol and address empty for the defaults.

@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
     use crate::config::FeatureGates;
-    use crate::plugins::harness::Harness;
+    use crate::plugins::tests::harness::Harness;
     use crate::testing::{NodeFixture, PodFixture, node, pod};
 
     const KEY: &str = "node.kubernetes.io/unschedulable";

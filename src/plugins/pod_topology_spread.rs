@@ -140,7 +140,7 @@ mod tests {
 
     use super::*;
     use crate::framework::{PreScoreOutcome, Verdict};
-    use crate::plugins::harness::Harness;
+    use crate::plugins::tests::harness::Harness;
     use crate::testing::{PodFixture, node, pod};
 
     fn args(defaulting: &str, constraints: Value) -> PluginArgs {

@@ -35,7 +35,7 @@ impl QueueSortPlugin for PrioritySort {
 mod tests {
     use super::*;
     use crate::clock::Mono;
-    use crate::plugins::harness::Harness;
+    use crate::plugins::tests::harness::Harness;
     use crate::testing::{PodFixture, pod};
 
     fn check(a: (PodFixture, u64), b: (PodFixture, u64), expected: bool) {

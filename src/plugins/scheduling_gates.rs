@@ -65,7 +65,7 @@ mod tests {
 
     use super::*;
     use crate::config::{FeatureGates, Gate};
-    use crate::plugins::harness::Harness;
+    use crate::plugins::tests::harness::Harness;
     use crate::testing::{PodFixture, pod};
 
     fn check(pod: PodFixture, expected: Verdict) {

@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
     use crate::config::FeatureGates;
-    use crate::plugins::harness::Harness;
+    use crate::plugins::tests::harness::Harness;
     use crate::testing::{NodeFixture, PodFixture, node, pod};
 
     fn check(pod: PodFixture, node: NodeFixture, fits: bool) {

@@ -50,7 +50,7 @@ mod tests {
 
     use super::*;
     use crate::framework::{BindContext, CycleState, PreBindOutcome, PreBindPreFlight, PreScoreOutcome, Verdict};
-    use crate::plugins::harness::Harness;
+    use crate::plugins::tests::harness::Harness;
     use crate::testing::{node, pod};
 
     fn check(volumes: Value, passes: bool) {

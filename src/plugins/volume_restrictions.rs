@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
     use crate::framework::Verdict;
-    use crate::plugins::harness::Harness;
+    use crate::plugins::tests::harness::Harness;
     use crate::testing::{PodFixture, node, pod};
 
     fn with_volume(volume: Value) -> PodFixture {

@@ -42,7 +42,7 @@ mod tests {
 
     use super::*;
     use crate::framework::Verdict;
-    use crate::plugins::harness::Harness;
+    use crate::plugins::tests::harness::Harness;
     use crate::testing::{node, pod};
 
     fn check(volumes: Value, passes: bool) {

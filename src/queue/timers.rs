@@ -74,10 +74,7 @@ impl State {
     /// Moves the pods that have been in unschedulablePods for too long.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.flushUnschedulablePodsLeftover @v1.36.3`.
     fn flush_unschedulable(&mut self, now: Mono) {
-        // Older than the limit: those that arrived before `now - limit`, and none if the clock is younger than that.
-        if now.as_nanos() <= u64::try_from(self.max_in_unschedulable.as_nanos()).unwrap_or(u64::MAX) {
-            return;
-        }
+        // Early on this is the clock's origin, before which nothing arrived.
         let overdue = self.pods.unschedulable_since(now - self.max_in_unschedulable);
         if overdue.is_empty() {
             return;

@@ -77,6 +77,11 @@ const POD_SPECS: &[(&str, &str)] = &[
     ("CronJob", "spec.jobTemplate.spec.template.spec"),
 ];
 
+/// Whether the object at `path` is replaced whole.
+pub(super) fn replaces_object(kind: &Kind, path: &str) -> bool {
+    kind.kind == "PodDisruptionBudget" && path == "spec.selector"
+}
+
 /// How the list at `path` is merged.
 pub(super) fn of(kind: &Kind, path: &str) -> ListMerge {
     let listed = |table: &[(&str, ListMerge)], name: &str| {

@@ -97,6 +97,9 @@ impl Change<'_> {
                     return Ok(());
                 }
                 let slot = target.entry(key).or_insert(Value::Null);
+                if keys::replaces_object(self.kind, trail) {
+                    *slot = Value::Null;
+                }
                 self.object(as_object(slot), patch, trail)?;
             }
             Value::Array(patch) => {
@@ -248,7 +251,7 @@ fn bad_directive(directive: &str) -> Status {
 mod tests {
     use serde_json::json;
 
-    use super::super::super::kinds::{NODES, PODS, RESOURCE_CLAIMS};
+    use super::super::super::kinds::{NODES, POD_DISRUPTION_BUDGETS, PODS, RESOURCE_CLAIMS};
     use super::*;
 
     fn check(kind: &Kind, target: Value, patch: &Value, expected: &Value) {
@@ -322,6 +325,16 @@ mod tests {
             json!({"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}),
             &json!({"spec": {"volumes": [{"$retainKeys": ["name", "secret"], "name": "v", "secret": {"secretName": "s"}}]}}),
             &json!({"spec": {"volumes": [{"name": "v", "secret": {"secretName": "s"}}]}}),
+        );
+    }
+
+    #[test]
+    fn a_budget_gets_a_whole_new_selector() {
+        check(
+            &POD_DISRUPTION_BUDGETS,
+            json!({"spec": {"selector": {"matchLabels": {"a": "1"}}, "minAvailable": 1}}),
+            &json!({"spec": {"selector": {"matchLabels": {"b": "2"}}}}),
+            &json!({"spec": {"selector": {"matchLabels": {"b": "2"}}, "minAvailable": 1}}),
         );
     }
 

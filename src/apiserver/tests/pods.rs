@@ -1,5 +1,8 @@
 //! A pod's life: created, bound, its status written, deleted; and events about it.
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use super::super::kinds;
@@ -314,4 +317,26 @@ async fn a_dump_is_kept_as_it_is() {
     assert!(world.server.get(&kinds::NAMESPACES, "", "elsewhere").is_some());
     let fresh = world.server.load(pod("b")).unwrap().value();
     assert_eq!((&fresh["status"]["phase"], &fresh["spec"]["priority"]), (&json!("Pending"), &json!(0)));
+}
+
+#[tokio::test]
+async fn a_client_lives_through_all_of_it() {
+    let world = World::new();
+    let pods: Api<Pod> = Api::default_namespaced(world.server.client());
+    let made = pods.create(&PostParams::default(), &serde_json::from_value(pod("a")).unwrap()).await.unwrap();
+    let body = binding("a", "n");
+    let bound: Value = pods.create_subresource("binding", "a", &PostParams::default(), &body).await.unwrap();
+    assert_eq!(bound["status"], "Success");
+    let patch = Patch::Strategic(json!({"status": {"phase": "Running"}}));
+    let running = pods.patch_status("a", &PatchParams::default(), &patch).await.unwrap();
+    assert_eq!(running.status.unwrap().phase.as_deref(), Some("Running"));
+    let stale = pods.replace("a", &PostParams::default(), &made).await.unwrap_err();
+    assert!(matches!(stale, kube::Error::Api(status) if status.code == 409 && status.reason == "Conflict"));
+    let marked = pods.delete("a", &DeleteParams::default()).await.unwrap().left().unwrap();
+    assert!(marked.metadata.deletion_timestamp.is_some());
+    let found = pods.list(&ListParams::default().fields("spec.nodeName=n")).await.unwrap();
+    assert_eq!(found.items.len(), 1);
+    pods.delete("a", &DeleteParams::default().grace_period(0)).await.unwrap();
+    assert!(pods.get_opt("a").await.unwrap().is_none());
+    assert_eq!(world.server.pending(), 0);
 }

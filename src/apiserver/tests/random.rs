@@ -1,5 +1,7 @@
 //! Random requests: nothing panics, and what the server counts and shows stays consistent.
 
+use std::collections::BTreeMap;
+
 use http::Method;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
@@ -70,13 +72,50 @@ impl Draw {
             1 => super::node(name),
             _ => super::binding(name, "n"),
         };
-        if self.below(2) == 0 {
+        value["metadata"]["labels"] = json!({"a": self.of(&["b", "c"])});
+        if self.below(3) == 0 {
             let noise = self.value(4);
             for (key, noise) in noise.as_object().into_iter().flatten() {
                 value[key.as_str()] = noise.clone();
             }
         }
         if self.below(8) == 0 { self.value(3) } else { value }
+    }
+
+    /// A request of any sort.
+    fn request(&mut self) -> (Method, String, &'static str, String) {
+        if self.below(2) == 0 {
+            return self.sensible();
+        }
+        let method = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE][self.below(5)].clone();
+        let (path, media_type) = (self.path(), self.of(&MEDIA_TYPES));
+        let body = if self.below(10) == 0 { "{".to_owned() } else { self.body().to_string() };
+        (method, path, media_type, body)
+    }
+
+    /// A request that a pod may meet in its life.
+    fn sensible(&mut self) -> (Method, String, &'static str, String) {
+        const STRATEGIC: &str = "application/strategic-merge-patch+json";
+        let name = self.of(&["a", "b", "c"]);
+        let pods = COLLECTIONS[0];
+        let label = json!({"metadata": {"labels": {"a": self.of(&["b", "c"])}}});
+        let phase = json!({"status": {"phase": self.of(&["Pending", "Running", "Failed"])}});
+        match self.below(6) {
+            0 | 1 => {
+                let made = super::with(super::pod(name), label);
+                (Method::POST, pods.to_owned(), "application/json", made.to_string())
+            }
+            2 => (Method::PATCH, format!("{pods}/{name}"), STRATEGIC, label.to_string()),
+            3 => (Method::PATCH, format!("{pods}/{name}/status"), STRATEGIC, phase.to_string()),
+            4 => {
+                let bound = super::binding(name, "n").to_string();
+                (Method::POST, format!("{pods}/{name}/binding"), "application/json", bound)
+            }
+            _ => {
+                let options = json!({"gracePeriodSeconds": self.below(2)}).to_string();
+                (Method::DELETE, format!("{pods}/{name}"), "application/json", options)
+            }
+        }
     }
 
     fn path(&mut self) -> String {
@@ -122,15 +161,38 @@ const MEDIA_TYPES: [&str; 6] = [
     "",
 ];
 
-async fn run(seed: u64, steps: usize) -> Vec<String> {
+/// What a watcher that was told everything knows in the end, names and versions, and how many events told it.
+async fn follow(world: &World, mut body: ReplyBody) -> (BTreeMap<String, String>, usize) {
+    let mut text = Vec::new();
+    while world.server.pending() > 0 {
+        text.extend_from_slice(&body.frame().await.unwrap().unwrap().into_data().unwrap());
+    }
+    let (mut seen, mut told) = (BTreeMap::new(), 0);
+    for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let event: Value = serde_json::from_slice(line).unwrap();
+        let metadata = &event["object"]["metadata"];
+        let name = metadata["name"].as_str().unwrap().to_owned();
+        let version = metadata["resourceVersion"].as_str().unwrap().to_owned();
+        let known = match event["type"].as_str().unwrap() {
+            "DELETED" => seen.remove(&name).is_some(),
+            kind => seen.insert(name.clone(), version).is_some() == (kind == "MODIFIED"),
+        };
+        told += 1;
+        assert!(known, "an event that does not fit what came before: {event}");
+    }
+    (seen, told)
+}
+
+/// Makes `steps` requests; answers with all replies and the number of events that a watcher was told.
+async fn run(seed: u64, steps: usize) -> (Vec<String>, usize) {
     let world = World::with(|options| options.history = 20);
     let mut draw = Draw(Rng::from_seed(seed));
+    let query = "watch=true&labelSelector=a%3Db&fieldSelector=spec.nodeName%3D";
+    let watched = world.open(Method::GET, &format!("/api/v1/pods?{query}"), "", "").await.into_body();
     let mut streams: Vec<ReplyBody> = Vec::new();
     let mut log = Vec::new();
     for _ in 0..steps {
-        let method = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE][draw.below(5)].clone();
-        let (path, media_type) = (draw.path(), draw.of(&MEDIA_TYPES));
-        let body = if draw.below(10) == 0 { "{".to_owned() } else { draw.body().to_string() };
+        let (method, path, media_type, body) = draw.request();
         let response = world.open(method.clone(), &path, media_type, &body).await;
         log.push(format!("{method} {path} {}", response.status()));
         if path.contains("watch=") && method == Method::GET && response.status() == 200 {
@@ -148,6 +210,15 @@ async fn run(seed: u64, steps: usize) -> Vec<String> {
         }
     }
     drop(streams);
+    let (known, told) = follow(&world, watched).await;
+    let listed: BTreeMap<String, String> = world
+        .server
+        .list(&kinds::PODS)
+        .iter()
+        .filter(|pod| pod.label("a") == Some("b") && pod.field("spec.nodeName") == Some(""))
+        .map(|pod| (pod.name().to_owned(), pod.version().to_string()))
+        .collect();
+    assert_eq!(known, listed, "seed {seed}");
     assert_eq!((world.server.pending(), world.server.held()), (0, 0), "seed {seed}");
     for kind in kinds::ALL {
         for object in world.server.list(kind) {
@@ -156,13 +227,16 @@ async fn run(seed: u64, steps: usize) -> Vec<String> {
             assert_eq!(value["kind"], kind.kind, "seed {seed}");
         }
     }
-    log
+    (log, told)
 }
 
 #[tokio::test]
 async fn random_requests_never_panic_and_are_deterministic() {
+    let mut told = 0;
     for seed in 0..20 {
         let first = run(seed, 300).await;
         assert_eq!(first, run(seed, 300).await, "seed {seed}");
+        told += first.1;
     }
+    assert!(told > 100, "only {told} events: the requests no longer meet each other");
 }

@@ -1,8 +1,8 @@
 //! YAML text to nodes whose plain scalars are resolved by YAML 1.1.
 //!
-//! serde_yaml parses with libyaml, whose port upstream uses, but resolves scalars by YAML 1.2 and does not say which ones
+//! `serde_yaml` parses with libyaml, whose port upstream uses, but resolves scalars by YAML 1.2 and does not say which ones
 //! are plain: `yes` and `"yes"` are the same text to its visitors. They are told apart by what stands before them in the
-//! file, as serde_yaml lends texts out of it; a text that it cannot lend has escapes or line breaks in it, and such a one
+//! file, as `serde_yaml` lends texts out of it; a text that it cannot lend has escapes or line breaks in it, and such a one
 //! is no number, boolean or null in either version.
 //!
 //! libyaml is newer than the port in one point: inside `[]` and `{}` it lets a word hold `?` and wants a space after a word's

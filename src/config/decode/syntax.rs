@@ -1,6 +1,6 @@
 //! YAML errors in the words of upstream's parser.
 //!
-//! serde_yaml wraps libyaml, whose port upstream uses, so that problems are worded alike; only the line needs care. Follows
+//! `serde_yaml` wraps libyaml, whose port upstream uses, so that problems are worded alike; only the line needs care. Follows
 //! `go.yaml.in/yaml/v2/decode.go#fail`, the version that `@v1.36.3` depends on.
 
 use super::scalar::resolve;

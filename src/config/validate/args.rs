@@ -2,7 +2,7 @@
 //!
 //! Follows `pkg/scheduler/apis/config/validation/validation_pluginargs.go @v1.36.3`.
 
-use k8s_openapi::api::core::v1::TopologySpreadConstraint;
+use k8s_openapi::api::core::v1::{NodeAffinity, TopologySpreadConstraint};
 
 use super::super::args::{
     DefaultPreemptionArgs, DynamicResourcesArgs, InterPodAffinityArgs, NodeResourcesBalancedAllocationArgs,
@@ -12,7 +12,9 @@ use super::super::duration::GoDuration;
 use super::super::gates::{FeatureGates, Gate};
 use super::super::load::ConfigError;
 use super::super::text::{json, quote};
-use super::{field, names, node_affinity};
+use super::field;
+use crate::k8s::names::qualified_name_errors;
+use crate::k8s::{NodeSelector, PreferredTerms};
 
 const STRATEGIES: [&str; 3] = ["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"];
 /// The highest score of a point of a curve.
@@ -27,7 +29,7 @@ pub(super) fn faults(path: &str, plugin: &str, args: &PluginArgs, gates: &Featur
         ("InterPodAffinity", PluginArgs::InterPodAffinity(args)) => inter_pod_affinity(path, args),
         ("NodeAffinity", PluginArgs::NodeAffinity(args)) => {
             let added = args.added_affinity.as_ref();
-            added.map_or_else(Vec::new, |added| node_affinity::faults(&format!("{path}.addedAffinity"), added))
+            added.map_or_else(Vec::new, |added| node_affinity(&format!("{path}.addedAffinity"), added))
         }
         ("NodeResourcesBalancedAllocation", PluginArgs::NodeResourcesBalancedAllocation(args)) => {
             balanced_allocation(path, args)
@@ -70,6 +72,19 @@ fn default_preemption(path: &str, args: &DefaultPreemptionArgs) -> Vec<String> {
         faults.push(field::invalid(&absolute_path, absolute, detail));
     }
     faults
+}
+
+fn node_affinity(path: &str, affinity: &NodeAffinity) -> Vec<String> {
+    let mut faults = Vec::new();
+    if let Some(selector) = &affinity.required_during_scheduling_ignored_during_execution {
+        let path = format!("{path}.requiredDuringSchedulingIgnoredDuringExecution");
+        faults.extend(NodeSelector::strict(selector, &path).err());
+    }
+    if let Some(terms) = &affinity.preferred_during_scheduling_ignored_during_execution {
+        let path = format!("{path}.preferredDuringSchedulingIgnoredDuringExecution");
+        faults.extend(PreferredTerms::new(terms, &path).err());
+    }
+    faults.iter().flat_map(|errors| errors.messages().iter().cloned()).collect()
 }
 
 fn inter_pod_affinity(path: &str, args: &InterPodAffinityArgs) -> Vec<String> {
@@ -122,7 +137,7 @@ fn constraint(path: &str, constraints: &[TopologySpreadConstraint]) -> Vec<Strin
     if key.is_empty() {
         faults.push(field::required(&key_path, "can not be empty"));
     } else {
-        faults.extend(names::label_key(key).iter().map(|fault| field::invalid(&key_path, quote(key), fault)));
+        faults.extend(qualified_name_errors(key).iter().map(|fault| field::invalid(&key_path, quote(key), fault)));
     }
     let when_path = format!("{path}.whenUnsatisfiable");
     match constraint.when_unsatisfiable.as_str() {
@@ -248,5 +263,5 @@ pub fn validate_node_resources_fit_args(args: &NodeResourcesFitArgs) -> Result<(
 }
 
 fn label_name(path: &str, name: &str) -> Vec<String> {
-    names::label_key(name).iter().map(|fault| field::invalid(path, quote(name), fault)).collect()
+    qualified_name_errors(name).iter().map(|fault| field::invalid(path, quote(name), fault)).collect()
 }

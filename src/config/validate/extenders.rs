@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::super::text::quote;
 use super::super::types::Extender;
-use super::{field, names};
+use super::field;
+use crate::k8s::names::{is_extended_resource, qualified_name_errors};
 
 /// What is wrong with `extenders`, which are at `path`.
 pub(super) fn faults(path: &str, extenders: &[Extender]) -> Vec<String> {
@@ -34,11 +35,11 @@ pub(super) fn faults(path: &str, extenders: &[Extender]) -> Vec<String> {
 }
 
 fn resource_name(path: &str, name: &str) -> Vec<String> {
-    let faults = names::label_key(name);
+    let faults = qualified_name_errors(name);
     if !faults.is_empty() {
         return faults.iter().map(|fault| field::invalid(path, field::json_string(name), fault)).collect();
     }
-    if names::is_extended_resource(name) {
+    if is_extended_resource(name) {
         return Vec::new();
     }
     vec![field::invalid(path, quote(name), "is an invalid extended resource name")]

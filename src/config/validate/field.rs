@@ -35,14 +35,6 @@ pub(super) fn json_string(text: &str) -> String {
     json(&serde_json::Value::String(text.to_owned()))
 }
 
-/// A list of strings as JSON; null where there is no list.
-pub(super) fn json_list(list: Option<&Vec<String>>) -> String {
-    match list {
-        None => "null".to_owned(),
-        Some(list) => format!("[{}]", list.iter().map(|text| json_string(text)).collect::<Vec<_>>().join(",")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,7 +50,5 @@ mod tests {
             unsupported("a", "<x>", &["Y", "Z"]),
             r#"a: Unsupported value: "\u003cx\u003e": supported values: "Y", "Z""#
         );
-        assert_eq!(json_list(None), "null");
-        assert_eq!(json_list(Some(&vec!["a".to_owned(), "b".to_owned()])), r#"["a","b"]"#);
     }
 }

@@ -6,8 +6,6 @@
 mod args;
 mod extenders;
 mod field;
-mod names;
-mod node_affinity;
 
 pub use args::validate_node_resources_fit_args;
 

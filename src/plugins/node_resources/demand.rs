@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::DeviceClasses;
 use crate::framework::{Reasons, Rejection, RejectionKind, Verdict};
-use crate::model::resource_names::is_extended_resource;
+use crate::k8s::names::is_extended_resource;
 use crate::model::{NodeInfo, Resources};
 
 /// The reasons that are constants, in upstream's order: the bits of [`Shortage::fixed`].

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::config::Gate;
 use crate::framework::Handle;
+use crate::k8s::names::DEVICE_CLASS_PREFIX;
 use crate::listers::Listers;
-use crate::model::resource_names::DEVICE_CLASS_PREFIX;
 
 /// Tells which resources a device class stands behind. Asked once a pod, never once a node.
 /// Follows `dynamic-resource-allocation/deviceclass/extendedresourcecache/extendedresourcecache.go#ExtendedResourceCache

@@ -9,7 +9,7 @@ use super::demand::{Demand, Ignored};
 use super::hints::Hints;
 use super::scorer::ScoredResources;
 use super::strategy::Strategy;
-use crate::config::NodeResourcesFitArgs;
+use crate::config::{NodeResourcesFitArgs, validate_node_resources_fit_args};
 use crate::framework::{
     Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeScores, Plugin,
     PluginArgs, PluginError, PreFilterOutcome, PreFilterPlugin, PreScoreOutcome, PreScorePlugin, Registration,
@@ -37,8 +37,9 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// The plugin with these arguments.
+    /// The plugin with these arguments, if they make sense.
     pub fn new(args: &NodeResourcesFitArgs, handle: &Handle) -> Result<Self, PluginError> {
+        validate_node_resources_fit_args(args).map_err(|error| PluginError::new(error.to_string()))?;
         let classes = DeviceClasses::new(handle);
         Ok(Self {
             ignored: Ignored {
@@ -299,5 +300,10 @@ mod tests {
         assert_eq!(outcome, Some(Err(PluginError::new("resources not found"))));
         let refused = Fit::factory(PluginArgs::None, &handle).expect_err("no args");
         assert_eq!(refused.to_string(), "want args to be of type NodeResourcesFitArgs, got none");
+        let mut args = fit_args(&["cpu"]);
+        args.ignored_resource_groups = vec!["a/b".into()];
+        let refused = Fit::factory(PluginArgs::NodeResourcesFit(args), &handle).expect_err("a slash");
+        let text = "ignoredResourceGroups[0]: Invalid value: \"a/b\": resource group name can't contain '/'";
+        assert_eq!(refused.to_string(), text);
     }
 }

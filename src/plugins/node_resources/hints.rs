@@ -8,8 +8,8 @@ use super::DeviceClasses;
 use super::demand::{Demand, Ignored};
 use crate::config::{FeatureGates, Gate};
 use crate::framework::{EventRegistration, PluginError, QueueingHint};
+use crate::k8s::names::DEVICE_CLASS_PREFIX;
 use crate::k8s::{Pod, RequestOptions, pod_requests};
-use crate::model::resource_names::DEVICE_CLASS_PREFIX;
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object, PodInfo, Resources};
 
 /// Says which events help.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::config::ResourceSpec;
 use crate::k8s::Requests;
-use crate::model::resource_names::is_scalar_resource;
+use crate::k8s::names::is_scalar_resource;
 use crate::model::{CPU, EPHEMERAL_STORAGE, MEMORY, NodeInfo};
 
 /// Where a node's amount of a resource is found.

@@ -183,7 +183,7 @@ impl BindPlugin for Basics {
 
 impl SignPlugin for Basics {
     fn sign(&self, pod: &PodInfo) -> Result<SignOutcome, PluginError> {
-        Ok(SignOutcome::Fragments(vec![("labels", serde_json::json!(pod.pod().labels()))]))
+        Ok(SignOutcome::Fragments(vec![("labels", serde_json::json!(pod.pod().labels()).into())]))
     }
 }
 

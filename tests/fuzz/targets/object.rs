@@ -43,7 +43,10 @@ fn check_pod(pod: &Arc<Pod>, node: &Arc<Node>) {
     let no_gate = ResourceGates { pod_level: false, pod_level_resize: false, claims: false };
     for gates in [ResourceGates::default(), every_gate, no_gate] {
         let info = Arc::new(PodInfo::with_gates(pod.clone(), &classes, gates));
-        assert_eq!(*info.class(), classes.intern(pod.namespace(), pod.labels()));
+        assert!(
+            Arc::ptr_eq(info.class(), &classes.intern(pod.namespace(), pod.labels())),
+            "one class for the same labels"
+        );
         check_sums(node, &info);
     }
     let limits = pod_limits(pod, &RequestOptions::default()).to_resource_list();

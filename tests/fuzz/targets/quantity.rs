@@ -21,12 +21,13 @@ fuzz_target!(|data: &[u8]| {
     check_sums(first, second);
 });
 
-/// Whether the amount can be written in the notation. Upstream has no suffix beyond E, and caps what has a binary one.
+/// Whether the amount can be written in the notation. Upstream has no suffix beyond E, and caps what has a binary one;
+/// many digits are capped by us.
 fn has_notation(quantity: Quantity, format: Format) -> bool {
     let largest = match format {
         Format::DecimalSi => 9.99e20,
         Format::BinarySi => 9.22e18,
-        Format::DecimalExponent => f64::INFINITY,
+        Format::DecimalExponent => 1.7e29,
     };
     quantity.approximate_f64().abs() <= largest
 }
@@ -40,10 +41,9 @@ fn check_text(text: &str) -> Option<Quantity> {
     };
     let canonical = canonical.expect("a quantity has a canonical form");
     let stored = Quantity::parse(&canonical).unwrap_or_else(|error| panic!("{text:?} is {canonical:?}: {error}"));
-    if quantity.format() != Format::BinarySi {
-        assert_eq!(Quantity::canonical_text(&canonical).as_ref(), Ok(&canonical), "{text:?}: stored twice");
-    }
     if has_notation(quantity, quantity.format()) {
+        let twice = Quantity::canonical_text(&canonical);
+        assert!(quantity.format() == Format::BinarySi || twice.as_ref() == Ok(&canonical), "{text:?}: {twice:?}");
         assert_eq!(stored, quantity, "{text:?} is stored as {canonical:?}");
         let json = serde_json::to_string(&quantity).expect("a quantity is text");
         assert_eq!(serde_json::from_str::<Quantity>(&json).ok(), Some(quantity), "{text:?} as JSON is {json}");
@@ -57,12 +57,10 @@ fn check_text(text: &str) -> Option<Quantity> {
         assert_eq!(written, quantity);
         let shown = written.to_string();
         let again = Quantity::parse(&shown).unwrap_or_else(|error| panic!("{text:?} shows as {shown:?}: {error}"));
-        // A number without a suffix is decimal when it is read again.
-        if format != Format::BinarySi {
-            assert_eq!(again.to_string(), shown, "{text:?} in {format:?}");
-        }
         if has_notation(quantity, format) {
             assert_eq!(again, quantity, "{text:?} shows as {shown:?} in {format:?}");
+            // A number without a suffix is decimal when it is read again.
+            assert!(format == Format::BinarySi || again.to_string() == shown, "{text:?} shows as {shown:?}");
         }
     }
     for scale in [i32::MIN, -30, -9, -6, -3, -1, 0, 1, 3, 9, 30, i32::MAX] {

@@ -55,6 +55,29 @@ impl FilterRunner for NoFilters {
     }
 }
 
+/// A handle on an empty cluster, for one profile.
+pub(crate) fn handle(gates: FeatureGates) -> Handle {
+    handle_with(gates, Arc::new(RecordedEffects { answer: Ok(()), bindings: Mutex::default() }))
+}
+
+fn handle_with(gates: FeatureGates, effects: Arc<RecordedEffects>) -> Handle {
+    let parts = HandleParts {
+        client: None,
+        gates,
+        listers: Arc::new(Listers::default()),
+        metrics: Metrics::detached(),
+        clock: Clock::real(),
+        classes: LabelClasses::default(),
+        waiting_pods: WaitingPods::default(),
+        pods_in_pre_bind: PodsInPreBind::default(),
+        parallelizer: Arc::new(Parallelizer::new(1)),
+        effects,
+        nominator: OnceLock::new(),
+        activator: OnceLock::new(),
+    };
+    Handle::new(Arc::new(parts), "default-scheduler")
+}
+
 /// One plugin, built.
 pub(crate) struct Harness {
     /// What it registers as.
@@ -106,21 +129,7 @@ impl Harness {
         factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError>,
     ) -> Result<Self, PluginError> {
         let effects = Arc::new(RecordedEffects { answer, bindings: Mutex::default() });
-        let parts = HandleParts {
-            client: None,
-            gates,
-            listers: Arc::new(Listers::default()),
-            metrics: Metrics::detached(),
-            clock: Clock::real(),
-            classes: LabelClasses::default(),
-            waiting_pods: WaitingPods::default(),
-            pods_in_pre_bind: PodsInPreBind::default(),
-            parallelizer: Arc::new(Parallelizer::new(1)),
-            effects: effects.clone(),
-            nominator: OnceLock::new(),
-            activator: OnceLock::new(),
-        };
-        let handle = Handle::new(Arc::new(parts), "default-scheduler");
+        let handle = handle_with(gates, effects.clone());
         let registration = factory(args, &handle)?;
         let registered = match &registration.events {
             Some(events) => events.clone().events_to_register()?,

@@ -1,0 +1,255 @@
+//! Decoding an object at a time: one that cannot be read is logged and counted, and fails neither its list nor its watch.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use kube::core::Status;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::k8s::object_key;
+
+/// An object of a list or a watch.
+#[derive(Debug)]
+pub(super) enum Item<K> {
+    /// It could be read.
+    Read(K),
+    /// It could not, but its key could: it exists, and nobody knows more.
+    Unreadable {
+        /// `namespace/name`.
+        key: String,
+        /// Its version, empty if that is unreadable too.
+        version: String,
+    },
+}
+
+/// What a line of a watch says.
+#[derive(Debug)]
+pub(super) enum Line<K> {
+    /// An object was added or modified.
+    Applied(Item<K>),
+    /// An object was deleted; this is its last state.
+    Deleted(Item<K>),
+    /// Everything up to this version has been told.
+    Bookmark {
+        /// The version.
+        version: String,
+        /// Whether the objects that there were at first have all been told.
+        ends_initial_events: bool,
+    },
+    /// The watch has failed.
+    Error(Box<Status>),
+    /// A line with an object that not even has a name, or of a type that is not known.
+    Ignored,
+}
+
+/// A page of a list.
+#[derive(Debug)]
+pub(super) struct Page<K> {
+    pub(super) items: Vec<Item<K>>,
+    pub(super) version: String,
+    /// Where the next page begins.
+    pub(super) next: Option<String>,
+}
+
+/// Counts objects that could not be read; clones share the count.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unreadable(Arc<AtomicU64>);
+
+#[derive(Deserialize)]
+struct WireLine<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct WirePage<'a> {
+    #[serde(default)]
+    metadata: WirePageMeta,
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WirePageMeta {
+    resource_version: String,
+    #[serde(rename = "continue")]
+    next: String,
+}
+
+/// What has to be readable of an object, so that others can be told apart from it.
+#[derive(Deserialize)]
+struct Identified {
+    metadata: Identity,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Identity {
+    namespace: String,
+    name: String,
+    resource_version: String,
+    annotations: Option<std::collections::BTreeMap<String, String>>,
+}
+
+impl Unreadable {
+    /// How many there were.
+    pub(super) fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, kind: &str, object: &str, error: &serde_json::Error) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        tracing::error!(kind, object, %error, "Object cannot be read and is left as it was");
+    }
+}
+
+impl<K> Item<K>
+where
+    K: kube::Resource,
+{
+    /// `namespace/name`.
+    pub(super) fn key(&self) -> String {
+        match self {
+            Self::Read(object) => object_key(object.meta()),
+            Self::Unreadable { key, .. } => key.clone(),
+        }
+    }
+
+    /// The object's version; empty if it has none.
+    pub(super) fn version(&self) -> &str {
+        match self {
+            Self::Read(object) => object.meta().resource_version.as_deref().unwrap_or_default(),
+            Self::Unreadable { version, .. } => version,
+        }
+    }
+}
+
+/// Reads an object, without its managed fields. None if not even its name can be read.
+fn item<K: kube::Resource + DeserializeOwned>(raw: &RawValue, kind: &str, unreadable: &Unreadable) -> Option<Item<K>> {
+    let error = match serde_json::from_str::<K>(raw.get()) {
+        Ok(mut object) if object.meta().name.is_some() => {
+            object.meta_mut().managed_fields = None;
+            return Some(Item::Read(object));
+        }
+        Ok(_) => serde::de::Error::custom("it has no name"),
+        Err(error) => error,
+    };
+    let identity =
+        serde_json::from_str(raw.get()).map_or_else(|_| Identity::default(), |Identified { metadata }| metadata);
+    let Identity { namespace, name, resource_version: version, .. } = identity;
+    let key = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
+    unreadable.note(kind, &key, &error);
+    (!name.is_empty()).then_some(Item::Unreadable { key, version })
+}
+
+/// Reads a line of a watch. Fails if it is no event at all.
+pub(super) fn line<K: kube::Resource + DeserializeOwned>(
+    text: &str,
+    kind: &str,
+    unreadable: &Unreadable,
+) -> Result<Line<K>, serde_json::Error> {
+    let WireLine { kind: event, object } = serde_json::from_str(text)?;
+    Ok(match &*event {
+        "ADDED" | "MODIFIED" => item(object, kind, unreadable).map_or(Line::Ignored, Line::Applied),
+        "DELETED" => item(object, kind, unreadable).map_or(Line::Ignored, Line::Deleted),
+        "BOOKMARK" => {
+            let Identified { metadata } = serde_json::from_str(object.get())?;
+            let annotations = metadata.annotations.unwrap_or_default();
+            let ends_initial_events = annotations.get("k8s.io/initial-events-end").is_some_and(|value| value == "true");
+            Line::Bookmark { version: metadata.resource_version, ends_initial_events }
+        }
+        "ERROR" => Line::Error(serde_json::from_str(object.get())?),
+        _ => Line::Ignored,
+    })
+}
+
+/// Reads a page of a list. Fails if it is no list at all.
+pub(super) fn page<K: kube::Resource + DeserializeOwned>(
+    text: &str,
+    kind: &str,
+    unreadable: &Unreadable,
+) -> Result<Page<K>, serde_json::Error> {
+    let WirePage { metadata, items } = serde_json::from_str(text)?;
+    let items = items.unwrap_or_default().into_iter().filter_map(|raw| item(raw, kind, unreadable)).collect();
+    let next = Some(metadata.next).filter(|next| !next.is_empty());
+    Ok(Page { items, version: metadata.resource_version, next })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::k8s::Pod;
+
+    /// A line in short: what it says, the object and its version.
+    fn print(line: &Line<Pod>) -> String {
+        let item = |item: &Item<Pod>| {
+            let kind = if matches!(item, Item::Read(_)) { "read" } else { "unreadable" };
+            format!("{kind} {} at {:?}", item.key(), item.version())
+        };
+        match line {
+            Line::Applied(object) => format!("applied: {}", item(object)),
+            Line::Deleted(object) => format!("deleted: {}", item(object)),
+            Line::Bookmark { version, ends_initial_events } => format!("bookmark {version} {ends_initial_events}"),
+            Line::Error(status) => format!("error {} {}", status.code, status.message),
+            Line::Ignored => "ignored".to_owned(),
+        }
+    }
+
+    #[test]
+    fn lines() {
+        let check = |text: &str, expected: &str, unreadable_objects: u64| {
+            let unreadable = Unreadable::default();
+            let line =
+                line::<Pod>(text, "pods", &unreadable).map_or_else(|error| error.to_string(), |line| print(&line));
+            assert_eq!((line.as_str(), unreadable.count()), (expected, unreadable_objects), "{text}");
+        };
+        let pod = r#"{"metadata":{"namespace":"a","name":"p","resourceVersion":"7"},"spec":{}}"#;
+        check(&format!(r#"{{"type":"ADDED","object":{pod}}}"#), r#"applied: read a/p at "7""#, 0);
+        check(&format!(r#"{{"type":"MODIFIED","object":{pod}}}"#), r#"applied: read a/p at "7""#, 0);
+        check(&format!(r#"{{"type":"DELETED","object":{pod}}}"#), r#"deleted: read a/p at "7""#, 0);
+        // The order of the two does not matter.
+        check(&format!(r#"{{"object":{pod},"type":"DELETED"}}"#), r#"deleted: read a/p at "7""#, 0);
+        let broken = r#"{"metadata":{"namespace":"a","name":"p","resourceVersion":"7"},"spec":{"priority":"high"}}"#;
+        check(&format!(r#"{{"type":"ADDED","object":{broken}}}"#), r#"applied: unreadable a/p at "7""#, 1);
+        check(&format!(r#"{{"type":"DELETED","object":{broken}}}"#), r#"deleted: unreadable a/p at "7""#, 1);
+        check(r#"{"type":"ADDED","object":{"metadata":{"name":4}}}"#, "ignored", 1);
+        check(r#"{"type":"ADDED","object":{"metadata":{}}}"#, "ignored", 1);
+        check(r#"{"type":"ADDED","object":3}"#, "ignored", 1);
+        check(r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9"}}}"#, "bookmark 9 false", 0);
+        check(
+            r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}}"#,
+            "bookmark 9 true",
+            0,
+        );
+        check(r#"{"type":"ERROR","object":{"code":410,"message":"too old"}}"#, "error 410 too old", 0);
+        check(r#"{"type":"MERGED","object":{}}"#, "ignored", 0);
+        check(r#"{"type":"ADDED","obj"#, "EOF while parsing a string at line 1 column 20", 0);
+    }
+
+    #[test]
+    fn pages() {
+        let unreadable = Unreadable::default();
+        let text = r#"{"kind":"PodList","metadata":{"resourceVersion":"5","continue":"more"},"items":[
+            {"metadata":{"name":"p","managedFields":[{"manager":"m"}]}}, {"metadata":{"name":"q"},"spec":4}, 7]}"#;
+        let page = page::<Pod>(text, "pods", &unreadable).expect("it is a list");
+        let keys: Vec<String> = page.items.iter().map(Item::key).collect();
+        assert_eq!((keys, page.version, page.next), (vec!["p".into(), "q".into()], "5".into(), Some("more".into())));
+        assert_eq!(unreadable.count(), 2);
+        let empty = super::page::<Pod>(r#"{"metadata":{"resourceVersion":"5"},"items":null}"#, "pods", &unreadable);
+        assert!(empty.is_ok_and(|page| page.items.is_empty() && page.next.is_none()));
+    }
+
+    #[test]
+    fn managed_fields_are_not_kept() {
+        let text = r#"{"type":"ADDED","object":{"metadata":{"name":"n","managedFields":[{"manager":"m"}]}}}"#;
+        let line = line::<k8s_openapi::api::core::v1::Namespace>(text, "namespaces", &Unreadable::default());
+        let Ok(Line::Applied(Item::Read(namespace))) = line else { panic!("it is a namespace: {line:?}") };
+        assert_eq!(namespace.metadata.managed_fields, None);
+    }
+}

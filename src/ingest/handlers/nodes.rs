@@ -1,0 +1,59 @@
+//! Nodes.
+
+use std::sync::Arc;
+
+use super::{Handlers, only_fatal};
+use crate::cache::CacheError;
+use crate::clock::Now;
+use crate::k8s::Node;
+use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, NodeInfo, Object, PodInfo};
+use crate::queue::node_events;
+
+const NODE_ADD: ClusterEvent = ClusterEvent::new(EventResource::Node, ActionType::ADD);
+const NODE_DELETE: ClusterEvent = ClusterEvent::new(EventResource::Node, ActionType::DELETE);
+
+impl Handlers {
+    /// A node came, or changed from `old`.
+    /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.updateNodeInCache @v1.36.3`.
+    pub fn node_applied(&self, old: Option<&Arc<Node>>, new: &Arc<Node>, now: Now) {
+        let start = self.start();
+        let Some(old) = old else {
+            let info = self.parts.cache.add_node(new.clone());
+            self.node_moves(&NODE_ADD, &update(None, Some(new)), &info, now);
+            self.observe_since(&NODE_ADD, start);
+            return;
+        };
+        let info = self.parts.cache.update_node(new.clone());
+        let objects = update(Some(old), Some(new));
+        let events = node_events(old, new, &self.parts.gates);
+        let updating = self.elapsed(start);
+        for event in events {
+            let start = self.start();
+            self.node_moves(&event, &objects, &info, now);
+            self.observe(&event, updating + self.elapsed(start));
+        }
+    }
+
+    /// A node is gone.
+    /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.deleteNodeFromCache @v1.36.3`.
+    pub fn node_deleted(&self, node: &Arc<Node>, now: Now) -> Result<(), CacheError> {
+        let start = self.start();
+        self.move_all(&NODE_DELETE, &update(Some(node), None), now, None);
+        only_fatal(self.parts.cache.remove_node(node), "RemoveNode", node.name())?;
+        self.observe_since(&NODE_DELETE, start);
+        Ok(())
+    }
+
+    fn node_moves(&self, event: &ClusterEvent, objects: &EventObjects, info: &NodeInfo, now: Now) {
+        match &self.parts.node_check {
+            Some(check) if !self.hints => {
+                self.move_all(event, objects, now, Some(&|pod: &PodInfo| check(pod, info)));
+            }
+            _ => self.move_all(event, objects, now, None),
+        }
+    }
+}
+
+fn update(old: Option<&Arc<Node>>, new: Option<&Arc<Node>>) -> EventObjects {
+    EventObjects { old: old.cloned().map(Object::Node), new: new.cloned().map(Object::Node) }
+}

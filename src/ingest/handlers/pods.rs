@@ -1,0 +1,189 @@
+//! Pods: those with a node belong into the cache, those of ours without one into the queue.
+
+use std::sync::Arc;
+
+use super::{
+    ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, ASSIGNED_POD_UPDATE, Handlers, UNSCHEDULED_POD_ADD, UNSCHEDULED_POD_DELETE,
+    UNSCHEDULED_POD_UPDATE, only_fatal,
+};
+use crate::cache::{CacheError, PodAdded};
+use crate::clock::Now;
+use crate::k8s::Pod;
+use crate::model::{EventObjects, Object, PodInfo};
+use crate::queue::pod_events;
+
+impl Handlers {
+    /// A pod came, or changed from `old`.
+    /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.updatePod @v1.36.3`.
+    pub fn pod_applied(&self, old: Option<&Arc<Pod>>, new: &Arc<Pod>, now: Now) -> Result<(), CacheError> {
+        let Some(old) = old else {
+            if new.node_name().is_some() {
+                self.assigned_pod_added(new, now)?;
+            } else if self.is_responsible_for(new) {
+                self.unscheduled_pod_added(new, now);
+            }
+            return Ok(());
+        };
+        if old.node_name().is_some() {
+            self.assigned_pod_updated(old, new, now)?;
+        } else if new.node_name().is_some() {
+            self.assigned_pod_added(new, now)?;
+            if self.is_responsible_for(old) {
+                // It was bound; by somebody else if it was still queued.
+                self.unscheduled_pod_deleted(old, true, now);
+            }
+        } else if self.is_responsible_for(old) {
+            self.unscheduled_pod_updated(old, new, now);
+        }
+        Ok(())
+    }
+
+    /// A pod is gone. If its deletion was `missed`, this may be a state from before it had a node.
+    /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.deletePod @v1.36.3`.
+    pub fn pod_deleted(&self, pod: &Arc<Pod>, missed: bool, now: Now) -> Result<(), CacheError> {
+        let assigned = pod.node_name().is_some();
+        if assigned || missed {
+            self.assigned_pod_deleted(pod, now)?;
+        }
+        if (!assigned || missed) && self.is_responsible_for(pod) {
+            self.unscheduled_pod_deleted(pod, false, now);
+        }
+        Ok(())
+    }
+
+    fn is_responsible_for(&self, pod: &Pod) -> bool {
+        self.parts.profiles.contains(pod.scheduler_name())
+    }
+
+    fn assigned_pod_added(&self, pod: &Arc<Pod>, now: Now) -> Result<(), CacheError> {
+        let start = self.start();
+        match self.parts.cache.add_pod(self.info(pod)) {
+            Ok(PodAdded::New | PodAdded::Confirmed) => {}
+            Ok(PodAdded::Moved { assumed }) => tracing::info!(
+                pod = pod.key(),
+                %assumed,
+                node = pod.node_name(),
+                "Pod was added to a different node than it was assumed"
+            ),
+            Err(error) => only_fatal(Err(error), "AddPod", &pod.key())?,
+        }
+        if self.hints {
+            self.move_all(&ASSIGNED_POD_ADD, &update(None, Some(pod)), now, None);
+        } else {
+            self.parts.queue.assigned_pod_added(pod, now);
+        }
+        self.observe_since(&ASSIGNED_POD_ADD, start);
+        Ok(())
+    }
+
+    fn assigned_pod_updated(&self, old: &Arc<Pod>, new: &Arc<Pod>, now: Now) -> Result<(), CacheError> {
+        let start = self.start();
+        only_fatal(self.parts.cache.update_pod(old, self.info(new)), "UpdatePod", &old.key())?;
+        let objects = update(Some(old), Some(new));
+        let updating = self.elapsed(start);
+        for event in pod_events(old, new, &self.parts.gates) {
+            let start = self.start();
+            if self.hints {
+                self.move_all(&event, &objects, now, None);
+            } else {
+                self.parts.queue.assigned_pod_updated(old, new, &event, now);
+            }
+            self.observe(&event, updating + self.elapsed(start));
+        }
+        self.observe_since(&ASSIGNED_POD_UPDATE, start);
+        Ok(())
+    }
+
+    fn assigned_pod_deleted(&self, pod: &Arc<Pod>, now: Now) -> Result<(), CacheError> {
+        let start = self.start();
+        only_fatal(self.parts.cache.remove_pod(pod), "RemovePod", &pod.key())?;
+        self.move_all(&ASSIGNED_POD_DELETE, &update(Some(pod), None), now, None);
+        self.observe_since(&ASSIGNED_POD_DELETE, start);
+        Ok(())
+    }
+
+    fn unscheduled_pod_added(&self, pod: &Arc<Pod>, now: Now) {
+        let start = self.start();
+        self.parts.queue.add(self.info(pod), now);
+        if self.gangs {
+            self.move_all(&UNSCHEDULED_POD_ADD, &update(None, Some(pod)), now, None);
+        }
+        self.observe_since(&UNSCHEDULED_POD_ADD, start);
+    }
+
+    /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.updatePodInSchedulingQueue @v1.36.3`.
+    fn unscheduled_pod_updated(&self, old: &Arc<Pod>, new: &Arc<Pod>, now: Now) {
+        if old.metadata.resource_version == new.metadata.resource_version {
+            return;
+        }
+        let start = self.start();
+        if self.is_assumed(new) {
+            if new.is_terminating() && !old.is_terminating() {
+                self.assumed_pod_deleted(new, now);
+            }
+        } else {
+            self.parts.queue.update(old, &self.info(new), now);
+            if old.nominated_node_name().is_some() && old.nominated_node_name() != new.nominated_node_name() {
+                self.nomination_dropped(old, now);
+            }
+        }
+        let derived = pod_events(old, new, &self.parts.gates);
+        for event in derived.iter().filter(|event| **event != UNSCHEDULED_POD_UPDATE) {
+            self.observe_since(event, start);
+        }
+        self.observe_since(&UNSCHEDULED_POD_UPDATE, start);
+    }
+
+    /// A pod left the queue because it was bound, or because it is gone.
+    /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.deletePodFromSchedulingQueue @v1.36.3`.
+    fn unscheduled_pod_deleted(&self, pod: &Arc<Pod>, in_binding: bool, now: Now) {
+        let start = self.start();
+        self.parts.queue.delete(pod);
+        if !in_binding {
+            if self.is_assumed(pod) {
+                self.assumed_pod_deleted(pod, now);
+            } else if pod.nominated_node_name().is_some() {
+                self.nomination_dropped(pod, now);
+            }
+        }
+        self.observe_since(&UNSCHEDULED_POD_DELETE, start);
+    }
+
+    fn is_assumed(&self, pod: &Pod) -> bool {
+        self.parts.cache.is_assumed(pod).unwrap_or_else(|error| {
+            tracing::error!(pod = pod.key(), %error, "Failed to check whether pod is assumed");
+            false
+        })
+    }
+
+    /// An assumed pod is being deleted: what it holds is free at once. Its binding goes on, and is expected to fail.
+    /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.handleAssumedPodDeletion @v1.36.3`.
+    fn assumed_pod_deleted(&self, pod: &Pod, now: Now) {
+        // The cache's pod has the node.
+        let Ok(assumed) = self.parts.cache.get_pod(pod) else { return };
+        let assumed = assumed.pod();
+        if !self.is_responsible_for(assumed) {
+            tracing::error!(pod = assumed.key(), "Unable to get profile for pod");
+            return;
+        }
+        // One that waits at Permit is rejected, and unwinds what it has reserved by itself.
+        if !self.parts.waiting_pods.reject(assumed.uid(), "removed")
+            && let Err(error) = self.parts.cache.forget_pod(assumed)
+        {
+            tracing::error!(pod = assumed.key(), %error, "Scheduler cache ForgetPod failed");
+        }
+        self.move_all(&ASSIGNED_POD_DELETE, &update(Some(assumed), None), now, None);
+    }
+
+    /// No node is held for the pod any more, which may help pods that are no more important: to them it was as if the pod
+    /// was there.
+    fn nomination_dropped(&self, pod: &Arc<Pod>, now: Now) {
+        let priority = pod.priority();
+        let check = |other: &PodInfo| other.priority() <= priority;
+        self.move_all(&ASSIGNED_POD_DELETE, &update(Some(pod), None), now, Some(&check));
+    }
+}
+
+fn update(old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) -> EventObjects {
+    EventObjects { old: old.cloned().map(Object::Pod), new: new.cloned().map(Object::Pod) }
+}

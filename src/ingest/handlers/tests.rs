@@ -1,0 +1,280 @@
+//! Handlers on a real cache and queue.
+
+mod world;
+
+use std::sync::Arc;
+
+use k8s_openapi::api::storage::v1::StorageClass;
+use serde_json::json;
+
+use crate::cache::CacheError;
+use crate::clock::Mono;
+use crate::config::{FeatureGates, Gate};
+use crate::framework::WaitDecision;
+use crate::k8s::Pod;
+use crate::model::{ActionType, EventObjects, EventResource, LabelClasses, NodeInfo, Object, PodInfo};
+use crate::testing::{PodFixture, node, pod};
+use world::World;
+
+fn at(fixture: PodFixture, version: &str) -> Arc<Pod> {
+    fixture.set("metadata.resourceVersion", version.into()).build()
+}
+
+#[test]
+fn pods_go_where_they_belong() {
+    let world = World::new();
+    world.pod(None, &pod("a").on("n").build());
+    world.expect("a@n", "", "AssignedPodAdd");
+    world.pod(None, &pod("b").scheduler("other").on("n").build());
+    world.expect("a@n b@n", "", "AssignedPodAdd");
+    world.pod(None, &pod("c").build());
+    world.expect("a@n b@n c:Active", "", "UnschedulablePodAdd");
+    world.pod(None, &pod("d").scheduler("other").build());
+    world.expect("a@n b@n c:Active", "", "");
+    world.pod_deleted(&pod("a").on("n").build(), false);
+    world.expect("b@n c:Active", "", "AssignedPodDelete");
+    world.pod_deleted(&pod("c").build(), false);
+    world.expect("b@n", "", "UnschedulablePodDelete");
+    world.pod_deleted(&pod("d").scheduler("other").build(), false);
+    world.expect("b@n", "", "");
+}
+
+#[test]
+fn assigned_pods_wake_others() {
+    let world = World::new();
+    world.rejected(pod("r"));
+    world.pod(None, &pod("a").on("n").build());
+    world.expect("a@n r:Unschedulable", "r: >a@n", "AssignedPodAdd");
+    world.pod_deleted(&pod("a").on("n").build(), false);
+    world.expect("r:Unschedulable", "r: a@n>", "AssignedPodDelete");
+}
+
+#[test]
+fn one_move_for_each_thing_that_changed() {
+    let world = World::new();
+    world.rejected(pod("r"));
+    let first = at(pod("a").on("n").cpu("2"), "1");
+    world.pod(None, &first);
+    world.heard();
+    world.counted();
+    let second = at(pod("a").on("n").cpu("1").label("x", "y"), "2");
+    world.pod(Some(&first), &second);
+    let labels = "AssignedPodUpdate AssignedPodUpdatePodLabel AssignedPodUpdatePodScaleDown";
+    world.expect("a@n r:Unschedulable", "r: a@n>a@n, r: a@n>a@n", labels);
+    assert_eq!(world.cache.node("n").expect("it has a pod").requested().milli_cpu, 1000);
+    let third = at(pod("a").on("n").cpu("1").label("x", "y").set("status.phase", "Running".into()), "3");
+    world.pod(Some(&second), &third);
+    world.expect("a@n r:Unschedulable", "r: a@n>a@n", "AssignedPodUpdate AssignedPodUpdate");
+}
+
+#[test]
+fn a_binding_moves_a_pod_from_queue_to_cache() {
+    let world = World::new();
+    world.rejected(pod("r"));
+    let pending = at(pod("a").nominated("n"), "1");
+    world.pod(None, &pending);
+    world.counted();
+    world.pod(Some(&pending), &at(pod("a").on("n"), "2"));
+    world.expect("a@n r:Unschedulable", "r: >a@n", "AssignedPodAdd UnschedulablePodDelete");
+    // One that the scheduler bound itself is confirmed.
+    let pending = at(pod("b"), "3");
+    world.assume(pod("b").on("n"));
+    world.pod(Some(&pending), &at(pod("b").on("n"), "4"));
+    world.expect("a@n b@n r:Unschedulable", "r: >b@n", "AssignedPodAdd UnschedulablePodDelete");
+    // Somebody else's pod was in no queue.
+    let pending = at(pod("c").scheduler("other"), "5");
+    world.pod(Some(&pending), &at(pod("c").scheduler("other").on("n"), "6"));
+    world.expect("a@n b@n c@n r:Unschedulable", "r: >c@n", "AssignedPodAdd");
+    // A pod that was assumed elsewhere is where the API server says.
+    world.assume(pod("d").on("m"));
+    world.pod(Some(&at(pod("d"), "7")), &at(pod("d").on("n"), "8"));
+    assert_eq!(world.places(), "a@n b@n c@n d@n r:Unschedulable");
+}
+
+#[test]
+fn a_missed_deletion_is_looked_for_everywhere() {
+    let world = World::new();
+    world.rejected(pod("r"));
+    world.cache.add_pod(pod("a").on("n").info()).expect("it is new");
+    // The last that was seen of it was from before it was bound.
+    world.pod_deleted(&pod("a").build(), true);
+    world.expect("r:Unschedulable", "r: a@>", "AssignedPodDelete UnschedulablePodDelete");
+    world.pod(None, &pod("b").build());
+    world.heard();
+    world.pod_deleted(&pod("b").build(), true);
+    assert_eq!((world.places(), world.heard()), ("r:Unschedulable".into(), "r: b@>".into()));
+    world.cache.add_pod(pod("c").scheduler("other").on("n").info()).expect("it is new");
+    world.counted();
+    world.pod_deleted(&pod("c").scheduler("other").on("n").build(), true);
+    world.expect("r:Unschedulable", "r: c@n>", "AssignedPodDelete");
+}
+
+#[test]
+fn updates_of_pods_in_the_queue() {
+    let world = World::new();
+    let first = at(pod("a").gate("g"), "1");
+    world.pod(None, &first);
+    world.counted();
+    world.pod(Some(&first), &at(pod("a").gate("g").label("x", "y"), "1"));
+    world.expect("a:Active", "", "");
+    world.pod(Some(&first), &at(pod("a").gate("g").label("x", "y"), "2"));
+    world.expect("a:Active", "", "UnschedulablePodUpdate UnschedulablePodUpdatePodLabel");
+    let queued = world.queue.places();
+    assert!(queued[0].0.pod().labels().contains_key("x"), "the queue has the newest version");
+    world.pod(Some(&at(pod("b").scheduler("other"), "1")), &at(pod("b").scheduler("other"), "2"));
+    world.expect("a:Active", "", "");
+}
+
+#[test]
+fn an_assumed_pod_is_not_queued_again() {
+    let world = World::new();
+    world.rejected(pod("r"));
+    world.assume(pod("a").on("n"));
+    let (first, second) = (at(pod("a"), "1"), at(pod("a").label("x", "y"), "2"));
+    world.pod(Some(&first), &second);
+    world.expect("a@n* r:Unschedulable", "", "UnschedulablePodUpdate UnschedulablePodUpdatePodLabel");
+    let third = at(pod("a").label("x", "y").terminating(), "3");
+    world.pod(Some(&second), &third);
+    world.expect("r:Unschedulable", "r: a@n>", "UnschedulablePodUpdate");
+}
+
+#[test]
+fn an_assumed_pod_that_is_deleted_is_forgotten() {
+    let world = World::new();
+    world.rejected(pod("r"));
+    world.assume(pod("a").on("n"));
+    world.pod_deleted(&pod("a").nominated("n").build(), false);
+    world.expect("r:Unschedulable", "r: a@n>", "UnschedulablePodDelete");
+}
+
+#[test]
+fn an_assumed_pod_that_waits_at_permit_is_rejected() {
+    let world = World::new();
+    world.rejected(pod("r"));
+    let assumed = pod("a").on("n").info();
+    world.cache.assume_pod(assumed.clone()).expect("it is new");
+    let timeouts = vec![(Arc::from("Listener"), std::time::Duration::from_mins(1))];
+    let waiting = world.waiting.add(&assumed, timeouts, Mono::ZERO);
+    world.pod_deleted(&pod("a").build(), false);
+    // Its own binding cycle forgets it.
+    world.expect("a@n* r:Unschedulable", "r: a@n>", "UnschedulablePodDelete");
+    let decision = futures::FutureExt::now_or_never(waiting.wait(&world.clock)).expect("it is decided");
+    let WaitDecision::Rejected { plugin, rejection } = decision else { panic!("{decision:?}") };
+    assert_eq!((&*plugin, format!("{rejection:?}").contains("removed")), ("", true));
+}
+
+#[test]
+fn a_dropped_nomination_wakes_pods_that_are_no_more_important() {
+    let heard = |old: PodFixture, new: Option<PodFixture>| {
+        let world = World::new();
+        for (name, priority) in [("low", 1), ("same", 5), ("high", 9)] {
+            world.rejected(pod(name).priority(priority));
+        }
+        let old = at(old.priority(5), "1");
+        world.queue.add(Arc::new(PodInfo::new(old.clone(), &LabelClasses::default())), world.now());
+        match new {
+            Some(new) => world.pod(Some(&old), &at(new.priority(5), "2")),
+            None => world.pod_deleted(&old, false),
+        }
+        world.heard()
+    };
+    let two = "low: a@>, same: a@>";
+    assert_eq!(heard(pod("a").nominated("n"), Some(pod("a"))), two);
+    assert_eq!(heard(pod("a").nominated("n"), Some(pod("a").nominated("m"))), two);
+    assert_eq!(heard(pod("a").nominated("n"), Some(pod("a").nominated("n"))), "");
+    assert_eq!(heard(pod("a"), Some(pod("a").nominated("n"))), "");
+    assert_eq!(heard(pod("a").nominated("n"), None), two);
+    assert_eq!(heard(pod("a"), None), "");
+    // A binding is no removal.
+    assert!(heard(pod("a").nominated("n"), Some(pod("a").on("n"))).starts_with("low: >a@n, same: >a@n, high: >a@n"));
+}
+
+#[test]
+fn a_pod_that_changes_its_node_ends_the_process() {
+    let world = World::new();
+    let first = at(pod("a").on("n"), "1");
+    world.pod(None, &first);
+    let outcome = world.handlers.pod_applied(Some(&first), &at(pod("a").on("m"), "2"), world.now());
+    assert!(outcome.is_err_and(|error: CacheError| error.is_fatal()));
+    let outcome = world.handlers.pod_deleted(&pod("a").on("m").build(), false, world.now());
+    assert!(outcome.is_err_and(|error| error.is_fatal()));
+}
+
+#[test]
+fn nodes_come_change_and_go() {
+    let world = World::new();
+    world.rejected(pod("r"));
+    world.node(None, node("n"));
+    world.expect("r:Unschedulable", "r: >n of 1", "NodeAdd");
+    let heartbeat = node("n").set("metadata.resourceVersion", "2".into());
+    world.node(Some(node("n")), heartbeat.clone());
+    world.expect("r:Unschedulable", "", "");
+    world.node(Some(heartbeat), node("n").label("x", "y").taint("t", "", "NoSchedule"));
+    world.expect("r:Unschedulable", "r: n of 1>n of 1, r: n of 1>n of 1", "NodeUpdateNodeLabel NodeUpdateNodeTaint");
+    assert!(world.cache.node("n").is_some_and(|info| info.node().labels().contains_key("x")));
+    // Pods are told while the node is still there.
+    world.handlers.node_deleted(&node("n").build(), world.now()).expect("the cache is not corrupted");
+    world.expect("r:Unschedulable", "r: n of 1>", "NodeDelete");
+    assert_eq!(world.cache.counts().nodes, 0);
+    world.handlers.node_deleted(&node("n").build(), world.now()).expect("an unknown node is only logged");
+}
+
+#[test]
+fn other_kinds_are_told_to_those_that_asked() {
+    let world = World::new();
+    world.rejected(pod("r"));
+    let object = || Some(Object::Other(Arc::new(StorageClass::default())));
+    let change = |actions: ActionType, old: Option<Object>, new: Option<Object>| {
+        let objects = EventObjects { old, new };
+        world.handlers.other_changed(&EventResource::StorageClass, actions, &objects, world.now());
+    };
+    let two = ActionType::ADD | ActionType::UPDATE;
+    change(two, None, object());
+    world.expect("r:Unschedulable", "r: >other", "storage.k8s.io/StorageClassAdd");
+    change(two, object(), object());
+    world.expect("r:Unschedulable", "r: other>other", "storage.k8s.io/StorageClassUpdate");
+    change(two, object(), None);
+    world.expect("r:Unschedulable", "", "");
+    change(ActionType::DELETE, object(), None);
+    world.expect("r:Unschedulable", "r: other>", "storage.k8s.io/StorageClassDelete");
+}
+
+#[test]
+fn new_pods_wake_others_with_gang_scheduling() {
+    let world = World::with_gates(FeatureGates::default().with(Gate::GangScheduling, true), None);
+    world.rejected(pod("r"));
+    world.pod(None, &pod("a").build());
+    world.expect("a:Active r:Unschedulable", "r: >a@", "UnschedulablePodAdd");
+}
+
+/// Without queueing hints plugins are not asked, so pods that are moved leave unschedulablePods.
+#[test]
+fn without_hints_checks_decide() {
+    let gates = FeatureGates::default().with(Gate::SchedulerQueueingHints, false);
+    let check = Arc::new(|pod: &PodInfo, node: &NodeInfo| pod.name() == "fits" && node.name() == "n");
+    let moved = |change: &dyn Fn(&World)| {
+        let world = World::with_gates(gates, Some(check.clone()));
+        world.rejected(pod("fits"));
+        world.rejected(pod("other"));
+        change(&world);
+        let places = world.queue.places().into_iter();
+        let moved = places.filter(|(_, place)| *place != crate::queue::Place::Unschedulable);
+        moved.map(|(pod, _)| pod.name().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(moved(&|world| world.node(None, node("n"))), "fits");
+    assert_eq!(moved(&|world| world.node(Some(node("n")), node("n").label("x", "y"))), "fits");
+    assert_eq!(moved(&|world| world.node(None, node("m"))), "");
+    // Only pods with terms across nodes are woken by a pod that is assigned.
+    assert_eq!(moved(&|world| world.pod(None, &pod("a").on("n").build())), "");
+    let class = |mode: &str| -> Object {
+        let class = json!({"metadata": {"name": "c"}, "provisioner": "p", "volumeBindingMode": mode});
+        Object::Other(Arc::new(serde_json::from_value::<StorageClass>(class).expect("a storage class")))
+    };
+    let added = |mode: &str| {
+        moved(&|world| {
+            let objects = EventObjects { old: None, new: Some(class(mode)) };
+            world.handlers.other_changed(&EventResource::StorageClass, ActionType::ALL, &objects, world.now());
+        })
+    };
+    assert_eq!((added("Immediate").as_str(), added("WaitForFirstConsumer").as_str()), ("", "fits other"));
+}

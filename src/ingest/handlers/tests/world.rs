@@ -1,0 +1,227 @@
+//! A cache and a queue, with one plugin that wants to hear of everything.
+
+use std::sync::{Arc, Mutex};
+
+use super::super::{HandlerParts, Handlers, NodeCheck};
+use crate::cache::Cache;
+use crate::clock::{Clock, Now, SimClock};
+use crate::config::{Config, FeatureGates};
+use crate::framework::{
+    BindContext, BindOutcome, BindPlugin, BoxFuture, CycleContext, Effects, EnqueueExtensions, EventRegistration,
+    FilterPlugin, Framework, HandleParts, Parallelizer, Plugin, PluginError, PodEvent, PodsInPreBind, QueueSortKey,
+    QueueSortPlugin, QueueingHint, Registration, Registry, Scratch, Verdict, WaitingPods,
+};
+use crate::k8s::{Node, Pod};
+use crate::listers::Listers;
+use crate::metrics::Metrics;
+use crate::model::{
+    ActionType, ClusterEvent, EventObjects, EventResource, LabelClasses, NodeInfo, Object, PodInfo, ResourceGates,
+};
+use crate::queue::{Queue, QueueOptions};
+use crate::testing::{NodeFixture, PodFixture};
+
+type Log = Arc<Mutex<Vec<String>>>;
+
+/// Wants to hear of everything and writes down, for each pod it rejected and each event, what it is told.
+struct Listener {
+    log: Log,
+    cache: Arc<Cache>,
+}
+
+impl Plugin for Listener {
+    fn name(&self) -> &'static str {
+        "Listener"
+    }
+}
+
+impl QueueSortPlugin for Listener {
+    fn less(&self, a: QueueSortKey<'_>, b: QueueSortKey<'_>) -> bool {
+        a.timestamp < b.timestamp
+    }
+}
+
+impl FilterPlugin for Listener {
+    fn filter(&self, _: &CycleContext<'_>, _: &NodeInfo, _: &mut Scratch) -> Result<Verdict, PluginError> {
+        Ok(Verdict::Pass)
+    }
+}
+
+impl BindPlugin for Listener {
+    fn bind<'a>(&'a self, _: BindContext<'a>) -> BoxFuture<'a, Result<BindOutcome, PluginError>> {
+        Box::pin(async { Ok(BindOutcome::Skip) })
+    }
+}
+
+impl EnqueueExtensions for Listener {
+    fn events_to_register(self: Arc<Self>) -> Result<Vec<EventRegistration>, PluginError> {
+        let resources = [EventResource::Pod, EventResource::Node, EventResource::StorageClass];
+        let registration = |resource: EventResource| {
+            let listener = self.clone();
+            let event = ClusterEvent::new(resource, ActionType::ALL);
+            EventRegistration::with_hint(event, move |pod, objects| {
+                listener.note(pod, objects);
+                Ok(QueueingHint::Skip)
+            })
+        };
+        Ok(resources.into_iter().map(registration).collect())
+    }
+}
+
+impl Listener {
+    /// `rejected: old>new`; of a node also how many the cache has at this moment.
+    fn note(&self, pod: &PodInfo, objects: &EventObjects) {
+        let name = |object: &Option<Object>| match object {
+            Some(Object::Pod(pod)) => format!("{}@{}", pod.name(), pod.node_name().unwrap_or_default()),
+            Some(Object::Node(node)) => format!("{} of {}", node.name(), self.cache.counts().nodes),
+            Some(Object::Other(_)) => "other".to_owned(),
+            None => String::new(),
+        };
+        let line = format!("{}: {}>{}", pod.name(), name(&objects.old), name(&objects.new));
+        self.log.lock().expect("no test panics under it").push(line);
+    }
+}
+
+struct NoEffects;
+
+impl Effects for NoEffects {
+    fn bind(&self, _: &Arc<PodInfo>, _: &Arc<str>) -> BoxFuture<'static, Result<(), PluginError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn record(&self, _: &str, _: PodEvent<'_>) {}
+}
+
+pub(super) struct World {
+    pub(super) handlers: Handlers,
+    pub(super) cache: Arc<Cache>,
+    pub(super) queue: Arc<Queue>,
+    pub(super) waiting: WaitingPods,
+    metrics: Arc<Metrics>,
+    log: Log,
+    pub(super) clock: Clock,
+    /// Event labels that have been counted.
+    seen: Mutex<std::collections::BTreeMap<String, u64>>,
+}
+
+const CONFIG: &str = "
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  plugins:
+    multiPoint: {enabled: [{name: Listener}], disabled: [{name: '*'}]}
+";
+
+impl World {
+    pub(super) fn new() -> Self {
+        Self::with_gates(FeatureGates::default(), None)
+    }
+
+    pub(super) fn with_gates(gates: FeatureGates, node_check: Option<NodeCheck>) -> Self {
+        let clock = SimClock::new(jiff::Timestamp::UNIX_EPOCH).clock();
+        let (log, cache, metrics) = (Log::default(), Arc::new(Cache::new()), Metrics::detached());
+        let parts = Arc::new(HandleParts {
+            client: None,
+            gates,
+            listers: Arc::new(Listers::default()),
+            metrics: metrics.clone(),
+            clock: clock.clone(),
+            classes: LabelClasses::default(),
+            waiting_pods: WaitingPods::default(),
+            pods_in_pre_bind: PodsInPreBind::default(),
+            parallelizer: Arc::new(Parallelizer::new(1)),
+            effects: Arc::new(NoEffects),
+            nominator: std::sync::OnceLock::new(),
+            activator: std::sync::OnceLock::new(),
+        });
+        let mut registry = Registry::default();
+        let listener = Arc::new(Listener { log: log.clone(), cache: cache.clone() });
+        let factory = move |_, _: &crate::framework::Handle| {
+            let registration = Registration::new("Listener").events(&listener).queue_sort(&listener);
+            Ok(registration.filter(&listener).bind(&listener))
+        };
+        registry.register("Listener", factory).expect("the name is new");
+        let config = Config::parse(CONFIG.as_bytes(), &gates).expect("the configuration is good");
+        let profile = Framework::new(&registry, &config.profiles[0], parts.clone()).expect("the profile is good");
+        let queue = Queue::new(&[Arc::new(profile)], QueueOptions::default(), clock.now()).expect("events are good");
+        let handlers = Handlers::new(HandlerParts {
+            cache: cache.clone(),
+            queue: queue.clone(),
+            waiting_pods: parts.waiting_pods.clone(),
+            classes: parts.classes.clone(),
+            resource_gates: ResourceGates::default(),
+            gates,
+            profiles: ["default-scheduler".to_owned()].into(),
+            metrics: metrics.clone(),
+            clock: clock.clone(),
+            node_check,
+        });
+        let waiting = parts.waiting_pods.clone();
+        Self { handlers, cache, queue, waiting, metrics, log, clock, seen: Mutex::default() }
+    }
+
+    pub(super) fn now(&self) -> Now {
+        self.clock.now()
+    }
+
+    /// A pod that the plugin has rejected: it hears of every event from now on, by the name of the pod.
+    pub(super) fn rejected(&self, fixture: PodFixture) {
+        self.queue.add(fixture.info(), self.now());
+        let mut info = self.queue.try_pop(self.now()).expect("it was added");
+        info.unschedulable_plugins.insert("Listener".into());
+        self.queue.add_unschedulable_if_not_present(info, self.now()).expect("it was popped");
+    }
+
+    pub(super) fn pod(&self, old: Option<&Arc<Pod>>, new: &Arc<Pod>) {
+        self.handlers.pod_applied(old, new, self.now()).expect("the cache is not corrupted");
+    }
+
+    pub(super) fn pod_deleted(&self, pod: &Arc<Pod>, missed: bool) {
+        self.handlers.pod_deleted(pod, missed, self.now()).expect("the cache is not corrupted");
+    }
+
+    pub(super) fn node(&self, old: Option<NodeFixture>, new: NodeFixture) {
+        let old: Option<Arc<Node>> = old.map(NodeFixture::build);
+        self.handlers.node_applied(old.as_ref(), &new.build(), self.now());
+    }
+
+    pub(super) fn assume(&self, fixture: PodFixture) {
+        self.cache.assume_pod(fixture.info()).expect("it is new");
+    }
+
+    /// Where pods are: `p@n` in the cache, `p@n*` assumed, `p:Active` in the queue.
+    pub(super) fn places(&self) -> String {
+        let cached =
+            self.cache.pods().into_iter().map(|cached| {
+                format!("{}@{}{}", cached.pod.name(), cached.node, if cached.assumed { "*" } else { "" })
+            });
+        let queued = self.queue.places().into_iter().map(|(pod, place)| format!("{}:{place:?}", pod.name()));
+        cached.chain(queued).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What the rejected pods have heard since the last call.
+    pub(super) fn heard(&self) -> String {
+        std::mem::take(&mut *self.log.lock().expect("no test panics under it")).join(", ")
+    }
+
+    /// Labels of events whose handling has been counted since the last call.
+    pub(super) fn counted(&self) -> String {
+        let prefix = "scheduler_event_handling_duration_seconds_count{event=\"";
+        let text = self.metrics.gather_text();
+        let mut seen = self.seen.lock().expect("no test panics under it");
+        let mut labels = Vec::new();
+        for line in text.lines().filter_map(|line| line.strip_prefix(prefix)) {
+            let (label, count) = line.split_once("\"} ").expect("a series");
+            let count: u64 = count.parse().expect("a count");
+            let before = seen.insert(label.to_owned(), count).unwrap_or(0);
+            labels.extend((before..count).map(|_| label.to_owned()));
+        }
+        labels.join(" ")
+    }
+
+    /// Where pods are, what the rejected ones have heard, and which events were counted.
+    #[track_caller]
+    pub(super) fn expect(&self, places: &str, heard: &str, counted: &str) {
+        assert_eq!((&*self.places(), &*self.heard(), &*self.counted()), (places, heard, counted));
+    }
+}

@@ -1,0 +1,58 @@
+//! How long a reflector waits before it asks again.
+
+use std::time::Duration;
+
+use crate::clock::{Mono, Rng};
+
+/// The first wait, before jitter. `client-go/tools/cache/reflector.go#defaultBackoffInit @v1.36.3`.
+const INITIAL: Duration = Duration::from_millis(800);
+/// The longest wait, before jitter. `client-go/tools/cache/reflector.go#defaultBackoffMax @v1.36.3`.
+const LONGEST: Duration = Duration::from_secs(30);
+/// After this long the waits start from the first again. `client-go/tools/cache/reflector.go#defaultBackoffReset @v1.36.3`.
+const RESET: Duration = Duration::from_mins(2);
+
+/// Waits that double, each made up to twice as long by chance.
+/// Follows `apimachinery/pkg/util/wait/backoff.go#backoffManager @v1.36.3`.
+#[derive(Debug)]
+pub(super) struct Backoff {
+    next: Duration,
+    started: Mono,
+}
+
+impl Backoff {
+    pub(super) fn new(now: Mono) -> Self {
+        Self { next: INITIAL, started: now }
+    }
+
+    /// The next wait.
+    pub(super) fn next(&mut self, now: Mono, rng: &mut Rng) -> Duration {
+        if now - self.started > RESET {
+            *self = Self::new(now);
+        }
+        let wait = self.next;
+        self.next = LONGEST.min(wait * 2);
+        wait.mul_f64(1.0 + rng.unit())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_a_limit_and_start_over_after_two_minutes() {
+        let mut rng = Rng::from_seed(3);
+        let mut backoff = Backoff::new(Mono::ZERO);
+        let mut check = |at: u64, base: f64| {
+            let wait = backoff.next(Mono::from_secs(at), &mut rng).as_secs_f64();
+            assert!((base..=2.0 * base).contains(&wait), "{wait} at {at} for {base}");
+        };
+        for base in [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0] {
+            check(120, base);
+        }
+        check(121, 0.8);
+        check(122, 1.6);
+        check(241, 3.2);
+        check(242, 0.8);
+    }
+}

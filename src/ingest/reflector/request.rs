@@ -1,0 +1,202 @@
+//! Requests for lists and watches, and what their failures mean.
+
+use std::error::Error as _;
+use std::fmt::Write as _;
+use std::io;
+use std::time::Duration;
+
+use futures::stream::BoxStream;
+use futures::{AsyncBufReadExt as _, StreamExt as _};
+use http::header;
+use kube::core::Status;
+
+/// Where the objects of a kind are.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Source {
+    /// The path, such as `/api/v1/pods`.
+    pub(in super::super) path: String,
+    /// Which objects, as a field selector that is already escaped for a URL; all if empty.
+    pub(in super::super) field_selector: &'static str,
+}
+
+/// What to ask for, as query parameters.
+#[derive(Debug)]
+pub(super) struct Query(String);
+
+/// The lines of a watch.
+pub(super) type Lines = BoxStream<'static, io::Result<String>>;
+
+impl Source {
+    /// One page of a list. A version of "0" is any that the server has, an empty one the newest.
+    pub(super) fn list(&self, version: &str, limit: Option<u32>, next: Option<&str>) -> Query {
+        let limit = limit.map(|limit| limit.to_string()).unwrap_or_default();
+        self.query(&[("limit", &limit), ("continue", next.unwrap_or_default()), ("resourceVersion", version)])
+    }
+
+    /// A watch from a version on.
+    pub(super) fn watch(&self, version: &str, timeout: Duration) -> Query {
+        let timeout = timeout.as_secs().to_string();
+        self.query(&[
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", version),
+            ("timeoutSeconds", &timeout),
+            ("watch", "true"),
+        ])
+    }
+
+    /// A watch that begins with all objects, as of this version or a newer one; an empty version is the newest.
+    pub(super) fn watch_list(&self, version: &str, timeout: Duration) -> Query {
+        let timeout = timeout.as_secs().to_string();
+        self.query(&[
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", version),
+            ("resourceVersionMatch", "NotOlderThan"),
+            ("sendInitialEvents", "true"),
+            ("timeoutSeconds", &timeout),
+            ("watch", "true"),
+        ])
+    }
+
+    fn query(&self, parameters: &[(&str, &str)]) -> Query {
+        let mut url = self.path.clone();
+        let mut separator = '?';
+        for (name, value) in [("fieldSelector", self.field_selector)].iter().chain(parameters) {
+            if value.is_empty() {
+                continue;
+            }
+            url.extend([separator]);
+            url.extend([name, "="]);
+            if *name == "fieldSelector" {
+                url.push_str(value);
+            } else {
+                escape(value, &mut url);
+            }
+            separator = '&';
+        }
+        Query(url)
+    }
+}
+
+/// Appends text as a query's value.
+fn escape(value: &str, url: &mut String) {
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            url.push(char::from(byte));
+        } else {
+            let _ = write!(url, "%{byte:02X}");
+        }
+    }
+}
+
+impl Query {
+    fn request(self) -> Result<http::Request<Vec<u8>>, kube::Error> {
+        let request = http::Request::get(self.0).header(header::ACCEPT, "application/json");
+        request.body(Vec::new()).map_err(kube::Error::HttpError)
+    }
+
+    /// Asks for a list.
+    pub(super) async fn text(self, client: &kube::Client) -> Result<String, kube::Error> {
+        client.request_text(self.request()?).await
+    }
+
+    /// Opens a watch.
+    pub(super) async fn lines(self, client: &kube::Client) -> Result<Lines, kube::Error> {
+        Ok(client.request_stream(self.request()?).await?.lines().boxed())
+    }
+}
+
+fn status(error: &kube::Error) -> Option<&Status> {
+    if let kube::Error::Api(status) = error { Some(status) } else { None }
+}
+
+/// Whether the version asked for is older than what the server remembers.
+/// Follows `client-go/tools/cache/reflector.go#isExpiredError @v1.36.3`.
+pub(super) fn is_expired(error: &kube::Error) -> bool {
+    status(error).is_some_and(|status| status.code == 410 || matches!(&*status.reason, "Expired" | "Gone"))
+}
+
+/// Whether the version asked for is newer than what the server has.
+/// Follows `client-go/tools/cache/reflector.go#isTooLargeResourceVersionError @v1.36.3`.
+pub(super) fn is_too_large(error: &kube::Error) -> bool {
+    let Some(status) = status(error) else { return false };
+    let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
+    causes
+        .iter()
+        .any(|cause| cause.reason == "ResourceVersionTooLarge" || cause.message == "Too large resource version")
+        || (status.reason == "Timeout" && status.message.contains("Too large resource version"))
+}
+
+/// Whether the server asks to come back later.
+pub(super) fn is_too_many_requests(error: &kube::Error) -> bool {
+    status(error).is_some_and(|status| status.code == 429 || status.reason == "TooManyRequests")
+}
+
+/// Whether it is worth asking for the same watch again: there is nobody to answer, or they ask to come back later.
+/// Follows `client-go/tools/cache/reflector.go#isWatchErrorRetriable @v1.36.3`.
+pub(super) fn is_retriable(error: &kube::Error) -> bool {
+    is_too_many_requests(error) || is_connection_refused(error)
+}
+
+fn is_connection_refused(error: &kube::Error) -> bool {
+    let mut source = error.source();
+    while let Some(error) = source {
+        if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+            return true;
+        }
+        source = error.source();
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries() {
+        let nodes = Source { path: "/api/v1/nodes".into(), field_selector: "" };
+        let pods = Source { path: "/api/v1/pods".into(), field_selector: "a%21%3Db" };
+        let check = |query: Query, expected: &str| assert_eq!(query.0, expected);
+        check(nodes.list("", None, None), "/api/v1/nodes");
+        check(nodes.list("0", Some(500), None), "/api/v1/nodes?limit=500&resourceVersion=0");
+        check(
+            pods.list("", Some(500), Some("a/b=")),
+            "/api/v1/pods?fieldSelector=a%21%3Db&limit=500&continue=a%2Fb%3D",
+        );
+        check(
+            pods.watch("7", Duration::from_mins(5)),
+            "/api/v1/pods?fieldSelector=a%21%3Db&allowWatchBookmarks=true&resourceVersion=7&timeoutSeconds=300&watch=true",
+        );
+        check(
+            nodes.watch_list("", Duration::from_mins(5)),
+            "/api/v1/nodes?allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true\
+             &timeoutSeconds=300&watch=true",
+        );
+    }
+
+    #[test]
+    fn failures() {
+        let check = |code: u16, reason: &str, message: &str, cause: &str, expected: &str| {
+            let details = serde_json::json!({"causes": [{"reason": cause, "message": "", "field": ""}]});
+            let status = serde_json::json!({"code": code, "reason": reason, "message": message, "details": details});
+            let error = kube::Error::Api(serde_json::from_value(status).expect("a status"));
+            let kinds = [
+                ("expired", is_expired(&error)),
+                ("too large", is_too_large(&error)),
+                ("retriable", is_retriable(&error)),
+            ];
+            let kinds: Vec<&str> = kinds.iter().filter(|(_, is)| *is).map(|(kind, _)| *kind).collect();
+            assert_eq!(kinds.join(" "), expected, "{code} {reason} {message}");
+        };
+        check(410, "Expired", "", "", "expired");
+        check(410, "", "", "", "expired");
+        check(504, "Timeout", "Too large resource version: 9, current: 3", "", "too large");
+        check(504, "Timeout", "", "ResourceVersionTooLarge", "too large");
+        check(504, "Timeout", "", "", "");
+        check(429, "TooManyRequests", "", "", "retriable");
+        check(500, "InternalError", "", "", "");
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        assert!(is_retriable(&kube::Error::ReadEvents(refused)));
+        assert!(!is_retriable(&kube::Error::ReadEvents(io::ErrorKind::ConnectionReset.into())));
+    }
+}
