@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::process::Command;
 
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
@@ -19,6 +20,9 @@ const CASES: u64 = 1500;
 
 /// Failures that are shrunk and reported; after these the comparison ends.
 const REPORTED: usize = 5;
+
+/// How many cases are written to files and read by both programs.
+const FILES: u64 = 40;
 
 /// An oracle for each set of feature gates.
 #[derive(Default)]
@@ -69,6 +73,34 @@ pub(crate) fn random_clusters() -> Result<(), Failed> {
     // A handful of cases says nothing about what is never reached.
     let missing = if cases >= CASES { coverage.missing() } else { Vec::new() };
     if missing.is_empty() { Ok(()) } else { Err(format!("never reached:\n  {}", missing.join("\n  ")).into()) }
+}
+
+/// The files that failing cases are written to are cluster files: the oracle reads them, and so does the simulator.
+pub(crate) fn cases_are_cluster_files() -> Result<(), Failed> {
+    let folder = programs::folder().join("cases");
+    for seed in 0..FILES {
+        let case = generate::case(seed);
+        let cluster = case.write(&folder)?;
+        let mut commands = [Command::new(programs::program("oracle")), Command::new(env!("CARGO_BIN_EXE_kube-scheduler"))];
+        commands[0].arg("-f").arg(&cluster);
+        commands[1].arg("simulate").arg(&cluster);
+        for mut command in commands {
+            if !case.config.is_null() {
+                command.arg("--config").arg(cluster.with_file_name(format!("case-{seed}-config.yaml")));
+            }
+            if !case.gates.is_empty() {
+                command.args(["--feature-gates", case.gates]);
+            }
+            let output = command.output()?;
+            // 2 says that pods are pending, which most cases have.
+            if !matches!(output.status.code(), Some(0 | 2)) {
+                let errors = String::from_utf8_lossy(&output.stderr);
+                return Err(format!("{command:?} ended with {}: {errors}", output.status).into());
+            }
+        }
+    }
+    std::fs::remove_dir_all(folder)?;
+    Ok(())
 }
 
 /// Asks plugins alone what no pod that waits can make them say.
