@@ -1,5 +1,6 @@
 //! A scheduler for Kubernetes.
 pub mod apiserver;
+pub mod app;
 pub mod cache;
 pub mod clock;
 pub mod config;
@@ -15,4 +16,5 @@ pub mod model;
 pub mod plugins;
 pub mod queue;
 pub mod scheduler;
+pub mod simulate;
 pub mod testing;

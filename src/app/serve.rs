@@ -20,7 +20,8 @@ use crate::scheduler::Scheduler;
 const VERSION: &str = "v1.36.3";
 
 /// What the process tells the API server that it is.
-const USER_AGENT: &str = concat!("kube-scheduler/v1.36.3 (", env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION"), ")");
+const USER_AGENT: &str =
+    concat!("kube-scheduler/v1.36.3 (", env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION"), ")");
 
 /// What ends a scheduler that was told to end, without leader election.
 /// Follows `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
@@ -160,7 +161,8 @@ fn seed() -> u64 {
 }
 
 fn hostname() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
 }
 
 /// Waits until the informers have seen the cluster, and schedules until the process is told to end, or until something

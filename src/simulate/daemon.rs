@@ -6,7 +6,11 @@
 use k8s_openapi::api::core::v1::Toleration;
 use serde_json::{Value, json};
 
-use crate::k8s::{Node, Pod, node_selector::RequiredNodeAffinity, tolerations::{do_not_schedule, find_untolerated_taint}};
+use crate::k8s::{
+    Node, Pod,
+    node_selector::RequiredNodeAffinity,
+    tolerations::{do_not_schedule, find_untolerated_taint},
+};
 
 /// Taints that every daemon pod puts up with.
 const TOLERATED: &[(&str, &str)] = &[

@@ -154,7 +154,11 @@ impl Input {
             let number = number + 1;
             let value = match document {
                 Document::Yaml { text, line } => parse_document(text).map_err(|error| {
-                    let from = if line > 1 { format!(" (lines are counted from line {line} of the file)") } else { String::new() };
+                    let from = if line > 1 {
+                        format!(" (lines are counted from line {line} of the file)")
+                    } else {
+                        String::new()
+                    };
                     failed(number, format!("{error}{from}"))
                 })?,
                 Document::Json(value) => value.map_err(|error| failed(number, error))?,
@@ -304,7 +308,8 @@ mod tests {
     fn check(text: &str, expected: Result<&[&str], &str>) {
         let mut input = Input::default();
         let outcome = input.add("c.yaml", text.as_bytes()).map_err(|error| error.to_string());
-        let titles: Vec<String> = input.objects.iter().map(|loaded| format!("{} @{}", loaded.title(), loaded.origin)).collect();
+        let titles: Vec<String> =
+            input.objects.iter().map(|loaded| format!("{} @{}", loaded.title(), loaded.origin)).collect();
         let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
         assert_eq!(outcome.as_ref().map(|()| &titles[..]).map_err(String::as_str), expected);
     }
@@ -326,7 +331,10 @@ mod tests {
         check("", Err("c.yaml: no objects"));
         check("- a\n", Err("c.yaml: document 1: an object with apiVersion and kind is expected"));
         check("kind: Pod\n", Err("c.yaml: document 1: apiVersion: Required value"));
-        check("apiVersion: v1\nkind: [a]\n", Err("c.yaml: document 1: kind: Invalid value: [\"a\"]: a string is expected"));
+        check(
+            "apiVersion: v1\nkind: [a]\n",
+            Err("c.yaml: document 1: kind: Invalid value: [\"a\"]: a string is expected"),
+        );
         check(
             "apiVersion: v1\nkind: Node\nkind: Pod\n",
             Err("c.yaml: document 1: yaml: unmarshal errors:\n  line 3: key \"kind\" already set in map"),

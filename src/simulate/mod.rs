@@ -102,7 +102,8 @@ pub fn simulate(args: &SimulateArgs, plugins: Registry) -> Result<Report, Simula
     let mut running = world.start()?;
     let before = Before::take(&running);
     let pods = running.server().list(&kinds::PODS);
-    let assigned = |pod: &Arc<crate::apiserver::Object>| pod.field("spec.nodeName").is_some_and(|node| !node.is_empty());
+    let assigned =
+        |pod: &Arc<crate::apiserver::Object>| pod.field("spec.nodeName").is_some_and(|node| !node.is_empty());
     let mut placed: Vec<String> = pods.iter().filter(|pod| assigned(pod)).map(|pod| pod.uid().to_owned()).collect();
     placed.sort_unstable();
     let mut progress = Progress::new(pods.len());

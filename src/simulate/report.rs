@@ -222,7 +222,12 @@ fn event_reports(running: &Running) -> Vec<EventReport> {
                 time: said("/eventTime"),
                 r#type: said("/type"),
                 reason: said("/reason"),
-                object: format!("{} {}/{}", said("/regarding/kind"), said("/regarding/namespace"), said("/regarding/name")),
+                object: format!(
+                    "{} {}/{}",
+                    said("/regarding/kind"),
+                    said("/regarding/namespace"),
+                    said("/regarding/name")
+                ),
                 count: value.pointer("/series/count").and_then(Value::as_u64),
                 note: said("/note"),
             };

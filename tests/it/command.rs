@@ -34,8 +34,7 @@ fn check_bad_file(name: &str, content: impl AsRef<[u8]>, expected: &str) {
     check_failure(&["simulate", &path.display().to_string()], expected);
 }
 
-const NODE: &str =
-    "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 1, memory: 1Gi, pods: 10}}\n---\n";
+const NODE: &str = "apiVersion: v1\nkind: Node\nmetadata: {name: node-1}\nstatus: {allocatable: {cpu: 1, memory: 1Gi, pods: 10}}\n---\n";
 
 fn pod(spec: &str) -> String {
     format!("{NODE}apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {spec}\n")
@@ -68,7 +67,11 @@ fn bad_input_is_named_by_file_document_object_and_field() {
     check_bad_file("scalar.yaml", "42", "scalar.yaml: document 1: an object with apiVersion and kind is expected");
     check_bad_file("unclosed.yaml", "apiVersion: [v1", "unclosed.yaml: document 1: ");
     check_bad_file("json.json", r#"{"apiVersion": "v1""#, "json.json: document 1: ");
-    check_bad_file("twice.yaml", format!("{NODE}{NODE}"), "twice.yaml: document 2: Node n: nodes \"n\" already exists");
+    check_bad_file(
+        "twice.yaml",
+        format!("{NODE}{NODE}"),
+        "twice.yaml: document 2: Node node-1: nodes \"node-1\" already exists",
+    );
     check_bad_file(
         "quantity.yaml",
         pod("{containers: [{name: c, image: i, resources: {requests: {cpu: much}}}]}"),
