@@ -1,0 +1,28 @@
+//! Tests against upstream's own code: the oracle, and a real control plane. See README.md beside this file.
+//!
+//! `KS_CASES` and `KS_SEED` say how many random clusters are compared and where they start.
+
+mod case;
+mod changes;
+mod compare;
+mod coverage;
+mod generate;
+mod oracle;
+mod ours;
+mod parity;
+mod programs;
+mod reach;
+mod shrink;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    let mut arguments = Arguments::from_args();
+    // The processors are better used by what the tests start.
+    arguments.test_threads.get_or_insert(1);
+    let trials = vec![
+        Trial::test("unreachable_reasons", parity::unreachable_reasons),
+        Trial::test("random_clusters", parity::random_clusters),
+    ];
+    libtest_mimic::run(&arguments, trials).exit();
+}
