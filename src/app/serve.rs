@@ -109,7 +109,7 @@ async fn schedule(plugins: Registry, flags: &Flags) -> anyhow::Result<()> {
         max_in_unschedulable,
     })
     .await?;
-    let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client);
+    let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_seed(seed());
     ingest.start(|name, task| engine.tasks.serve(name, task));
     engine.start_metrics();
     until_told(engine, ingest).await
