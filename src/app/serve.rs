@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context as _, anyhow};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::{DONE, FAILED};
 use crate::clock::Clock;
@@ -77,8 +79,6 @@ fn log(verbosity: u32) {
         .with_target("kube_scheduler", level)
         .with_default(tracing::Level::WARN)
         .with_target("kube_client", tracing_subscriber::filter::LevelFilter::OFF);
-    use tracing_subscriber::layer::SubscriberExt as _;
-    use tracing_subscriber::util::SubscriberInitExt as _;
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     // A second App in one process, as tests have it, keeps the first one's log.
     let _ = tracing_subscriber::registry().with(filter).with(layer).try_init();
@@ -109,7 +109,7 @@ async fn schedule(plugins: Registry, flags: &Flags) -> anyhow::Result<()> {
         max_in_unschedulable,
     })
     .await?;
-    let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client);
+    let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_seed(seed());
     ingest.start(|name, task| engine.tasks.serve(name, task));
     engine.start_metrics();
     until_told(engine, ingest).await

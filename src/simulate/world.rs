@@ -46,6 +46,8 @@ pub(super) struct Running {
     world: World,
     pub(super) engine: Engine,
     start: Mono,
+    /// How many pods were placed when that last changed, and when that was.
+    last_change: (usize, Mono),
 }
 
 impl World {
@@ -114,7 +116,7 @@ impl World {
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client);
         ingest.start(|name, task| engine.tasks.serve(name, task));
         let start = self.clock.now().mono;
-        let mut running = Running { world: self, engine, start };
+        let mut running = Running { world: self, engine, start, last_change: (0, start) };
         running.settle()?;
         running.engine.shared.queue.run(running.now());
         Ok(running)
@@ -133,9 +135,9 @@ impl Running {
         self.world.clock.now()
     }
 
-    /// Virtual time since the scheduler started.
+    /// Virtual time from the start of the scheduler to the last pod that it placed.
     pub(super) fn elapsed(&self) -> Duration {
-        self.now().mono - self.start
+        self.last_change.1 - self.start
     }
 
     /// The cluster.
@@ -150,7 +152,7 @@ impl Running {
         loop {
             while self.engine.scheduler.schedule_one(self.now()) {
                 self.settle()?;
-                progress.show(self.placed());
+                progress.show(self.last_change.0);
             }
             let queue = &self.engine.shared.queue;
             let waiting = queue.len(Place::Backoff) + queue.len(Place::ErrorBackoff);
@@ -215,6 +217,10 @@ impl Running {
                 idle = if world.server.pending() + engine.unsettled() == 0 { idle + 1 } else { 0 };
             }
         });
+        let (placed, now) = (self.placed(), self.now().mono);
+        if placed != self.last_change.0 {
+            self.last_change = (placed, now);
+        }
         match self.engine.fatal.try_recv() {
             Ok(end) => Err(SimulateError::Task(Arc::new(end))),
             Err(_) => Ok(()),
