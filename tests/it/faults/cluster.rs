@@ -78,6 +78,15 @@ impl Cluster {
         self.server.create(new_pod(&format!("p{}", self.next()), rng)).is_ok()
     }
 
+    /// A pod without anything special.
+    pub(super) fn create_plain_pod(&self, name: &str) {
+        let created = self.server.create(json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"containers": [{"name": "c", "image": "image", "resources": {"requests": {"cpu": "1"}}}]},
+        }));
+        assert!(created.is_ok(), "{created:?}");
+    }
+
     pub(super) fn create_node(&self, rng: &mut Rng) -> bool {
         if self.server.list(&kinds::NODES).len() >= 6 {
             return false;
@@ -254,11 +263,6 @@ impl Cluster {
                 && text(pod, "/spec/nodeName").is_empty()
         };
         self.pods().iter().filter(|pod| waits(pod)).map(|pod| text(pod, "/metadata/name").to_owned()).collect()
-    }
-
-    /// How many pods were bound in all.
-    pub(super) fn bound(&self) -> usize {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).assigned.len()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The seeded script that all probes, the server's hook and the world share: what goes wrong, where and when.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -44,6 +44,8 @@ pub(super) struct Script {
 struct State {
     rng: Rng,
     calm: bool,
+    /// What happens in any case, once each.
+    once: VecDeque<(Step, Act)>,
     /// Of a hundred calls of the probe, how many see something happen.
     heat: u64,
     underway: Underway,
@@ -69,6 +71,7 @@ impl Script {
         let state = Mutex::new(State {
             rng,
             calm: true,
+            once: VecDeque::new(),
             heat,
             underway: Underway::default(),
             binding: BTreeMap::new(),
@@ -100,6 +103,16 @@ impl Script {
     /// From now on things happen.
     pub(super) fn begin(&self) {
         self.lock().calm = false;
+    }
+
+    /// These happen, each at the next call of its step, one after the other.
+    pub(super) fn happen(&self, acts: &[(Step, Act)]) {
+        self.lock().once.extend(acts);
+    }
+
+    /// Whether all of them have happened.
+    pub(super) fn has_happened(&self) -> bool {
+        self.lock().once.is_empty()
     }
 
     /// From now on nothing happens, and what was held goes on.
@@ -271,6 +284,9 @@ impl Script {
 
     fn plan(&self, step: Step) -> Option<(Act, bool)> {
         let mut state = self.lock();
+        if state.once.front().is_some_and(|(at, _)| *at == step) {
+            return state.once.pop_front().map(|(_, act)| (act, true));
+        }
         if state.calm {
             return None;
         }
@@ -476,8 +492,8 @@ impl Script {
         {
             return Some(Fault::Delay(gate.clone()));
         }
-        let (often, whole) = if matches!(asked, Asked::List | Asked::Watch) { (1, 5) } else { (2, 5) };
-        if !state.rng.chance(often, whole) {
+        let often = if asked == Asked::Watch { 20 } else { 40 };
+        if !state.rng.chance(often, 100) {
             return None;
         }
         let answer = loop {

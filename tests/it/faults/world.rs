@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube_scheduler::apiserver::{ApiServer, Options};
-use kube_scheduler::clock::{Mono, SimClock};
+use kube_scheduler::clock::{Mono, Rng, SimClock};
 use kube_scheduler::config::{Config, FeatureGates};
 use kube_scheduler::engine::{Engine, EngineOptions};
 use kube_scheduler::framework::Registry;
@@ -14,7 +14,7 @@ use kube_scheduler::queue::Place;
 use tokio::runtime::Runtime;
 
 use super::cluster::Cluster;
-use super::coverage::Coverage;
+use super::coverage::{Act, Step};
 use super::probe;
 use super::script::{Script, run};
 
@@ -46,23 +46,39 @@ pub(super) struct World {
 }
 
 impl World {
+    /// A cluster and a scheduler that has seen it, as the seed has it.
     pub(super) fn new(seed: u64) -> Self {
+        Self::with(seed, |script| {
+            let (nodes, pods) = script.with_rng(|rng| (1 + rng.below(4), 3 + rng.below(7)));
+            for _ in 0..nodes {
+                script.cluster.create_node(&mut script.with_rng(Rng::split));
+            }
+            for _ in 0..pods {
+                script.cluster.create_pod(&mut script.with_rng(Rng::split));
+            }
+        })
+    }
+
+    /// One node, one plain pod, and nothing by chance.
+    pub(super) fn plain() -> Self {
+        Self::with(0, |script| {
+            script.cluster.create_haven();
+            script.cluster.create_plain_pod("p1");
+        })
+    }
+
+    fn with(seed: u64, load: impl FnOnce(&Script)) -> Self {
         let clock = SimClock::new("2026-01-01T00:00:00Z".parse().expect("a time"));
         let now = clock.clone();
         let server = ApiServer::new(Options { seed, ..Options::new(move || now.now().wall) });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let runtime = Arc::new(runtime);
         let script = Script::new(seed, Cluster::new(server.clone()), clock.clone(), Arc::downgrade(&runtime));
-        for _ in 0..script.with_rng(|rng| 1 + rng.below(4)) {
-            let mut rng = script.with_rng(kube_scheduler::clock::Rng::split);
-            script.cluster.create_node(&mut rng);
-        }
-        for _ in 0..script.with_rng(|rng| 3 + rng.below(7)) {
-            let mut rng = script.with_rng(kube_scheduler::clock::Rng::split);
-            script.cluster.create_pod(&mut rng);
-        }
+        load(&script);
         let engine = Self::engine(&runtime, &server, &clock, &script, seed);
         script.watch(engine.shared.clone(), engine.place_check(), engine.tasks.clone());
+        let hook = script.clone();
+        server.faults().set(move |parts| hook.hook(parts));
         let world = Self { script, engine, clock, runtime };
         world.settle("at the start");
         world.engine.shared.queue.run(world.clock.now());
@@ -149,10 +165,7 @@ impl World {
     }
 
     /// A whole life, with everything that this seed has in it. What was wrong at the first moment at which anything was.
-    pub(super) fn live(&mut self) -> Result<Coverage, Vec<String>> {
-        let faults = self.script.cluster.server.faults();
-        let script = self.script.clone();
-        faults.set(move |parts| script.hook(parts));
+    pub(super) fn live(&mut self) -> Result<(), Vec<String>> {
         self.script.begin();
         for at in 0..self.script.with_rng(|rng| 30 + rng.below(50)) {
             self.script.note(format!("--- {at} at {:?}", self.clock.now().mono));
@@ -165,7 +178,19 @@ impl World {
         self.rest();
         let mut wrong = self.wrong();
         wrong.extend(self.leftovers());
-        if wrong.is_empty() { Ok(self.script.trace().1) } else { Err(wrong) }
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+
+    /// A life in which only this happens, and that has to end well.
+    pub(super) fn survive(&mut self, acts: &[(Step, Act)]) {
+        self.script.happen(acts);
+        while self.schedule_one() {
+            self.settle("after a cycle");
+        }
+        self.rest();
+        assert!(self.script.has_happened(), "a step was not reached: {:?}", self.script.trace().0);
+        let wrong: Vec<String> = self.wrong().into_iter().chain(self.leftovers()).collect();
+        assert!(wrong.is_empty(), "{:?}\n{wrong:#?}", self.script.trace().0);
     }
 
     /// Nothing goes wrong any more: everything has to find its end.
