@@ -9,6 +9,7 @@
 
 mod cluster;
 mod coverage;
+mod deaths;
 mod probe;
 mod script;
 mod world;

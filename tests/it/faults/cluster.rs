@@ -72,7 +72,7 @@ impl Cluster {
     }
 
     pub(super) fn create_pod(&self, rng: &mut Rng) -> bool {
-        if self.server.list(&kinds::PODS).len() >= 14 {
+        if self.server.list(&kinds::PODS).len() >= 20 {
             return false;
         }
         self.server.create(new_pod(&format!("p{}", self.next()), rng)).is_ok()
@@ -80,9 +80,18 @@ impl Cluster {
 
     /// A pod without anything special.
     pub(super) fn create_plain_pod(&self, name: &str) {
+        self.create_pod_with(name, "1");
+    }
+
+    /// A pod that fits nowhere.
+    pub(super) fn create_large_pod(&self, name: &str) {
+        self.create_pod_with(name, "1000000");
+    }
+
+    fn create_pod_with(&self, name: &str, cpu: &str) {
         let created = self.server.create(json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": NAMESPACE},
-            "spec": {"containers": [{"name": "c", "image": "image", "resources": {"requests": {"cpu": "1"}}}]},
+            "spec": {"containers": [{"name": "c", "image": "image", "resources": {"requests": {"cpu": cpu}}}]},
         }));
         assert!(created.is_ok(), "{created:?}");
     }
@@ -143,6 +152,11 @@ impl Cluster {
             "target": {"kind": "Node", "name": node},
         });
         self.server.bind(NAMESPACE, &target).is_ok()
+    }
+
+    pub(super) fn bind_any_pod(&self, rng: &mut Rng) -> bool {
+        let pods = self.pods();
+        pods.iter().any(|pod| self.bind_pod(text(pod, "/metadata/name"), rng))
     }
 
     pub(super) fn update_pod(&self, name: &str, rng: &mut Rng) -> bool {

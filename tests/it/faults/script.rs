@@ -67,7 +67,7 @@ struct State {
 impl Script {
     pub(super) fn new(seed: u64, cluster: Cluster, clock: SimClock, runtime: Weak<Runtime>) -> Arc<Self> {
         let mut rng = Rng::from_seed(seed);
-        let (hears_little, heat) = (rng.chance(1, 3), [2, 6, 12, 25][rng.index(4)]);
+        let (hears_little, heat) = (rng.chance(1, 3), [4, 10, 20, 40][rng.index(4)]);
         let state = Mutex::new(State {
             rng,
             calm: true,
@@ -325,7 +325,7 @@ impl Script {
             Step::Filter | Step::Score => 3,
             Step::PreFilter | Step::PreScore | Step::Reserve | Step::PreEnqueue => 10,
             Step::Permit | Step::PreBind => 40,
-            Step::PostFilter => 60,
+            Step::PostFilter | Step::PostBind => 60,
             _ => 20,
         };
         if !state.rng.chance(often, 100) {
@@ -383,7 +383,7 @@ impl Script {
             Act::ReplacePod => cluster.replace_pod(&this(rng), rng),
             Act::UpdatePod => cluster.update_pod(&this(rng), rng),
             Act::FinishPod => cluster.finish_pod(&this(rng), rng),
-            Act::BindPod => cluster.bind_pod(&this(rng), rng),
+            Act::BindPod => cluster.bind_pod(&this(rng), rng) || cluster.bind_any_pod(rng),
             Act::CreatePod => cluster.create_pod(rng),
             Act::DeleteNode => cluster.any_node(rng).is_some_and(|node| cluster.delete_node(&node)),
             Act::UpdateNode => cluster.any_node(rng).is_some_and(|node| cluster.update_node(&node, rng)),
@@ -492,7 +492,11 @@ impl Script {
         {
             return Some(Fault::Delay(gate.clone()));
         }
-        let often = if asked == Asked::Watch { 20 } else { 40 };
+        let often = match asked {
+            Asked::Watch => 20,
+            Asked::List => 70,
+            _ => 35,
+        };
         if !state.rng.chance(often, 100) {
             return None;
         }

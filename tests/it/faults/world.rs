@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube_scheduler::apiserver::{ApiServer, Options};
-use kube_scheduler::clock::{Mono, Rng, SimClock};
+use kube_scheduler::clock::{Mono, Now, Rng, SimClock};
 use kube_scheduler::config::{Config, FeatureGates};
-use kube_scheduler::engine::{Engine, EngineOptions};
+use kube_scheduler::engine::{Engine, EngineOptions, TaskEnd};
 use kube_scheduler::framework::Registry;
 use kube_scheduler::ingest::Ingest;
 use kube_scheduler::plugins;
@@ -155,6 +155,19 @@ impl World {
         }
     }
 
+    /// Attempts until no pod is to be tried, and everything that follows from them.
+    pub(super) fn try_all(&mut self) {
+        while self.schedule_one() {
+            self.settle("after a cycle");
+        }
+    }
+
+    /// The ends of tasks that were heard of since the last call.
+    pub(super) fn heard(&mut self) -> Vec<TaskEnd> {
+        run(&self.runtime, self.script.settle());
+        std::iter::from_fn(|| self.engine.fatal.try_recv().ok()).collect()
+    }
+
     /// Everything that is wrong.
     fn wrong(&mut self) -> Vec<String> {
         let mut wrong = self.script.wrong();
@@ -167,7 +180,7 @@ impl World {
     /// A whole life, with everything that this seed has in it. What was wrong at the first moment at which anything was.
     pub(super) fn live(&mut self) -> Result<(), Vec<String>> {
         self.script.begin();
-        for at in 0..self.script.with_rng(|rng| 30 + rng.below(50)) {
+        for at in 0..self.script.with_rng(|rng| 40 + rng.below(110)) {
             self.script.note(format!("--- {at} at {:?}", self.clock.now().mono));
             self.step();
             let wrong = self.wrong();
@@ -184,9 +197,7 @@ impl World {
     /// A life in which only this happens, and that has to end well.
     pub(super) fn survive(&mut self, acts: &[(Step, Act)]) {
         self.script.happen(acts);
-        while self.schedule_one() {
-            self.settle("after a cycle");
-        }
+        self.try_all();
         self.rest();
         assert!(self.script.has_happened(), "a step was not reached: {:?}", self.script.trace().0);
         let wrong: Vec<String> = self.wrong().into_iter().chain(self.leftovers()).collect();
@@ -201,9 +212,7 @@ impl World {
         self.settle("healed");
         let until = self.clock.now().mono + REST;
         while self.clock.now().mono < until {
-            while self.schedule_one() {
-                self.settle("at rest");
-            }
+            self.try_all();
             self.script.allow_all();
             self.settle("at rest");
             if self.leftovers().is_empty() {
@@ -233,6 +242,10 @@ impl World {
         none(self.engine.unsettled(), "writes");
         none(self.script.cluster.server.held(), "held requests");
         left
+    }
+
+    pub(super) fn time(&self) -> Now {
+        self.clock.now()
     }
 
     pub(super) fn now(&self) -> Mono {
