@@ -14,6 +14,7 @@ use crate::config::{Config, FeatureGates};
 use crate::engine::{Engine, EngineOptions};
 use crate::framework::Registry;
 use crate::ingest::Ingest;
+use crate::plugins::admission::node_check;
 use crate::queue::Place;
 
 /// How often the runtime has to find nothing to do before it counts as idle: the longest chain of wake-ups between tasks
@@ -116,7 +117,8 @@ impl World {
             max_in_unschedulable: MAX_IN_UNSCHEDULABLE,
         });
         let engine = self.runtime.block_on(building).map_err(|error| SimulateError::Engine(error.to_string()))?;
-        let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client);
+        let check = node_check(engine.profiles[0].handle());
+        let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_node_check(check);
         ingest.start(|name, task| engine.tasks.serve(name, task));
         let start = self.clock.now().mono;
         let mut running = Running { world: self, engine, start, last_change: (0, start) };

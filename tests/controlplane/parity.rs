@@ -81,7 +81,8 @@ pub(crate) fn cases_are_cluster_files() -> Result<(), Failed> {
     for seed in 0..FILES {
         let case = generate::case(seed);
         let cluster = case.write(&folder)?;
-        let mut commands = [Command::new(programs::program("oracle")), Command::new(env!("CARGO_BIN_EXE_kube-scheduler"))];
+        let mut commands =
+            [Command::new(programs::program("oracle")), Command::new(env!("CARGO_BIN_EXE_kube-scheduler"))];
         commands[0].arg("-f").arg(&cluster);
         commands[1].arg("simulate").arg(&cluster);
         for mut command in commands {
