@@ -56,11 +56,11 @@ fn pod(g: &mut Gen, name: String) -> Value {
         let init: Vec<Value> = (0..g.between(0, 3)).map(|at| init_container(g, format!("i{at}"))).collect();
         pod["spec"]["initContainers"] = init.into();
     }
-    if g.percent(50) {
+    if g.percent(60) {
         pod["spec"]["priority"] = g.pick(&[0, 0, 10, 10, 100, -5, 2_000_000_000]).into();
-    }
-    if g.percent(10) {
-        pod["spec"]["preemptionPolicy"] = g.pick(&["Never", "PreemptLowerPriority"]).into();
+        if g.percent(50) {
+            pod["spec"]["preemptionPolicy"] = g.pick(&["Never", "PreemptLowerPriority"]).into();
+        }
     }
     if g.percent(4) {
         pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
