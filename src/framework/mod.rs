@@ -26,7 +26,9 @@ pub use context::{Candidates, CycleContext, NodeScores, Scratch};
 pub(crate) use context::{NodeOutcome, ScratchBoard};
 pub use diagnosis::{Diagnosis, EXTENDER, FilterRunner, NO_NODES_AVAILABLE, NodeRejection};
 pub use enqueue::{EnqueueExtensions, EventRegistration, QueueingHint, QueueingHintFn};
-pub use evaluate::{Evaluation, NodeEvaluation, PreFilterEvaluation, ScoreEvaluation, StatusEvaluation, evaluate, evaluate_filters};
+pub use evaluate::{
+    Evaluation, NodeEvaluation, PreFilterEvaluation, ScoreEvaluation, StatusEvaluation, evaluate, evaluate_filters,
+};
 pub use fragment::Fragment;
 pub(crate) use fragment::encode;
 pub use handle::{

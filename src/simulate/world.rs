@@ -24,6 +24,9 @@ const IDLE_ROUNDS: usize = 16;
 /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#DefaultPodMaxInUnschedulablePodsDuration @v1.36.3`.
 const MAX_IN_UNSCHEDULABLE: Duration = Duration::from_mins(5);
 
+/// A pod whose attempts break is retried for ever; the simulation ends once nothing else has changed for this long.
+const GIVE_UP_AFTER: Duration = Duration::from_mins(10);
+
 /// What a world is made of.
 pub(super) struct WorldOptions {
     pub(super) config: Config,
@@ -146,7 +149,7 @@ impl Running {
     }
 
     /// Schedules until nothing changes any more: no pod is to be tried, none is on its way, and one flush of the pods that
-    /// nothing helped has placed none.
+    /// nothing helped has placed none; or until nothing has changed for long, though some pods are still retried.
     pub(super) fn run(&mut self, progress: &mut Progress) -> Result<(), SimulateError> {
         let mut placed_at_last_flush = None;
         loop {
@@ -164,6 +167,10 @@ impl Running {
                 placed_at_last_flush = Some(placed);
                 self.flush_unschedulable()?;
                 continue;
+            }
+            let idle_for = self.now().mono - self.last_change.1;
+            if self.engine.tasks.running() == 0 && idle_for > GIVE_UP_AFTER {
+                return Ok(());
             }
             self.advance(self.next_deadline())?;
         }

@@ -13,8 +13,8 @@ use prometheus::IntCounter;
 
 pub use binding::{PermitRun, PreFlight};
 pub use build::BuildError;
-pub(crate) use filter::{NodeVerdict, filter_error};
 pub use filter::{BlockRun, PostFilterRun, PreFilterRun};
+pub(crate) use filter::{NodeVerdict, filter_error};
 pub use score::{MAX_NODE_SCORE, PluginScores, ScoreRun};
 
 use super::{

@@ -39,8 +39,8 @@ fuzz_target!(|data: &[u8]| {
 /// Everything that is derived from a pod, and what a node adds up to with it.
 fn check_pod(pod: &Arc<Pod>, node: &Arc<Node>) {
     let classes = LabelClasses::default();
-    let every_gate = ResourceGates { pod_level: true, pod_level_resize: true, claims: true };
-    let no_gate = ResourceGates { pod_level: false, pod_level_resize: false, claims: false };
+    let every_gate = ResourceGates { resize: true, pod_level: true, pod_level_resize: true, claims: true };
+    let no_gate = ResourceGates { resize: false, pod_level: false, pod_level_resize: false, claims: false };
     for gates in [ResourceGates::default(), every_gate, no_gate] {
         let info = Arc::new(PodInfo::with_gates(pod.clone(), &classes, gates));
         assert!(
