@@ -61,14 +61,9 @@ impl Process {
         if !told.is_ok_and(|status| status.success()) {
             return Err(format!("{} could not be told to end", self.name));
         }
-        let deadline = Instant::now() + END;
-        while Instant::now() < deadline {
-            if let Some(status) = self.ended() {
-                return Ok(status);
-            }
-            std::thread::sleep(PAUSE);
-        }
-        Err(format!("{} did not end within {END:?}; {}", self.name, self.tail()))
+        let name = self.name.clone();
+        wait_for(&format!("the end of {name}"), END, || Ok(self.ended()))
+            .map_err(|error| format!("{error}; {}", self.tail()))
     }
 }
 
@@ -155,22 +150,19 @@ impl ControlPlane {
     }
 
     fn wait_until_ready(&mut self) -> Result<(), String> {
-        let deadline = Instant::now() + READY;
         let mut last = String::new();
-        while Instant::now() < deadline {
-            for process in &mut self.processes {
-                if let Some(status) = process.ended() {
-                    return Err(format!("{} ended with {status}; {}", process.name, process.tail()));
-                }
+        let ready = wait_for("the API server to be ready", READY, || {
+            let ended = self.processes.iter_mut().find_map(|process| process.ended().map(|status| (status, &*process)));
+            if let Some((status, process)) = ended {
+                return Err(format!("{} ended with {status}", process.name));
             }
             match (self.get("/readyz"), self.get("/api/v1/namespaces/default")) {
-                (Ok(ready), Ok(_)) if ready == "ok" => return Ok(()),
-                (Err(error), _) | (_, Err(error)) => last = error,
-                (Ok(other), _) => last = other,
+                (Ok(ready), Ok(_)) if ready == "ok" => return Ok(Some(())),
+                (Err(error) | Ok(error), _) | (_, Err(error)) => last = error,
             }
-            std::thread::sleep(PAUSE);
-        }
-        Err(format!("not ready after {READY:?}: {last}; {}", self.processes[0].tail()))
+            Ok(None)
+        });
+        ready.map_err(|error| format!("{error}: {last}; {}", self.processes[0].tail()))
     }
 }
 
@@ -251,6 +243,7 @@ fn apiserver(folder: &Path, etcd: u16, port: u16) -> Command {
 }
 
 /// Looks again and again until `look` gives something, or the time is up.
+#[expect(clippy::disallowed_methods, reason = "other processes run in real time, and do not say when they are ready")]
 pub(crate) fn wait_for<T>(
     what: &str,
     bound: Duration,
