@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context as _, anyhow};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::{DONE, FAILED};
 use crate::clock::Clock;
@@ -77,8 +79,6 @@ fn log(verbosity: u32) {
         .with_target("kube_scheduler", level)
         .with_default(tracing::Level::WARN)
         .with_target("kube_client", tracing_subscriber::filter::LevelFilter::OFF);
-    use tracing_subscriber::layer::SubscriberExt as _;
-    use tracing_subscriber::util::SubscriberInitExt as _;
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     // A second App in one process, as tests have it, keeps the first one's log.
     let _ = tracing_subscriber::registry().with(filter).with(layer).try_init();
@@ -109,7 +109,7 @@ async fn schedule(plugins: Registry, flags: &Flags) -> anyhow::Result<()> {
         max_in_unschedulable,
     })
     .await?;
-    let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client);
+    let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_seed(seed());
     ingest.start(|name, task| engine.tasks.serve(name, task));
     engine.start_metrics();
     until_told(engine, ingest).await
@@ -217,4 +217,95 @@ fn scheduling_thread(
         })
         .context("starting the scheduling thread")?;
     Ok((thread, ended))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::apiserver::{ApiServer, Options};
+    use crate::framework::{BindContext, BindOutcome, BindPlugin, BoxFuture};
+    use crate::framework::{
+        CycleContext, Plugin, PluginError, PreFilterOutcome, PreFilterPlugin, QueueSortKey, QueueSortPlugin,
+        Registration,
+    };
+    use crate::testing::{node, pod};
+
+    /// A plugin that panics in the scheduling cycle.
+    struct Explosive;
+
+    impl Plugin for Explosive {
+        fn name(&self) -> &'static str {
+            "Explosive"
+        }
+    }
+
+    impl QueueSortPlugin for Explosive {
+        fn less(&self, a: QueueSortKey<'_>, b: QueueSortKey<'_>) -> bool {
+            a.timestamp < b.timestamp
+        }
+    }
+
+    impl PreFilterPlugin for Explosive {
+        fn pre_filter(&self, _: &mut CycleContext<'_>) -> Result<PreFilterOutcome, PluginError> {
+            panic!("boom")
+        }
+    }
+
+    impl BindPlugin for Explosive {
+        fn bind<'a>(&'a self, _: BindContext<'a>) -> BoxFuture<'a, Result<BindOutcome, PluginError>> {
+            Box::pin(async { Ok(BindOutcome::Skip) })
+        }
+    }
+
+    const CONFIG: &str = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: \
+        [{plugins: {multiPoint: {enabled: [{name: Explosive}], disabled: [{name: '*'}]}}}]}";
+
+    /// A scheduler on a server with one node, and with one pod if there is to be one.
+    async fn start(with_pod: bool) -> (Engine, Ingest) {
+        let clock = Clock::real();
+        let server = ApiServer::new(Options::by_clock(&clock));
+        let objects = [node("n").json()].into_iter().chain(with_pod.then(|| pod("p").json()));
+        objects.for_each(|object| drop(server.load(object).expect("an object that a server takes")));
+        let gates = crate::config::FeatureGates::default();
+        let mut plugins = Registry::default();
+        let factory = |_, _: &crate::framework::Handle| {
+            let plugin = Arc::new(Explosive);
+            Ok(Registration::new("Explosive").queue_sort(&plugin).pre_filter(&plugin).bind(&plugin))
+        };
+        plugins.register("Explosive", factory).expect("the name is free");
+        let options = EngineOptions {
+            client: server.client(),
+            config: Config::parse(format!("# YAML\n{CONFIG}").as_bytes(), &gates).expect("a configuration"),
+            gates,
+            plugins,
+            extenders: Vec::new(),
+            clock,
+            metrics: prometheus::Registry::new(),
+            seed: 1,
+            hostname: "host".to_owned(),
+            runtime: tokio::runtime::Handle::current(),
+            max_in_unschedulable: std::time::Duration::from_mins(5),
+        };
+        let engine = Engine::new(options).await.expect("its parts fit");
+        let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, server.client());
+        ingest.start(|name, task| engine.tasks.serve(name, task));
+        (engine, ingest)
+    }
+
+    #[tokio::test]
+    async fn a_panic_of_the_scheduling_thread_ends_the_process() {
+        let (engine, ingest) = start(true).await;
+        let end = until_told(engine, ingest).await.expect_err("it does not just end");
+        assert_eq!(end.to_string(), "the scheduling thread ended before its time");
+    }
+
+    #[tokio::test]
+    async fn a_task_that_ends_ends_the_process() {
+        let (engine, ingest) = start(false).await;
+        assert_eq!(engine.tasks.kill("dispatcher"), 1);
+        let end = until_told(engine, ingest).await.expect_err("it does not just end");
+        assert_eq!(end.to_string(), "task \"dispatcher\" ended before its time");
+    }
 }

@@ -7,8 +7,10 @@
 mod context;
 mod diagnosis;
 mod enqueue;
+mod evaluate;
 mod fragment;
 mod handle;
+mod host;
 mod outcome;
 mod parallel;
 mod plugin;
@@ -24,11 +26,15 @@ pub use context::{Candidates, CycleContext, NodeScores, Scratch};
 pub(crate) use context::{NodeOutcome, ScratchBoard};
 pub use diagnosis::{Diagnosis, EXTENDER, FilterRunner, NO_NODES_AVAILABLE, NodeRejection};
 pub use enqueue::{EnqueueExtensions, EventRegistration, QueueingHint, QueueingHintFn};
+pub use evaluate::{
+    Evaluation, NodeEvaluation, PreFilterEvaluation, ScoreEvaluation, StatusEvaluation, evaluate, evaluate_filters,
+};
 pub use fragment::Fragment;
 pub(crate) use fragment::encode;
 pub use handle::{
     Activator, Effects, Handle, HandleParts, NominatingInfo, Nominator, PodEvent, PodsToActivate, SlotAllocator,
 };
+pub(crate) use host::{Rank, select_host};
 pub use outcome::{
     BindOutcome, Code, PermitOutcome, PluginError, PostFilterOutcome, PreBindOutcome, PreBindPreFlight,
     PreFilterOutcome, PreScoreOutcome, Reasons, Rejection, RejectionKind, SignOutcome, Verdict,

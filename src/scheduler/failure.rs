@@ -84,6 +84,7 @@ impl Shared {
         };
         framework.metrics().attempt(result, now.mono.seconds_since(started));
         let message = failure.message();
+        queued.clear_rejector_plugins();
         (queued.unschedulable_plugins, queued.pending_plugins) = rejectors(failure);
         log(&queued, failure, &message);
 

@@ -8,7 +8,6 @@ mod effects;
 mod extender;
 mod failure;
 mod filtering;
-mod host;
 mod reservation;
 mod scoring;
 

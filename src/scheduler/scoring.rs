@@ -1,8 +1,7 @@
 //! Scores the nodes that can take a pod.
 
-use super::host::{self, Rank};
 use super::{Failure, Scheduler};
-use crate::framework::{CycleContext, Framework, PluginError, ScratchBoard};
+use crate::framework::{CycleContext, Framework, PluginError, Rank, ScratchBoard, select_host};
 use crate::model::NodeInfo;
 
 /// What an extender's score of 10 is worth among scores of plugins, which go to 100.
@@ -23,13 +22,13 @@ impl Scheduler {
             return Ok(0);
         }
         if self.extenders.is_empty() && !framework.has_score_plugins() {
-            return Ok(host::select(&vec![Rank { total: 1, randomizer: 0 }; nodes.len()]));
+            return Ok(select_host(&vec![Rank { total: 1, randomizer: 0 }; nodes.len()]));
         }
         framework.run_pre_score(cx, nodes)?;
         let run = framework.run_score(cx, nodes, scratch, false)?;
         let mut ranks: Vec<Rank> = run.totals.into_iter().map(|total| Rank { total, randomizer: 0 }).collect();
         self.add_extender_scores(cx, nodes, &mut ranks);
-        Ok(host::select(&ranks))
+        Ok(select_host(&ranks))
     }
 
     /// Adds what extenders say. A node that an interested extender lists also gets a random number, which decides between

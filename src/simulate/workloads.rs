@@ -76,17 +76,24 @@ pub(super) fn expand(server: &ApiServer) -> Result<usize, Status> {
     Ok(made)
 }
 
+/// Whether the object's controller is the one with this UID.
+fn is_controlled(object: &Value, uid: &str) -> bool {
+    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    owners.into_iter().flatten().any(|owner| owner["uid"] == *uid && owner["controller"] == true)
+}
+
 /// The pods that an owner has and that count: neither ended nor being deleted.
 fn active_pods(server: &ApiServer, uid: &str) -> Vec<Value> {
-    let owned = |pod: &Value| {
-        let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-        owners.into_iter().flatten().any(|owner| owner["uid"] == *uid && owner["controller"] == true)
-    };
     let counts = |pod: &Value| {
         !matches!(pod.pointer("/status/phase").and_then(Value::as_str), Some("Succeeded" | "Failed"))
             && pod.pointer("/metadata/deletionTimestamp").is_none()
     };
-    server.list(&kinds::PODS).iter().map(|pod| pod.value()).filter(|pod| owned(pod) && counts(pod)).collect()
+    server
+        .list(&kinds::PODS)
+        .iter()
+        .map(|pod| pod.value())
+        .filter(|pod| is_controlled(pod, uid) && counts(pod))
+        .collect()
 }
 
 fn count(object: &Value, path: &str, default: u64) -> usize {
@@ -97,11 +104,7 @@ fn count(object: &Value, path: &str, default: u64) -> usize {
 /// A replica set for a deployment that has none.
 fn deployment(server: &ApiServer, object: &Object) -> Result<(), Status> {
     let owner = Owner::of(&kinds::DEPLOYMENTS, object);
-    let owned = |set: &Value| {
-        let owners = set.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-        owners.into_iter().flatten().any(|reference| reference["uid"] == *owner.uid)
-    };
-    if server.list(&kinds::REPLICA_SETS).iter().any(|set| owned(&set.value())) {
+    if server.list(&kinds::REPLICA_SETS).iter().any(|set| is_controlled(&set.value(), owner.uid)) {
         return Ok(());
     }
     let value = object.value();
@@ -253,11 +256,12 @@ fn job(server: &ApiServer, object: &Object) -> Result<usize, Status> {
     let active = active_pods(server, owner.uid);
     let missing = wanted.saturating_sub(active.len());
     let indexed = value.pointer("/spec/completionMode").and_then(Value::as_str) == Some("Indexed");
-    let taken: Vec<&Value> = active
-        .iter()
-        .filter_map(|pod| pod.pointer("/metadata/annotations/batch.kubernetes.io~1job-completion-index"))
-        .collect();
-    let mut indexes = (0_usize..).filter(|index| !taken.iter().any(|taken| **taken == index.to_string()));
+    let index = |pod: &Value| -> Option<usize> {
+        let annotation = pod.pointer("/metadata/annotations/batch.kubernetes.io~1job-completion-index")?;
+        annotation.as_str()?.parse().ok()
+    };
+    let taken: Vec<usize> = active.iter().filter_map(index).collect();
+    let mut indexes = (0_usize..).filter(|index| !taken.contains(index));
     for _ in 0..missing {
         let mut pod = owner.pod(template);
         pod["metadata"]["finalizers"] = json!(["batch.kubernetes.io/job-tracking"]);
@@ -278,12 +282,8 @@ fn job(server: &ApiServer, object: &Object) -> Result<usize, Status> {
 fn cron_job(server: &ApiServer, object: &Object) -> Result<(), Status> {
     let value = object.value();
     let owner = Owner::of(&kinds::CRON_JOBS, object);
-    let owned = |job: &Value| {
-        let owners = job.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-        owners.into_iter().flatten().any(|reference| reference["uid"] == *owner.uid)
-    };
     let suspended = value.pointer("/spec/suspend") == Some(&Value::Bool(true));
-    if suspended || server.list(&kinds::JOBS).iter().any(|job| owned(&job.value())) {
+    if suspended || server.list(&kinds::JOBS).iter().any(|job| is_controlled(&job.value(), owner.uid)) {
         return Ok(());
     }
     let template = value.pointer("/spec/jobTemplate").cloned().unwrap_or_else(|| json!({}));

@@ -24,6 +24,9 @@ const IDLE_ROUNDS: usize = 16;
 /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#DefaultPodMaxInUnschedulablePodsDuration @v1.36.3`.
 const MAX_IN_UNSCHEDULABLE: Duration = Duration::from_mins(5);
 
+/// A pod whose attempts break is retried for ever; the simulation ends once nothing else has changed for this long.
+const GIVE_UP_AFTER: Duration = Duration::from_mins(10);
+
 /// What a world is made of.
 pub(super) struct WorldOptions {
     pub(super) config: Config,
@@ -46,6 +49,8 @@ pub(super) struct Running {
     world: World,
     pub(super) engine: Engine,
     start: Mono,
+    /// How many pods were placed when that last changed, and when that was.
+    last_change: (usize, Mono),
 }
 
 impl World {
@@ -114,7 +119,7 @@ impl World {
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client);
         ingest.start(|name, task| engine.tasks.serve(name, task));
         let start = self.clock.now().mono;
-        let mut running = Running { world: self, engine, start };
+        let mut running = Running { world: self, engine, start, last_change: (0, start) };
         running.settle()?;
         running.engine.shared.queue.run(running.now());
         Ok(running)
@@ -133,9 +138,9 @@ impl Running {
         self.world.clock.now()
     }
 
-    /// Virtual time since the scheduler started.
+    /// Virtual time from the start of the scheduler to the last pod that it placed.
     pub(super) fn elapsed(&self) -> Duration {
-        self.now().mono - self.start
+        self.last_change.1 - self.start
     }
 
     /// The cluster.
@@ -144,13 +149,13 @@ impl Running {
     }
 
     /// Schedules until nothing changes any more: no pod is to be tried, none is on its way, and one flush of the pods that
-    /// nothing helped has placed none.
+    /// nothing helped has placed none; or until nothing has changed for long, though some pods are still retried.
     pub(super) fn run(&mut self, progress: &mut Progress) -> Result<(), SimulateError> {
         let mut placed_at_last_flush = None;
         loop {
             while self.engine.scheduler.schedule_one(self.now()) {
                 self.settle()?;
-                progress.show(self.placed());
+                progress.show(self.last_change.0);
             }
             let queue = &self.engine.shared.queue;
             let waiting = queue.len(Place::Backoff) + queue.len(Place::ErrorBackoff);
@@ -162,6 +167,10 @@ impl Running {
                 placed_at_last_flush = Some(placed);
                 self.flush_unschedulable()?;
                 continue;
+            }
+            let idle_for = self.now().mono - self.last_change.1;
+            if self.engine.tasks.running() == 0 && idle_for > GIVE_UP_AFTER {
+                return Ok(());
             }
             self.advance(self.next_deadline())?;
         }
@@ -215,6 +224,10 @@ impl Running {
                 idle = if world.server.pending() + engine.unsettled() == 0 { idle + 1 } else { 0 };
             }
         });
+        let (placed, now) = (self.placed(), self.now().mono);
+        if placed != self.last_change.0 {
+            self.last_change = (placed, now);
+        }
         match self.engine.fatal.try_recv() {
             Ok(end) => Err(SimulateError::Task(Arc::new(end))),
             Err(_) => Ok(()),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 /// Runs the command in the project's folder.
-pub fn run(arguments: &[&str]) -> Output {
+pub(crate) fn run(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_kube-scheduler"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .args(arguments)
@@ -13,7 +13,7 @@ pub fn run(arguments: &[&str]) -> Output {
 }
 
 /// Writes an input file for one test, and returns its path.
-pub fn file(name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+pub(crate) fn file(name: &str, content: impl AsRef<[u8]>) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("command");
     std::fs::create_dir_all(&folder).expect("a folder for test files");
     let path = folder.join(name);

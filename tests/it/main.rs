@@ -2,3 +2,4 @@
 
 mod command;
 mod examples;
+mod faults;

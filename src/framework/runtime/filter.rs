@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::super::FilterPlugin;
 use super::super::context::NodeOutcome;
 use super::super::{
-    Candidates, Code, CycleContext, FilterRunner, PluginError, PostFilterContext, PostFilterOutcome, PreFilterOutcome,
-    Rejection, RejectionKind, Scratch, Verdict,
+    Candidates, Code, CycleContext, CycleState, FilterRunner, PluginError, PostFilterContext, PostFilterOutcome,
+    PreFilterOutcome, Rejection, RejectionKind, Scratch, Verdict,
 };
-use super::{Framework, sampled};
+use super::{Entry, Framework, sampled};
 use crate::metrics::Point;
 use crate::model::{NodeInfo, PodInfo};
 
@@ -46,6 +47,9 @@ impl BlockRun {
         (self.outcomes, self.scratch)
     }
 }
+
+/// Which plugin rejected a node, or failed on it.
+pub(crate) type NodeVerdict = Result<Option<(Arc<str>, Rejection)>, (Arc<str>, PluginError)>;
 
 impl Framework {
     /// Runs `PreFilter`. Follows `pkg/scheduler/framework/runtime/framework.go#RunPreFilterPlugins @v1.36.3`.
@@ -144,7 +148,7 @@ impl Framework {
 
     /// Counts `scheduler_plugin_evaluation_total` for nodes that passed every filter, and for nodes whose last filter was
     /// the one at each position.
-    pub fn count_filter_calls(&self, skipped: &super::super::CycleState, passed: usize, ended_at: &[usize]) {
+    pub fn count_filter_calls(&self, skipped: &CycleState, passed: usize, ended_at: &[usize]) {
         let mut reached = passed + ended_at.iter().sum::<usize>();
         for (position, entry) in self.filter.iter().enumerate() {
             if reached == 0 {
@@ -155,6 +159,18 @@ impl Framework {
             }
             reached -= ended_at.get(position).copied().unwrap_or(0);
         }
+    }
+
+    /// The plugins whose `Filter` has nothing to say in this cycle, sorted.
+    pub(crate) fn skipped_filters(&self, state: &CycleState) -> Vec<Arc<str>> {
+        super::names(self.pre_filter.iter().filter(|entry| state.skip_filter.contains(entry.index)))
+    }
+
+    /// Whether pods of other cycles are nominated to the node.
+    pub(crate) fn is_crowded(&self, node: &NodeInfo) -> bool {
+        self.handle.nominator().is_some_and(|nominator| {
+            nominator.has_nominated_pods() && !nominator.nominated_pods_for_node(node.name()).is_empty()
+        })
     }
 
     /// How many filters there are.
@@ -179,6 +195,10 @@ impl Framework {
         cx: &CycleContext<'_>,
         node: &NodeInfo,
     ) -> Result<Option<(Arc<str>, Rejection)>, PluginError> {
+        self.filter_node(cx, node).map_err(|(_, error)| error)
+    }
+
+    fn filter_node(&self, cx: &CycleContext<'_>, node: &NodeInfo) -> NodeVerdict {
         for entry in &self.filter {
             if cx.state.skip_filter.contains(entry.index) {
                 continue;
@@ -194,10 +214,25 @@ impl Framework {
             match verdict {
                 Ok(Verdict::Pass) => {}
                 Ok(Verdict::Reject(rejection)) => return Ok(Some((entry.name.clone(), rejection))),
-                Err(error) => return Err(filter_error(&entry.name, &error)),
+                Err(error) => return Err((entry.name.clone(), filter_error(&entry.name, &error))),
             }
         }
         Ok(None)
+    }
+
+    /// Every filter's own verdict on one node; a filter that is left out in this cycle passes.
+    pub(crate) fn filter_by_all(
+        &self,
+        cx: &CycleContext<'_>,
+        node: &NodeInfo,
+    ) -> Vec<(Arc<str>, Result<Verdict, PluginError>)> {
+        let verdict = |entry: &Entry<dyn FilterPlugin>| {
+            let skips = cx.state.skip_filter.contains(entry.index);
+            let verdict =
+                if skips { Ok(Verdict::Pass) } else { entry.plugin.filter(cx, node, &mut Scratch::default()) };
+            (entry.name.clone(), verdict)
+        };
+        self.filter.iter().map(verdict).collect()
     }
 
     /// Runs the filters on one node, once with the pods nominated to it that are as important as this one, and if there
@@ -208,6 +243,11 @@ impl Framework {
         cx: &CycleContext<'_>,
         node: &NodeInfo,
     ) -> Result<Option<(Arc<str>, Rejection)>, PluginError> {
+        self.filter_crowded_node(cx, node).map_err(|(_, error)| error)
+    }
+
+    /// The same, with the plugin that failed.
+    pub(crate) fn filter_crowded_node(&self, cx: &CycleContext<'_>, node: &NodeInfo) -> NodeVerdict {
         let yields_to = |other: &Arc<PodInfo>| other.priority() >= cx.pod.priority() && other.uid() != cx.pod.uid();
         let mut nominated = match self.handle.nominator() {
             Some(nominator) if nominator.has_nominated_pods() => nominator.nominated_pods_for_node(node.name()),
@@ -215,17 +255,17 @@ impl Framework {
         };
         nominated.retain(yields_to);
         if nominated.is_empty() {
-            return self.run_filters_on(cx, node);
+            return self.filter_node(cx, node);
         }
         let mut state = cx.state.clone();
         let mut crowded = node.clone();
         let mut what_if = CycleContext { pod: cx.pod, snapshot: cx.snapshot, state: &mut state, now: cx.now };
         for pod in nominated {
             crowded.add_pod(pod.clone());
-            self.run_add_pod(&mut what_if, &pod, &crowded)?;
+            self.run_add_pod(&mut what_if, &pod, &crowded).map_err(|error| (Arc::default(), error))?;
         }
-        match self.run_filters_on(&what_if, &crowded)? {
-            None => self.run_filters_on(cx, node),
+        match self.filter_node(&what_if, &crowded)? {
+            None => self.filter_node(cx, node),
             rejected => Ok(rejected),
         }
     }

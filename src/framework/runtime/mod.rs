@@ -13,8 +13,8 @@ use prometheus::IntCounter;
 
 pub use binding::{PermitRun, PreFlight};
 pub use build::BuildError;
-pub(crate) use filter::filter_error;
 pub use filter::{BlockRun, PostFilterRun, PreFilterRun};
+pub(crate) use filter::{NodeVerdict, filter_error};
 pub use score::{MAX_NODE_SCORE, PluginScores, ScoreRun};
 
 use super::{
@@ -182,6 +182,13 @@ impl fmt::Debug for Framework {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Framework({})", self.name)
     }
+}
+
+/// The plugins' names, sorted.
+fn names<'a, P: ?Sized + 'a>(entries: impl Iterator<Item = &'a Entry<P>>) -> Vec<Arc<str>> {
+    let mut names: Vec<Arc<str>> = entries.map(|entry| entry.name.clone()).collect();
+    names.sort_unstable();
+    names
 }
 
 /// Whether this attempt's plugin calls are timed.
