@@ -83,7 +83,12 @@ fn check_sums(node: &Arc<Node>, pod: &Arc<PodInfo>) {
         info.add_pod(other.clone());
         assert!(info.take_pod(first));
         assert!(!info.take_pod(first), "taken once");
-        assert_eq!(info.requested(), pod.requests());
+        let (sum, one) = (info.requested(), pod.requests());
+        assert_eq!((sum.milli_cpu, sum.memory), (one.milli_cpu, one.memory));
+        assert_eq!(sum.ephemeral_storage, one.ephemeral_storage);
+        // A request for `pods` counts nowhere: nodes count their pods.
+        assert_eq!(sum.allowed_pods, 0);
+        assert!(sum.scalars().eq(one.scalars()), "{sum:?} {one:?}");
         assert_eq!(info.non_zero_requested(), pod.non_zero_request());
         assert!(info.remove_pod(second.uid()).is_some());
         assert!(info.pods().is_empty() && info.pods_with_affinity().is_empty());
