@@ -51,6 +51,8 @@ struct State {
     once: VecDeque<(Step, Act)>,
     /// Of a hundred calls of the probe, how many see something happen.
     heat: u64,
+    /// What happens more often than the rest, so that what is rarely possible is reached too.
+    favourite: Act,
     underway: Underway,
     /// Binding cycles of each pod, by UID.
     binding: BTreeMap<String, usize>,
@@ -70,12 +72,14 @@ struct State {
 impl Script {
     pub(super) fn new(seed: u64, cluster: Cluster, clock: SimClock, runtime: Weak<Runtime>) -> Arc<Self> {
         let mut rng = Rng::from_seed(seed);
+        let favourite = Act::ALL[usize::try_from(seed).unwrap_or(0) % Act::ALL.len()];
         let (hears_little, heat) = (rng.chance(1, 3), [3, 8, 15, 30][rng.index(4)]);
         let state = Mutex::new(State {
             rng,
             calm: true,
             once: VecDeque::new(),
             heat,
+            favourite,
             underway: Underway::default(),
             binding: BTreeMap::new(),
             patience: BTreeMap::new(),
@@ -307,10 +311,15 @@ impl Script {
         if state.calm {
             return None;
         }
-        // These are called for each node.
-        let share = if matches!(step, Step::Filter | Step::Score | Step::PreEnqueue) { 2 } else { 1 };
-        let heat = state.heat;
-        if !state.rng.chance(heat, 100 * share) {
+        let share = match step {
+            // These are called for each node.
+            Step::Filter | Step::Score | Step::PreEnqueue => 1,
+            // These few pods get to.
+            Step::PreBind | Step::Bind | Step::BindRequest | Step::PostBind | Step::Unreserve => 4,
+            _ => 2,
+        };
+        let heat = state.heat * share;
+        if !state.rng.chance(heat, 200) {
             return None;
         }
         let act = state.any_act(step);
@@ -540,7 +549,8 @@ impl State {
     /// Something that can happen there.
     fn any_act(&mut self, step: Step) -> Act {
         loop {
-            let act = Act::ALL[self.rng.index(Act::ALL.len())];
+            let any = Act::ALL[self.rng.index(Act::ALL.len())];
+            let act = if self.rng.chance(1, 4) { self.favourite } else { any };
             if act.is_possible_at(step) {
                 return act;
             }
