@@ -129,9 +129,9 @@ impl Faults {
     /// that has been forgotten.
     pub fn history(&self, kind: &Kind, after: u64) -> Option<Vec<Arc<Object>>> {
         self.server.with(|state| {
-            let shelf = state.shelf(kind);
-            let newer = shelf.history.iter().map(|change| &change.object).filter(|object| object.version() > after);
-            (after >= shelf.floor).then(|| newer.cloned().collect())
+            let kept = state.shelf(kind);
+            let newer = kept.history.iter().map(|change| &change.object).filter(|object| object.version() > after);
+            (after >= kept.floor).then(|| newer.cloned().collect())
         })
     }
 

@@ -100,7 +100,9 @@ impl Engine {
 impl PlaceCheck {
     /// Checks that each pod of the informers is in exactly one place (queued, in its cycle, assumed or bound) and no other
     /// pod is in any; that exactly those pods are marked as in flight that are in their cycle or wait at Permit; that no
-    /// node is held for a pod that is gone; and that every node's sums are those of its pods.
+    /// node is held for a pod that is gone; and that every node's sums are those of its pods. Meant for a scheduler with
+    /// `SchedulerQueueingHints`: without, as upstream, a pod that changes during its cycle is queued at once, so it can be
+    /// in two places until its next turn.
     pub fn check(&self, underway: &Underway) -> Vec<Misplaced> {
         let mut found = Vec::new();
         self.places(underway, &mut found);

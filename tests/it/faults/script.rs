@@ -23,6 +23,9 @@ const IDLE_ROUNDS: usize = 24;
 /// How often a runtime may be busy at most; more means that something turns in circles.
 const BUSY_ROUNDS: usize = 100_000;
 
+/// How many things are tried until one is possible: there may be no pod that waits, for example.
+const TRIES: usize = 5;
+
 /// The engine's parts that a script looks at while the engine itself is busy.
 struct Sight {
     shared: Arc<Shared>,
@@ -48,6 +51,8 @@ struct State {
     once: VecDeque<(Step, Act)>,
     /// Of a hundred calls of the probe, how many see something happen.
     heat: u64,
+    /// What happens more often than the rest, so that what is rarely possible is reached too.
+    favourite: Act,
     underway: Underway,
     /// Binding cycles of each pod, by UID.
     binding: BTreeMap<String, usize>,
@@ -67,12 +72,14 @@ struct State {
 impl Script {
     pub(super) fn new(seed: u64, cluster: Cluster, clock: SimClock, runtime: Weak<Runtime>) -> Arc<Self> {
         let mut rng = Rng::from_seed(seed);
-        let (hears_little, heat) = (rng.chance(1, 3), [4, 10, 20, 40][rng.index(4)]);
+        let favourite = Act::ALL[usize::try_from(seed).unwrap_or(0) % Act::ALL.len()];
+        let (hears_little, heat) = (rng.chance(1, 3), [3, 8, 15, 30][rng.index(4)]);
         let state = Mutex::new(State {
             rng,
             calm: true,
             once: VecDeque::new(),
             heat,
+            favourite,
             underway: Underway::default(),
             binding: BTreeMap::new(),
             patience: BTreeMap::new(),
@@ -247,72 +254,84 @@ impl Script {
 
     /// Something may happen in a synchronous call of the probe, and be heard of before the call returns.
     pub(super) fn strike(&self, step: Step, pod: Option<&PodInfo>) {
-        let Some((act, heard)) = self.plan(step) else { return };
-        let done = self.act(act, pod.map(PodInfo::name));
-        self.happened(step, act, done, heard);
-        // The queue's lock is held, or the runtime is running already.
-        if !heard || step == Step::PreEnqueue || tokio::runtime::Handle::try_current().is_ok() {
-            if step != Step::PreEnqueue {
-                self.check(true, &format!("{step:?}"));
-            }
-            return;
+        let Some(heard) = self.happen_at(step, pod.map(PodInfo::name)) else { return };
+        if step == Step::PreEnqueue {
+            // The queue's lock is held.
+        } else if heard && tokio::runtime::Handle::try_current().is_err() {
+            self.settle_here();
+            self.lock().coverage.delivered(step);
+            self.check(false, &format!("{step:?}, settled"));
+        } else {
+            self.check(true, &format!("{step:?}"));
         }
-        self.settle_here();
-        self.lock().coverage.delivered(step);
-        self.check(false, &format!("{step:?}, settled"));
     }
 
     /// The same in a task.
     pub(super) async fn strike_in_task(&self, step: Step, pod: &PodInfo) {
-        let Some((act, heard)) = self.plan(step) else { return };
-        let done = self.act(act, Some(pod.name()));
-        self.happened(step, act, done, heard);
+        let Some(heard) = self.happen_at(step, Some(pod.name())) else { return };
+        self.check(true, &format!("{step:?}"));
         if heard {
             self.settle().await;
             self.lock().coverage.delivered(step);
+            self.check(true, &format!("{step:?}, settled"));
         }
-        self.check(true, &format!("{step:?}"));
     }
 
     /// Something happens between two steps of the world.
     pub(super) fn strike_between(&self) {
         let act = self.with_rng(|rng| Act::ALL[rng.index(Act::ALL.len())]);
         let done = self.act(act, None);
-        self.happened(Step::Between, act, done, true);
+        self.happened(Step::Between, act, done);
         self.lock().coverage.delivered(Step::Between);
+        self.check(true, "Between");
     }
 
-    fn plan(&self, step: Step) -> Option<(Act, bool)> {
+    /// Something may happen now. Says whether it did, and if so, whether it is to be heard of at once.
+    fn happen_at(&self, step: Step, pod: Option<&str>) -> Option<bool> {
+        let (mut act, heard, tries) = self.plan(step)?;
+        for _ in 0..tries {
+            let done = self.act(act, pod);
+            self.happened(step, act, done);
+            if done {
+                return Some(heard);
+            }
+            if tries == 1 {
+                self.lock().wrong.push(format!("{act:?} is not possible at {step:?}"));
+            }
+            act = self.lock().any_act(step);
+        }
+        None
+    }
+
+    fn plan(&self, step: Step) -> Option<(Act, bool, usize)> {
         let mut state = self.lock();
         if state.once.front().is_some_and(|(at, _)| *at == step) {
-            return state.once.pop_front().map(|(_, act)| (act, true));
+            return state.once.pop_front().map(|(_, act)| (act, true, 1));
         }
         if state.calm {
             return None;
         }
-        // These are called for each node.
-        let share = if matches!(step, Step::Filter | Step::Score | Step::PreEnqueue) { 2 } else { 1 };
-        let heat = state.heat;
-        if !state.rng.chance(heat, 100 * share) {
+        let share = match step {
+            // These are called for each node.
+            Step::Filter | Step::Score | Step::PreEnqueue => 1,
+            // These few pods get to.
+            Step::PreBind | Step::Bind | Step::BindRequest | Step::PostBind | Step::Unreserve => 4,
+            _ => 2,
+        };
+        let heat = state.heat * share;
+        if !state.rng.chance(heat, 200) {
             return None;
         }
-        let act = loop {
-            let at = state.rng.index(Act::ALL.len());
-            if Act::ALL[at].is_possible_at(step) {
-                break Act::ALL[at];
-            }
-        };
-        Some((act, state.rng.chance(2, 3)))
+        let act = state.any_act(step);
+        Some((act, state.rng.chance(2, 3), TRIES))
     }
 
-    fn happened(&self, step: Step, act: Act, done: bool, heard: bool) {
+    fn happened(&self, step: Step, act: Act, done: bool) {
         let mut state = self.lock();
         if done {
             state.coverage.act(step, act);
         }
-        let line =
-            format!("{step:?}: {act:?}{}{}", if done { "" } else { " (no)" }, if heard { "" } else { ", unheard" });
-        state.trace.push(line);
+        state.trace.push(format!("{step:?}: {act:?}{}", if done { "" } else { " (no)" }));
     }
 
     /// What the probe answers: mostly yes, which is "".
@@ -322,9 +341,9 @@ impl Script {
             return "";
         }
         let often = match step {
-            Step::Filter | Step::Score => 3,
-            Step::PreFilter | Step::PreScore | Step::Reserve | Step::PreEnqueue => 10,
-            Step::Permit | Step::PreBind => 40,
+            Step::Filter | Step::Score => 2,
+            Step::PreFilter | Step::PreScore | Step::Reserve | Step::PreEnqueue => 6,
+            Step::Permit | Step::PreBind => 50,
             Step::PostFilter | Step::PostBind => 60,
             _ => 20,
         };
@@ -476,9 +495,7 @@ impl Script {
         let asked = classify(parts)?;
         if asked == Asked::Binding {
             let name = parts.uri.path().rsplit('/').nth(1).unwrap_or_default().to_owned();
-            if let Some((act, heard)) = self.plan(Step::BindRequest) {
-                let done = self.act(act, Some(&name));
-                self.happened(Step::BindRequest, act, done, heard);
+            if self.happen_at(Step::BindRequest, Some(&name)).is_some() {
                 self.check(true, "BindRequest");
             }
         }
@@ -495,6 +512,7 @@ impl Script {
         let often = match asked {
             Asked::Watch => 20,
             Asked::List => 70,
+            Asked::Binding => 50,
             _ => 35,
         };
         if !state.rng.chance(often, 100) {
@@ -524,6 +542,19 @@ impl Script {
                 Fault::Delay(gate)
             }
         })
+    }
+}
+
+impl State {
+    /// Something that can happen there.
+    fn any_act(&mut self, step: Step) -> Act {
+        loop {
+            let any = Act::ALL[self.rng.index(Act::ALL.len())];
+            let act = if self.rng.chance(1, 4) { self.favourite } else { any };
+            if act.is_possible_at(step) {
+                return act;
+            }
+        }
     }
 }
 
