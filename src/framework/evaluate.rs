@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::runtime::NodeVerdict;
 use super::{
-    Code, CycleContext, CycleState, Diagnosis, Framework, NodeOutcome, NodeRejection, PluginError, PodsToActivate,
-    PreFilterRun, Rank, Rejection, ScratchBoard, Verdict, filter_error, select_host,
+    BlockRun, Code, CycleContext, CycleState, Diagnosis, Framework, NodeOutcome, NodeRejection, PluginError,
+    PodsToActivate, PreFilterRun, Rank, Rejection, ScratchBoard, Verdict, filter_error, select_host,
 };
 use crate::clock::Now;
 use crate::model::{NodeInfo, PodInfo, Snapshot};
@@ -347,9 +347,16 @@ fn verdict(
     slots: &mut ScratchBoard,
 ) -> NodeVerdict {
     if framework.is_crowded(node) {
-        return framework.filter_crowded_node(cx, node);
+        let (verdict, mut passes) = framework.run_passes(cx, node);
+        passes.iter().for_each(|pass| framework.count_pass(cx.state, pass));
+        if let (Ok(None), Some(last)) = (&verdict, passes.pop()) {
+            for (filter, slot) in last.scratch {
+                slots.push(at, framework.filter_index(filter), slot);
+            }
+        }
+        return verdict;
     }
-    let (mut outcomes, scratch) = framework.run_filter_block(cx, &[node]).into_parts();
+    let BlockRun { mut outcomes, scratch, .. } = framework.run_filter_block(cx, &[node]);
     match outcomes.pop() {
         Some(NodeOutcome::Rejected(filter, rejection)) => Ok(Some((framework.filter_name(filter).clone(), rejection))),
         Some(NodeOutcome::Failed(filter, error)) => {

@@ -48,10 +48,10 @@ pub use plugin::{
 pub use pre_bind::{PodInPreBind, PodsInPreBind};
 pub use registration::{PluginFactory, Registration};
 pub use registry::{DuplicatePlugin, Registry};
-pub(crate) use runtime::filter_error;
 pub use runtime::{
     BlockRun, BuildError, Entry, EventPlugin, Framework, MAX_NODE_SCORE, PermitRun, PluginScores, PostFilterRun,
     PreFilterRun, PreFlight, ScoreEntry, ScoreRun,
 };
+pub(crate) use runtime::{FilterCalls, FilterPass, NodeVerdict, filter_error};
 pub use state::{CycleState, Slot};
 pub use waiting::{MAX_PERMIT_TIMEOUT, WaitDecision, WaitingPod, WaitingPods};

@@ -1,7 +1,10 @@
 //! Scores the nodes that can take a pod.
 
+use std::collections::BTreeMap;
+
 use super::{Failure, Scheduler};
 use crate::framework::{CycleContext, Framework, PluginError, Rank, ScratchBoard, select_host};
+use crate::metrics::OPERATION_PRIORITIZING_EXTENDER;
 use crate::model::NodeInfo;
 
 /// What an extender's score of 10 is worth among scores of plugins, which go to 100.
@@ -34,23 +37,25 @@ impl Scheduler {
     /// Adds what extenders say. A node that an interested extender lists also gets a random number, which decides between
     /// equals.
     fn add_extender_scores(&mut self, cx: &CycleContext<'_>, nodes: &[&NodeInfo], ranks: &mut [Rank]) {
-        let mut listed = vec![false; nodes.len()];
+        if self.extenders.is_empty() {
+            return;
+        }
+        let mut listed: BTreeMap<String, i64> = BTreeMap::new();
         for extender in self.extenders.iter().filter(|extender| extender.is_interested(cx.pod)) {
+            let _running = self.shared.metrics.running(OPERATION_PRIORITIZING_EXTENDER);
             match extender.prioritize(cx.pod, nodes) {
                 Ok((scores, weight)) => {
                     for (name, score) in scores {
-                        if let Some(at) = nodes.iter().position(|node| node.name() == name) {
-                            ranks[at].total =
-                                ranks[at].total.wrapping_add(score.wrapping_mul(weight).wrapping_mul(EXTENDER_SCALE));
-                            listed[at] = true;
-                        }
+                        let total = listed.entry(name).or_default();
+                        *total = total.wrapping_add(score.wrapping_mul(weight).wrapping_mul(EXTENDER_SCALE));
                     }
                 }
                 Err(error) => log_ignored(cx, extender.name(), &error),
             }
         }
-        for (rank, listed) in ranks.iter_mut().zip(listed) {
-            if listed {
+        for (node, rank) in nodes.iter().zip(ranks) {
+            if let Some(score) = listed.get(node.name()) {
+                rank.total = rank.total.wrapping_add(*score);
                 rank.randomizer = self.rng.next_u64();
             }
         }

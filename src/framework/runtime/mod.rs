@@ -14,7 +14,7 @@ use prometheus::IntCounter;
 pub use binding::{PermitRun, PreFlight};
 pub use build::BuildError;
 pub use filter::{BlockRun, PostFilterRun, PreFilterRun};
-pub(crate) use filter::{NodeVerdict, filter_error};
+pub(crate) use filter::{FilterCalls, FilterPass, NodeVerdict, filter_error};
 pub use score::{MAX_NODE_SCORE, PluginScores, ScoreRun};
 
 use super::{
@@ -40,6 +40,19 @@ pub struct Entry<P: ?Sized> {
     evaluations: Option<IntCounter>,
 }
 
+/// A plugin that looks at the pod before nodes are filtered, with the durations of its extensions.
+struct PreFilterEntry {
+    entry: Entry<dyn PreFilterPlugin>,
+    add_pod: PluginDurations,
+    remove_pod: PluginDurations,
+}
+
+/// A plugin that works before a pod is bound, with the durations of its announcement.
+struct PreBindEntry {
+    entry: Entry<dyn PreBindPlugin>,
+    pre_flight: PluginDurations,
+}
+
 /// A plugin that scores, with what is done to its scores.
 pub struct ScoreEntry {
     /// The plugin.
@@ -63,14 +76,14 @@ pub struct Framework {
     queue_sort: Entry<dyn QueueSortPlugin>,
     expanded: ExpandedPlugins,
     pre_enqueue: Vec<Entry<dyn PreEnqueuePlugin>>,
-    pre_filter: Vec<Entry<dyn PreFilterPlugin>>,
+    pre_filter: Vec<PreFilterEntry>,
     filter: Vec<Entry<dyn FilterPlugin>>,
     post_filter: Vec<Entry<dyn PostFilterPlugin>>,
     pre_score: Vec<Entry<dyn PreScorePlugin>>,
     score: Vec<ScoreEntry>,
     reserve: Vec<Entry<dyn ReservePlugin>>,
     permit: Vec<Entry<dyn PermitPlugin>>,
-    pre_bind: Vec<Entry<dyn PreBindPlugin>>,
+    pre_bind: Vec<PreBindEntry>,
     bind: Vec<Entry<dyn BindPlugin>>,
     post_bind: Vec<Entry<dyn PostBindPlugin>>,
     /// The signers of every plugin that decides about nodes; none if one of them cannot sign.

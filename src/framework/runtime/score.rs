@@ -86,6 +86,7 @@ impl Framework {
         scratch: &ScratchBoard,
         detailed: bool,
     ) -> Result<ScoreRun, PluginError> {
+        let _running = self.handle.metrics().running(Point::Score.as_str());
         let started = self.mono();
         let run = self.score(cx, nodes, scratch, detailed);
         self.observe_point(Point::Score, if run.is_ok() { Code::Success } else { Code::Error }, started);
