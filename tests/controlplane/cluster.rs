@@ -158,7 +158,8 @@ impl ControlPlane {
             }
             match (self.get("/readyz"), self.get("/api/v1/namespaces/default")) {
                 (Ok(ready), Ok(_)) if ready == "ok" => return Ok(Some(())),
-                (Err(error) | Ok(error), _) | (_, Err(error)) => last = error,
+                (Ok(ready), Err(error)) if ready == "ok" => last = error,
+                (Err(error) | Ok(error), _) => last = error,
             }
             Ok(None)
         });
