@@ -79,4 +79,4 @@ pub fn registry() -> Registry {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -43,7 +43,9 @@ pub(crate) fn binds_500_pods() -> Result<(), Failed> {
     if status.code() != Some(1) {
         return Err(format!("SIGTERM ended the scheduler with {status}; {}", scheduler.tail()).into());
     }
-    simulate_dump(&plane)
+    simulate_dump(&plane)?;
+    drop(scheduler);
+    Ok(plane.remove()?)
 }
 
 fn node(at: usize) -> Value {

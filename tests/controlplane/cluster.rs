@@ -76,7 +76,7 @@ impl Drop for Process {
     }
 }
 
-/// A control plane. Dropping it stops the API server, then etcd, and removes their folder unless a test is failing.
+/// A control plane. Dropping it stops the API server, then etcd; their folder stays, for what it says of a failure.
 pub(crate) struct ControlPlane {
     /// Stopped in this order.
     processes: Vec<Process>,
@@ -149,6 +149,13 @@ impl ControlPlane {
         self.runtime.block_on(self.client.request_text(request)).map_err(|error| error.to_string())
     }
 
+    /// Stops it and removes its folder.
+    pub(crate) fn remove(self) -> Result<(), String> {
+        let folder = self.folder.clone();
+        drop(self);
+        fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))
+    }
+
     fn wait_until_ready(&mut self) -> Result<(), String> {
         let mut last = String::new();
         let ready = wait_for("the API server to be ready", READY, || {
@@ -156,10 +163,10 @@ impl ControlPlane {
             if let Some((status, process)) = ended {
                 return Err(format!("{} ended with {status}", process.name));
             }
-            match (self.get("/readyz"), self.get("/api/v1/namespaces/default")) {
-                (Ok(ready), Ok(_)) if ready == "ok" => return Ok(Some(())),
-                (Ok(ready), Err(error)) if ready == "ok" => last = error,
-                (Err(error) | Ok(error), _) => last = error,
+            let ready = self.get("/readyz").and_then(|text| if text == "ok" { Ok(()) } else { Err(text) });
+            match ready.and_then(|()| self.get("/api/v1/namespaces/default")) {
+                Ok(_) => return Ok(Some(())),
+                Err(error) => last = error,
             }
             Ok(None)
         });
@@ -172,9 +179,6 @@ impl Drop for ControlPlane {
         // In order: an API server without etcd takes a long time to end.
         while !self.processes.is_empty() {
             drop(self.processes.remove(0));
-        }
-        if !std::thread::panicking() {
-            let _ = fs::remove_dir_all(&self.folder);
         }
     }
 }
