@@ -51,8 +51,8 @@ struct State {
     once: VecDeque<(Step, Act)>,
     /// Of a hundred calls of the probe, how many see something happen.
     heat: u64,
-    /// What happens more often than the rest, so that what is rarely possible is reached too.
-    favourite: Act,
+    /// What happens whenever it can, so that what is rarely possible is reached too.
+    favourite: (Step, Act),
     underway: Underway,
     /// Binding cycles of each pod, by UID.
     binding: BTreeMap<String, usize>,
@@ -72,7 +72,8 @@ struct State {
 impl Script {
     pub(super) fn new(seed: u64, cluster: Cluster, clock: SimClock, runtime: Weak<Runtime>) -> Arc<Self> {
         let mut rng = Rng::from_seed(seed);
-        let favourite = Act::ALL[usize::try_from(seed).unwrap_or(0) % Act::ALL.len()];
+        let pair = usize::try_from(seed).unwrap_or(0) % (Step::ALL.len() * Act::ALL.len());
+        let favourite = (Step::ALL[pair % Step::ALL.len()], Act::ALL[pair / Step::ALL.len()]);
         let (hears_little, heat) = (rng.chance(1, 3), [3, 8, 15, 30][rng.index(4)]);
         let state = Mutex::new(State {
             rng,
@@ -318,7 +319,8 @@ impl Script {
             Step::PreBind | Step::Bind | Step::BindRequest | Step::PostBind | Step::Unreserve => 4,
             _ => 2,
         };
-        let heat = state.heat * share;
+        // Others have to get through to where the favourite is.
+        let heat = if state.favourite.0 == step { 100 } else { state.heat * share };
         if !state.rng.chance(heat, 200) {
             return None;
         }
@@ -550,7 +552,7 @@ impl State {
     fn any_act(&mut self, step: Step) -> Act {
         loop {
             let any = Act::ALL[self.rng.index(Act::ALL.len())];
-            let act = if self.rng.chance(1, 4) { self.favourite } else { any };
+            let act = if self.favourite.0 == step && self.rng.chance(1, 2) { self.favourite.1 } else { any };
             if act.is_possible_at(step) {
                 return act;
             }
