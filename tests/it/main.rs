@@ -1,4 +1,7 @@
 //! Whole schedulers on the embedded API server, and the command as its users see it.
 
 mod command;
+mod cycle;
 mod examples;
+mod metrics;
+mod world;

@@ -1,0 +1,1 @@
+//! What `/metrics` says after a scripted scenario.
