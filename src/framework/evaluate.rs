@@ -348,7 +348,9 @@ fn verdict(
 ) -> NodeVerdict {
     if framework.is_crowded(node) {
         let (verdict, mut passes) = framework.run_passes(cx, node);
-        passes.iter().for_each(|pass| framework.count_pass(cx.state, pass));
+        for pass in &passes {
+            framework.count_pass(cx.state, pass);
+        }
         if let (Ok(None), Some(last)) = (&verdict, passes.pop()) {
             for (filter, slot) in last.scratch {
                 slots.push(at, framework.filter_index(filter), slot);

@@ -23,14 +23,15 @@ use kube_scheduler::framework::Handle;
 use kube_scheduler::ingest::Ingest;
 use kube_scheduler::plugins;
 use kube_scheduler::queue::{DumpedPod, Place};
-use kube_scheduler::testing::{NodeFixture, PodFixture};
+use kube_scheduler::testing::PodFixture;
 use serde_json::{Value, json};
 
 use extender::FakeExtender;
 use probe::{Log, Probe};
 
-/// How often the runtime has to find nothing to do before it counts as idle.
-const IDLE_ROUNDS: usize = 32;
+/// How often the runtime has to find the server without work before it counts as idle: more than any chain of wake-ups
+/// between tasks has links. What waits for a time or for the test may go on waiting.
+const IDLE_ROUNDS: usize = 64;
 
 /// A world in the making.
 #[must_use]
@@ -40,7 +41,6 @@ pub(crate) struct WorldBuilder {
     extenders: Vec<FakeExtender>,
     profile: Value,
     percentage: i32,
-    in_tree: bool,
     binder: bool,
     seed: u64,
 }
@@ -76,19 +76,12 @@ pub(crate) fn world(probes: impl IntoIterator<Item = Probe>) -> WorldBuilder {
         extenders: Vec::new(),
         profile: json!({"schedulerName": "default-scheduler"}),
         percentage: 0,
-        in_tree: false,
         binder: true,
         seed: 0,
     }
 }
 
 impl WorldBuilder {
-    /// Keeps the in-tree plugins; the probes come after them.
-    pub(crate) fn in_tree(mut self) -> Self {
-        self.in_tree = true;
-        self
-    }
-
     /// Leaves the default binder out.
     pub(crate) fn without_binder(mut self) -> Self {
         self.binder = false;
@@ -127,19 +120,12 @@ impl WorldBuilder {
 
     fn config(&self) -> Config {
         let names = self.probes.iter().map(Probe::name);
-        let own: &[&str] = match (self.in_tree, self.binder) {
-            (true, _) => &[],
-            (false, true) => &["PrioritySort", "DefaultBinder"],
-            (false, false) => &["PrioritySort"],
-        };
+        let own: &[&str] = if self.binder { &["PrioritySort", "DefaultBinder"] } else { &["PrioritySort"] };
         let mut profile = self.profile.clone();
         let list = |names: Vec<&str>| names.into_iter().map(|name| json!({"name": name})).collect::<Value>();
         // A probe that binds goes before the binder of every profile.
         let enabled = names.chain(own.iter().copied()).collect();
-        profile["plugins"]["multiPoint"] = match self.in_tree {
-            true => json!({"enabled": list(enabled)}),
-            false => json!({"enabled": list(enabled), "disabled": list(vec!["*"])}),
-        };
+        profile["plugins"]["multiPoint"] = json!({"enabled": list(enabled), "disabled": list(vec!["*"])});
         let file = json!({
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
@@ -193,11 +179,6 @@ impl World {
     /// The time.
     pub(crate) fn now(&self) -> Now {
         self.clock.now()
-    }
-
-    /// Adds a node.
-    pub(crate) fn node(&mut self, node: NodeFixture) -> &mut Self {
-        self.load(node.json())
     }
 
     /// Adds nodes with these names.
@@ -264,12 +245,12 @@ impl World {
 
     /// Runs every task until nothing moves any more.
     pub(crate) fn settle(&mut self) {
-        let Self { engine, server, runtime, .. } = self;
+        let Self { server, runtime, .. } = self;
         runtime.block_on(async {
             let mut idle = 0;
             while idle < IDLE_ROUNDS {
                 tokio::task::yield_now().await;
-                idle = if server.pending() + engine.unsettled() == 0 { idle + 1 } else { 0 };
+                idle = if server.pending() == 0 { idle + 1 } else { 0 };
             }
         });
         assert!(self.engine.fatal.try_recv().is_err(), "a task ended as it must not");
@@ -315,7 +296,8 @@ impl World {
     pub(crate) fn events(&self) -> Vec<String> {
         let mut events: Vec<_> = self.server.list(&kinds::EVENTS);
         events.sort_by_key(|event| event.version());
-        let text = |event: &Value, path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text =
+            |event: &Value, path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
         let line = |event: Value| {
             let said = |path| text(&event, path);
             let (reason, action) = (said("/reason"), said("/action"));

@@ -25,15 +25,20 @@ fn scheduled(probes: impl IntoIterator<Item = Probe>) -> World {
 #[test]
 fn every_point_in_its_order() {
     let all = |name: &str| {
-        reserves(name)
-            .permit(|_| Ok(PermitOutcome::Allow))
-            .pre_bind(|_| ready(Ok(Verdict::Pass)))
-            .post_bind(|_| ())
+        reserves(name).permit(|_| Ok(PermitOutcome::Allow)).pre_bind(|_| ready(Ok(Verdict::Pass))).post_bind(|_| ())
     };
     let binds = |name: &str, outcome: BindOutcome| probe(name).bind(move |_| ready(Ok(outcome.clone())));
     let world = scheduled([all("A"), all("B"), binds("C", BindOutcome::Skip), binds("D", BindOutcome::Bound)]);
     let order = [
-        "Reserve A", "Reserve B", "Permit A", "Permit B", "PreBind A", "PreBind B", "Bind C", "Bind D", "PostBind A",
+        "Reserve A",
+        "Reserve B",
+        "Permit A",
+        "Permit B",
+        "PreBind A",
+        "PreBind B",
+        "Bind C",
+        "Bind D",
+        "PostBind A",
         "PostBind B",
     ];
     assert_eq!(world.take_log(), order.map(|line| format!("{line} p a")));
@@ -74,7 +79,10 @@ fn what_was_reserved_is_taken_back() {
     let with = |last: &'static str| [&reserved[..], &[last]].concat();
     check_unreserved(reserves("B").permit(move |_| Ok(PermitOutcome::Reject(no()))), &with("Permit B"));
     check_unreserved(reserves("B").permit(move |_| Err(boom())), &with("Permit B"));
-    check_unreserved(reserves("B").pre_flight(move |_| Err(boom())).pre_bind(|_| ready(Ok(Verdict::Pass))), &with("PreBindPreFlight B"));
+    check_unreserved(
+        reserves("B").pre_flight(move |_| Err(boom())).pre_bind(|_| ready(Ok(Verdict::Pass))),
+        &with("PreBindPreFlight B"),
+    );
     check_unreserved(reserves("B").pre_bind(move |_| ready(Ok(Verdict::Reject(no())))), &with("PreBind B"));
     check_unreserved(reserves("B").bind(move |_| ready(Err(boom()))), &with("Bind B"));
 }
@@ -159,9 +167,8 @@ fn pods_to_activate_are_moved_after_permit_and_after_post_bind() {
 
 #[test]
 fn pods_named_before_a_rejection_stay_where_they_are() {
-    let picky = probe("F").filter(|seen| {
-        Ok(if seen.pod.name() == "waits" { Verdict::unschedulable("full") } else { Verdict::Pass })
-    });
+    let picky = probe("F")
+        .filter(|seen| Ok(if seen.pod.name() == "waits" { Verdict::unschedulable("full") } else { Verdict::Pass }));
     let names = probe("A").permit(|seen| {
         seen.activate("waits");
         Ok(PermitOutcome::Reject(Rejection::unschedulable("no")))

@@ -1,13 +1,14 @@
 //! Which nodes are looked at, and which one is taken.
 
-use kube_scheduler::framework::{PreFilterOutcome, Verdict};
+use kube_scheduler::framework::{PostFilterOutcome, PreFilterOutcome, PreScoreOutcome, Rejection, Verdict};
 use kube_scheduler::testing::pod;
 
-use crate::world::probe::{Probe, Seen, probe};
+use crate::world::probe::{Probe, probe};
 use crate::world::{World, WorldBuilder, world};
 
-fn passes(_: &Seen<'_>) -> Result<Verdict, kube_scheduler::framework::PluginError> {
-    Ok(Verdict::Pass)
+/// A filter that rejects nothing.
+fn passes() -> Probe {
+    probe("F").filter(|_| Ok(Verdict::Pass))
 }
 
 /// A filter that rejects these nodes.
@@ -34,7 +35,7 @@ fn filtered(log: &[String]) -> Vec<&str> {
 
 #[test]
 fn the_nominated_node_comes_first_and_moves_no_start() {
-    let mut world = world([probe("F").filter(passes), indifferent()]).start();
+    let mut world = world([passes(), indifferent()]).start();
     world.nodes(["a", "b", "c"]).pod(pod("p").nominated("c")).schedule();
     assert_eq!(world.node_of("p"), "c");
     assert_eq!(world.take_log(), ["Filter F p c"], "no other node, no scores");
@@ -52,7 +53,7 @@ fn a_nominated_node_that_does_not_fit_is_one_of_many() {
 
 #[test]
 fn a_nominated_node_that_is_gone_is_no_failure() {
-    let mut world = world([probe("F").filter(passes)]).start();
+    let mut world = world([passes()]).start();
     world.nodes(["a"]).pod(pod("p").nominated("gone")).schedule();
     assert_eq!(world.node_of("p"), "a");
 }
@@ -61,14 +62,15 @@ fn a_nominated_node_that_is_gone_is_no_failure() {
 fn a_nominated_node_outside_the_node_set_counts_in_message_rejectors_and_start() {
     let mut world = world([only("N", &["a", "b"]), rejects("F", &["c"]), rejects("G", &["a", "b"])]).start();
     world.nodes(["a", "b", "c", "d"]).pod(pod("p").nominated("c")).schedule();
-    let message = "0/4 nodes are available: 1 no a, 1 no b, 1 no c, 1 node(s) didn't satisfy plugin(s) [N].";
+    // Upstream's list of plugins that narrowed the nodes has by then taken in the one that rejected the nominated node.
+    let message = "0/4 nodes are available: 1 no a, 1 no b, 1 no c, 1 node(s) didn't satisfy plugin(s) [F N].";
     assert_eq!(world.condition("p"), format!("Unschedulable: {message}"));
     let rejectors = world.waits("p").expect("the pod waits").1;
     assert_eq!(rejectors, ["F", "G", "N"]);
     // Three nodes have a verdict, so the next search begins at the fourth of a list that has two: at b.
     world.take_log();
     world.pod(pod("q")).schedule();
-    assert_eq!(filtered(&world.take_log()), ["b", "b", "a", "a"]);
+    assert_eq!(filtered(&world.take_log()), ["b", "a", "b", "a"]);
 }
 
 fn many(world: &mut World, nodes: usize) {
@@ -90,15 +92,14 @@ fn check_starts(builder: WorldBuilder, expected: [&str; 4]) {
 
 #[test]
 fn the_search_stops_when_enough_are_found_and_goes_on_from_there() {
-    let filter = || probe("F").filter(passes);
-    let scored = || world([filter(), indifferent()]);
+    let scored = || world([passes(), indifferent()]);
     check_starts(scored(), ["n000", "n100", "n050", "n000"]);
     check_starts(scored().percentage(80), ["n000", "n120", "n090", "n060"]);
     check_starts(scored().percentage(100).profile_percentage(80), ["n000", "n120", "n090", "n060"]);
     check_starts(scored().percentage(100).profile_percentage(0), ["n000", "n100", "n050", "n000"]);
     check_starts(scored().percentage(100), ["n000"; 4]);
     // Without scores one node is enough.
-    check_starts(world([filter()]), ["n000", "n001", "n002", "n003"]);
+    check_starts(world([passes()]), ["n000", "n001", "n002", "n003"]);
     // Without filters the first are taken as they are, and the start still moves.
     check_starts(world([indifferent()]), ["n000", "n100", "n050", "n000"]);
     check_starts(world([]), ["n000", "n001", "n002", "n003"]);
@@ -106,9 +107,8 @@ fn the_search_stops_when_enough_are_found_and_goes_on_from_there() {
 
 #[test]
 fn rejected_nodes_move_the_start_too() {
-    let first_ten = probe("F").filter(|seen| {
-        Ok(if seen.node < "n010" { Verdict::unschedulable("one of ten") } else { Verdict::Pass })
-    });
+    let first_ten = probe("F")
+        .filter(|seen| Ok(if seen.node < "n010" { Verdict::unschedulable("one of ten") } else { Verdict::Pass }));
     // 10 rejected and 100 feasible; then 40 feasible, 10 rejected and 60 feasible; then 80 feasible, 10 rejected, 20 feasible.
     check_starts(world([first_ten, indifferent()]), ["n010", "n110", "n070", "n030"]);
 }
@@ -120,7 +120,7 @@ fn a_node_set_is_searched_from_the_same_start() {
             let few = ["a", "b"].map(str::to_owned).into_iter().collect();
             Ok(if seen.pod.name() == "few" { PreFilterOutcome::Nodes(few) } else { PreFilterOutcome::Pass })
         }),
-        probe("F").filter(passes),
+        passes(),
     ])
     .start();
     world.nodes(["a", "b", "c"]);
@@ -151,7 +151,6 @@ fn ties_fall_as_in_a_heap() {
 
 #[test]
 fn scores_are_weighed_and_skipped_ones_do_not_count() {
-    use kube_scheduler::framework::PreScoreOutcome;
     let likes = |name: &str, liked: &'static str| probe(name).score(move |seen| Ok(i64::from(seen.node == liked) * 60));
     let mut world = world([
         likes("A", "a"),
@@ -165,4 +164,25 @@ fn scores_are_weighed_and_skipped_ones_do_not_count() {
     assert_eq!(world.node_of("p"), "b");
     world.pod(pod("skips")).schedule();
     assert_eq!(world.node_of("skips"), "a");
+}
+
+#[test]
+fn only_calls_up_to_where_the_search_stops_count() {
+    let keeps = probe("K").post_filter(|_| {
+        let rejection = Rejection::unschedulable("x");
+        Ok(PostFilterOutcome::Reject { rejection, nominated: None })
+    });
+    let filter = probe("F")
+        .filter(|seen| Ok(if seen.pod.name() == "p" { Verdict::Pass } else { Verdict::unschedulable("held back") }));
+    let mut world = world([filter, indifferent(), keeps]).start();
+    many(&mut world, 150);
+    let calls =
+        "scheduler_plugin_evaluation_total{extension_point=\"Filter\",plugin=\"F\",profile=\"default-scheduler\"}";
+    // Each is tried on its nominated node and then on all.
+    world.pod(pod("q").priority(10).nominated("n050")).pod(pod("r").priority(10).nominated("n120")).schedule_all();
+    assert_eq!(world.metric(calls), Some(302.0));
+    // 101 nodes, one of them with q on it and without; n120 with r on it is behind the stop, though in the same block.
+    world.pod(pod("p")).schedule();
+    assert_eq!(world.node_of("p"), "n000");
+    assert_eq!(world.metric(calls), Some(302.0 + 102.0));
 }

@@ -10,8 +10,8 @@ fn full() -> Probe {
     probe("F").filter(|_| Ok(Verdict::unschedulable("full")))
 }
 
-fn no(rejection: Rejection, nominated: Option<&str>) -> Answer<PostFilterOutcome> {
-    Ok(PostFilterOutcome::Reject { rejection, nominated: nominated.map(str::to_owned) })
+fn no(rejection: Rejection, nominated: Option<&str>) -> PostFilterOutcome {
+    PostFilterOutcome::Reject { rejection, nominated: nominated.map(str::to_owned) }
 }
 
 /// A pod for which `before` is held fits nowhere; `answers` are those of `PostFilter` plugins in order, of which `asked` are
@@ -37,25 +37,23 @@ fn check(answers: &[Answer<PostFilterOutcome>], asked: usize, said: &str, nomina
 #[test]
 fn messages_and_nominations() {
     let unschedulable = Rejection::unschedulable;
-    let success = |nominated: Option<&str>| {
-        Ok(PostFilterOutcome::Success { nominated: nominated.map(str::to_owned) })
-    };
+    let success = |nominated: Option<&str>| Ok(PostFilterOutcome::Success { nominated: nominated.map(str::to_owned) });
     check(&[], 0, "", "");
     check(&[success(Some("a"))], 1, "", "a");
     check(&[success(None)], 1, "", "b");
-    check(&[no(unschedulable("x"), None)], 1, " x", "b");
-    check(&[no(unschedulable("x"), Some(""))], 1, " x", "");
-    check(&[no(unschedulable("x"), Some("")), no(unschedulable("y"), None)], 2, " x, y", "");
-    check(&[no(Rejection::pending("x"), None), success(Some("a"))], 2, "", "a");
+    check(&[Ok(no(unschedulable("x"), None))], 1, " x", "b");
+    check(&[Ok(no(unschedulable("x"), Some("")))], 1, " x", "");
+    check(&[Ok(no(unschedulable("x"), Some(""))), Ok(no(unschedulable("y"), None))], 2, " x, y", "");
+    check(&[Ok(no(Rejection::pending("x"), None)), success(Some("a"))], 2, "", "a");
     let never = Rejection::unresolvable("y");
-    check(&[no(unschedulable("x"), Some("")), no(never, None), success(Some("a"))], 2, " y", "b");
+    check(&[Ok(no(unschedulable("x"), Some(""))), Ok(no(never, None)), success(Some("a"))], 2, " y", "b");
     check(&[Err(PluginError::new("boom")), success(Some("a"))], 1, " boom", "b");
 }
 
 #[test]
 fn it_also_runs_when_pre_filter_rejects_but_not_after_an_error() {
     use kube_scheduler::framework::PreFilterOutcome;
-    let gives_up = || probe("P").post_filter(|_| no(Rejection::unschedulable("x"), None));
+    let gives_up = || probe("P").post_filter(|_| Ok(no(Rejection::unschedulable("x"), None)));
     let never = Rejection::unresolvable("never");
     let rejects = probe("R").pre_filter(move |_| Ok(PreFilterOutcome::Reject(never.clone())));
     let mut rejected = world([rejects, gives_up()]).start();

@@ -53,22 +53,22 @@ impl Seen<'_> {
     }
 }
 
-type On<T> = Option<Box<dyn Fn(&Seen<'_>) -> T + Send + Sync>>;
+type On<T> = Box<dyn Fn(&Seen<'_>) -> T + Send + Sync>;
 
 #[derive(Default)]
 struct Points {
-    pre_filter: On<Answer<PreFilterOutcome>>,
-    filter: On<Answer<Verdict>>,
-    post_filter: On<Answer<PostFilterOutcome>>,
-    pre_score: On<Answer<PreScoreOutcome>>,
-    score: On<Answer<i64>>,
-    reserve: On<Answer<Verdict>>,
-    unreserve: On<Option<BoxFuture<'static, ()>>>,
-    permit: On<Answer<PermitOutcome>>,
-    pre_flight: On<Answer<PreBindPreFlight>>,
-    pre_bind: On<Later<Verdict>>,
-    bind: On<Later<BindOutcome>>,
-    post_bind: On<()>,
+    pre_filter: Option<On<Answer<PreFilterOutcome>>>,
+    filter: Option<On<Answer<Verdict>>>,
+    post_filter: Option<On<Answer<PostFilterOutcome>>>,
+    pre_score: Option<On<Answer<PreScoreOutcome>>>,
+    score: Option<On<Answer<i64>>>,
+    reserve: Option<On<Answer<Verdict>>>,
+    unreserve: Option<On<Option<BoxFuture<'static, ()>>>>,
+    permit: Option<On<Answer<PermitOutcome>>>,
+    pre_flight: Option<On<Answer<PreBindPreFlight>>>,
+    pre_bind: Option<On<Later<Verdict>>>,
+    bind: Option<On<Later<BindOutcome>>>,
+    post_bind: Option<On<()>>,
 }
 
 /// A plugin that has the points for which it has an answer.
@@ -121,7 +121,11 @@ impl Probe {
         pre_flight: Answer<PreBindPreFlight>;
         pre_bind: Later<Verdict>;
         bind: Later<BindOutcome>;
-        post_bind: ();
+    }
+
+    pub(crate) fn post_bind(mut self, answer: impl Fn(&Seen<'_>) + Send + Sync + 'static) -> Self {
+        self.points.post_bind = Some(Box::new(answer));
+        self
     }
 
     /// Wakes the pods that it rejects on these events; without, it never does.
@@ -158,20 +162,20 @@ impl Probe {
     }
 
     /// Notes that it was asked, and answers.
-    fn ask<T>(&self, point: &str, answer: &On<T>, pod: &PodInfo, node: &str, state: &CycleState) -> T {
+    fn ask<T>(&self, point: &str, answer: Option<&On<T>>, pod: &PodInfo, node: &str, state: &CycleState) -> T {
         let handle = self.handle.get().expect("a plugin is asked after it is built");
         self.ask_about(point, answer, &Seen { pod, node, state, handle, info: None, diagnosis: None })
     }
 
-    fn ask_about_node<T>(&self, point: &str, answer: &On<T>, cx: &CycleContext<'_>, node: &NodeInfo) -> T {
+    fn ask_about_node<T>(&self, point: &str, answer: Option<&On<T>>, cx: &CycleContext<'_>, node: &NodeInfo) -> T {
         let handle = self.handle.get().expect("a plugin is asked after it is built");
         let (pod, state, info) = (cx.pod, &*cx.state, Some(node));
         self.ask_about(point, answer, &Seen { pod, node: node.name(), state, handle, info, diagnosis: None })
     }
 
-    fn ask_about<T>(&self, point: &str, answer: &On<T>, seen: &Seen<'_>) -> T {
+    fn ask_about<T>(&self, point: &str, answer: Option<&On<T>>, seen: &Seen<'_>) -> T {
         self.log.push(format!("{point} {} {} {}", self.name, seen.pod.name(), seen.node).trim_end().to_owned());
-        answer.as_ref().expect("it has this point")(seen)
+        answer.expect("it has this point")(seen)
     }
 }
 
@@ -189,81 +193,79 @@ impl EnqueueExtensions for Probe {
 
 impl PreFilterPlugin for Probe {
     fn pre_filter(&self, cx: &mut CycleContext<'_>) -> Answer<PreFilterOutcome> {
-        self.ask("PreFilter", &self.points.pre_filter, cx.pod, "", cx.state)
+        self.ask("PreFilter", self.points.pre_filter.as_ref(), cx.pod, "", cx.state)
     }
 }
 
 impl FilterPlugin for Probe {
     fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, _: &mut Scratch) -> Answer<Verdict> {
-        self.ask_about_node("Filter", &self.points.filter, cx, node)
+        self.ask_about_node("Filter", self.points.filter.as_ref(), cx, node)
     }
 }
 
 impl PostFilterPlugin for Probe {
-    fn post_filter(
-        &self,
-        cx: &mut CycleContext<'_>,
-        failed: &PostFilterContext<'_>,
-    ) -> Answer<PostFilterOutcome> {
+    fn post_filter(&self, cx: &mut CycleContext<'_>, failed: &PostFilterContext<'_>) -> Answer<PostFilterOutcome> {
         let handle = self.handle.get().expect("a plugin is asked after it is built");
         let (pod, state, diagnosis) = (cx.pod, &*cx.state, Some(failed.diagnosis));
-        self.ask_about("PostFilter", &self.points.post_filter, &Seen { pod, node: "", state, handle, info: None, diagnosis })
+        self.ask_about(
+            "PostFilter",
+            &self.points.post_filter,
+            &Seen { pod, node: "", state, handle, info: None, diagnosis },
+        )
     }
 }
 
 impl PreScorePlugin for Probe {
     fn pre_score(&self, cx: &mut CycleContext<'_>, _: &[&NodeInfo]) -> Answer<PreScoreOutcome> {
-        self.ask("PreScore", &self.points.pre_score, cx.pod, "", cx.state)
+        self.ask("PreScore", self.points.pre_score.as_ref(), cx.pod, "", cx.state)
     }
 }
 
 impl ScorePlugin for Probe {
     fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, _: Option<&Scratch>) -> Answer<i64> {
-        self.ask_about_node("Score", &self.points.score, cx, node)
+        self.ask_about_node("Score", self.points.score.as_ref(), cx, node)
     }
 }
 
 impl ReservePlugin for Probe {
     fn reserve(&self, cx: &mut CycleContext<'_>, node: &str, _: Option<&Scratch>) -> Answer<Verdict> {
-        self.ask("Reserve", &self.points.reserve, cx.pod, node, cx.state)
+        self.ask("Reserve", self.points.reserve.as_ref(), cx.pod, node, cx.state)
     }
 
     fn unreserve(&self, state: &CycleState, pod: &PodInfo, node: &str) -> Option<BoxFuture<'static, ()>> {
-        match &self.points.unreserve {
-            Some(_) => self.ask("Unreserve", &self.points.unreserve, pod, node, state),
-            None => self.ask("Unreserve", &Some(Box::new(|_: &Seen<'_>| None)), pod, node, state),
-        }
+        let nothing: On<Option<BoxFuture<'static, ()>>> = Box::new(|_| None);
+        self.ask("Unreserve", self.points.unreserve.as_ref().or(Some(&nothing)), pod, node, state)
     }
 }
 
 impl PermitPlugin for Probe {
     fn permit(&self, cx: &mut CycleContext<'_>, node: &str) -> Answer<PermitOutcome> {
-        self.ask("Permit", &self.points.permit, cx.pod, node, cx.state)
+        self.ask("Permit", self.points.permit.as_ref(), cx.pod, node, cx.state)
     }
 }
 
 impl PreBindPlugin for Probe {
     fn pre_flight(&self, cx: BindContext<'_>) -> Answer<PreBindPreFlight> {
         match &self.points.pre_flight {
-            Some(_) => self.ask("PreBindPreFlight", &self.points.pre_flight, cx.pod, cx.node, cx.state),
+            Some(_) => self.ask("PreBindPreFlight", self.points.pre_flight.as_ref(), cx.pod, cx.node, cx.state),
             None => Ok(PreBindPreFlight::Work { parallel: false }),
         }
     }
 
     fn pre_bind<'a>(&'a self, cx: BindContext<'a>) -> BoxFuture<'a, Answer<Verdict>> {
-        self.ask("PreBind", &self.points.pre_bind, cx.pod, cx.node, cx.state)
+        self.ask("PreBind", self.points.pre_bind.as_ref(), cx.pod, cx.node, cx.state)
     }
 }
 
 impl BindPlugin for Probe {
     fn bind<'a>(&'a self, cx: BindContext<'a>) -> BoxFuture<'a, Answer<BindOutcome>> {
-        self.ask("Bind", &self.points.bind, cx.pod, cx.node, cx.state)
+        self.ask("Bind", self.points.bind.as_ref(), cx.pod, cx.node, cx.state)
     }
 }
 
 impl PostBindPlugin for Probe {
     fn post_bind<'a>(&'a self, cx: BindContext<'a>) -> BoxFuture<'a, ()> {
-        self.ask("PostBind", &self.points.post_bind, cx.pod, cx.node, cx.state);
+        self.ask("PostBind", self.points.post_bind.as_ref(), cx.pod, cx.node, cx.state);
         futures::future::ready(()).boxed()
     }
 }
