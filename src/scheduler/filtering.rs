@@ -281,7 +281,9 @@ fn take_block(
     for (at, &position) in positions.iter().enumerate() {
         let mut slots = Vec::new();
         let verdict = if let Some((_, (verdict, mut passes))) = crowded.next_if(|(crowded, _)| *crowded == at) {
-            passes.iter().for_each(|pass| framework.count_pass(cx.state, pass));
+            for pass in &passes {
+                framework.count_pass(cx.state, pass);
+            }
             slots = passes.pop().map(|last| last.scratch).unwrap_or_default();
             verdict.map_err(|(_, error)| error)
         } else {

@@ -21,6 +21,9 @@ use crate::queue::Place;
 /// that neither the server nor the writers count is shorter.
 const IDLE_ROUNDS: usize = 16;
 
+/// After so many rounds in which the server had nothing to do, writes that are not settled wait for a time to come.
+const QUIET_ROUNDS: usize = 256;
+
 /// How long a pod stays unschedulable without any event that helps it.
 /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#DefaultPodMaxInUnschedulablePodsDuration @v1.36.3`.
 const MAX_IN_UNSCHEDULABLE: Duration = Duration::from_mins(5);
@@ -161,7 +164,7 @@ impl Running {
             }
             let queue = &self.engine.shared.queue;
             let waiting = queue.len(Place::Backoff) + queue.len(Place::ErrorBackoff);
-            if waiting + self.engine.tasks.running() == 0 {
+            if waiting + self.engine.tasks.running() + self.engine.unsettled() == 0 {
                 let placed = self.placed();
                 if queue.len(Place::Unschedulable) == 0 || placed_at_last_flush == Some(placed) {
                     return Ok(());
@@ -220,10 +223,11 @@ impl Running {
     fn settle(&mut self) -> Result<(), SimulateError> {
         let Self { world, engine, .. } = self;
         world.runtime.block_on(async {
-            let mut idle = 0;
-            while idle < IDLE_ROUNDS {
+            let (mut idle, mut quiet) = (0, 0);
+            while idle < IDLE_ROUNDS && quiet < QUIET_ROUNDS {
                 tokio::task::yield_now().await;
-                idle = if world.server.pending() + engine.unsettled() == 0 { idle + 1 } else { 0 };
+                quiet = if world.server.pending() == 0 { quiet + 1 } else { 0 };
+                idle = if quiet > 0 && engine.unsettled() == 0 { idle + 1 } else { 0 };
             }
         });
         let (placed, now) = (self.placed(), self.now().mono);

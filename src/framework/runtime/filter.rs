@@ -308,7 +308,9 @@ impl Framework {
     /// The same, with the plugin that failed.
     pub(crate) fn filter_crowded_node(&self, cx: &CycleContext<'_>, node: &NodeInfo) -> NodeVerdict {
         let (verdict, passes) = self.run_passes(cx, node);
-        passes.iter().for_each(|pass| self.count_pass(cx.state, pass));
+        for pass in &passes {
+            self.count_pass(cx.state, pass);
+        }
         verdict
     }
 
