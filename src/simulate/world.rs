@@ -1,13 +1,15 @@
 //! The simulated world: a cluster in memory, a scheduler on it, and a clock that jumps.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::load::{Loaded, title};
+use super::load::{Loaded, Origin, title};
 use super::progress::Progress;
-use super::{EPOCH_SECONDS, SimulateError, generate, workloads};
+use super::workloads::{self, ExpandError};
+use super::{EPOCH_SECONDS, SimulateError, generate};
 use crate::apiserver::{ApiServer, Options};
 use crate::clock::{Mono, Now, SimClock};
 use crate::config::{Config, FeatureGates};
@@ -77,15 +79,23 @@ impl World {
 
     /// Takes in the objects that were read, and makes the pods that workloads lack.
     pub(super) fn load(&self, objects: Vec<Loaded>) -> Result<(), SimulateError> {
+        let mut origins: BTreeMap<String, Origin> = BTreeMap::new();
         for Loaded { object, origin } in objects {
             let name = title(&object);
-            self.server.load(object).map_err(|status| SimulateError::Object {
+            let loaded = self.server.load(object).map_err(|status| SimulateError::Object {
                 origin: origin.to_string(),
                 object: name,
                 error: status.message,
             })?;
+            if workloads::has_template(loaded.kind()) {
+                origins.insert(loaded.uid().to_owned(), origin);
+            }
         }
-        workloads::expand(&self.server).map_err(|status| SimulateError::Workload(status.message))?;
+        workloads::expand(&self.server).map_err(|ExpandError { owner, message }| SimulateError::Object {
+            origin: origins.get(owner.uid()).map(ToString::to_string).unwrap_or_default(),
+            object: title(&owner.value()),
+            error: message,
+        })?;
         Ok(())
     }
 
@@ -93,7 +103,7 @@ impl World {
     pub(super) fn generate(&self, nodes: usize, pods: usize) -> Result<(), SimulateError> {
         let objects = (0..nodes).map(generate::node).chain((0..pods).map(generate::pod));
         for object in objects {
-            self.server.load(object).map_err(|status| SimulateError::Workload(status.message))?;
+            self.server.load(object).map_err(|status| SimulateError::Generate(status.message))?;
         }
         Ok(())
     }

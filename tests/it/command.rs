@@ -112,6 +112,62 @@ fn bad_configuration() {
     );
 }
 
+const TEMPLATE: &str = "template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}";
+
+/// A workload with a UID, as a dump has it: it is not validated.
+fn dumped(kind: &str, spec: &str, rest: &str) -> String {
+    let version = if matches!(kind, "Job" | "CronJob") { "batch/v1" } else { "apps/v1" };
+    format!(
+        "{NODE}apiVersion: {version}\nkind: {kind}\nmetadata: {{name: w, namespace: default, uid: u}}\nspec: {spec}\n{rest}"
+    )
+}
+
+#[test]
+fn workloads_that_cannot_have_their_pods_are_named() {
+    check_bad_file(
+        "no-containers.yaml",
+        dumped("Deployment", "{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}}}", ""),
+        "no-containers.yaml: document 2: Deployment default/w: Pod \"w-",
+    );
+    for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
+        check_bad_file(
+            "many.yaml",
+            dumped(kind, &format!("{{replicas: 2000000000, selector: {{matchLabels: {{a: b}}}}, {TEMPLATE}}}"), ""),
+            &format!(
+                "many.yaml: document 2: {kind} default/w: spec.replicas: 2000000000 more pods: a simulation makes 1000000 at most"
+            ),
+        );
+    }
+    check_bad_file(
+        "many-jobs.yaml",
+        dumped(
+            "CronJob",
+            &format!("{{schedule: '* * * * *', jobTemplate: {{spec: {{parallelism: 2000000, {TEMPLATE}}}}}}}"),
+            "",
+        ),
+        "many-jobs.yaml: document 2: CronJob default/w: spec.parallelism: 2000000 more pods",
+    );
+}
+
+#[test]
+fn workloads_that_are_done_or_leaving_get_no_pods() {
+    let check = |name: &str, content: String, pods: usize| {
+        let path = file(name, content);
+        let output = run(&["simulate", "-o", "json", &path.display().to_string()]);
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a report");
+        assert_eq!(report["totals"]["placed"], pods, "{name}: {report}");
+    };
+    let job = |status: &str| dumped("Job", &format!("{{parallelism: 3, {TEMPLATE}}}"), status);
+    check("job.yaml", job(""), 3);
+    check("job-failed.yaml", job("status: {failed: 7, conditions: [{type: Failed, status: 'True'}]}\n"), 0);
+    check("job-suspended.yaml", job("status: {conditions: [{type: Suspended, status: 'True'}]}\n"), 3);
+    check("job-succeeding.yaml", job("status: {succeeded: 1}\n"), 0);
+    let set = dumped("ReplicaSet", &format!("{{replicas: 2, selector: {{matchLabels: {{a: b}}}}, {TEMPLATE}}}"), "");
+    check("set.yaml", set.clone(), 2);
+    let leaving = "uid: u, finalizers: [foregroundDeletion], deletionTimestamp: '2026-01-01T00:00:00Z'";
+    check("set-leaving.yaml", set.replace("uid: u", leaving), 0);
+}
+
 #[test]
 fn exit_codes_say_what_became_of_the_pods() {
     let check = |name: &str, spec: &str, code: i32| {
