@@ -115,12 +115,11 @@ fn record(snapshot: &Snapshot, rejected: &mut Vec<NodeRejection>, said: impl Ite
     let plugin: Arc<str> = Arc::from(EXTENDER);
     for (position, rejection) in said {
         let said = NodeRejection { position, plugin: plugin.clone(), rejection };
-        match known.get(&position) {
-            Some(&at) => rejected[at] = said,
-            None => {
-                known.insert(position, rejected.len());
-                rejected.push(said);
-            }
+        if let Some(&at) = known.get(&position) {
+            rejected[at] = said;
+        } else {
+            known.insert(position, rejected.len());
+            rejected.push(said);
         }
     }
 }
