@@ -97,11 +97,10 @@ impl Step {
         match self {
             Self::PreEnqueue => &["reject"],
             Self::PreFilter => &["reject", "unresolvable", "pending", "error", "skip", "nodes"],
-            Self::Filter => &["reject", "unresolvable", "pending", "error"],
+            Self::Filter | Self::Reserve => &["reject", "unresolvable", "pending", "error"],
             Self::PostFilter => &["nominate", "clear", "unresolvable", "error"],
             Self::PreScore => &["skip", "error"],
             Self::Score => &["error", "too much"],
-            Self::Reserve => &["reject", "unresolvable", "pending", "error"],
             Self::Permit => &["reject", "unresolvable", "error", "wait"],
             Self::PreBind => &["reject", "error", "delay", "error in flight", "nothing to do"],
             Self::Bind => &["reject", "error"],
