@@ -1,4 +1,30 @@
-//! A scheduler for Kubernetes.
+//! A scheduler for Kubernetes 1.36: the configuration, decisions and API effects of its own kube-scheduler, as a library
+//! and a binary.
+//!
+//! ```text
+//!  kube-apiserver ──watch──▶ ingest ────┬──▶ cache    nodes, and the pods on them, assumed ones too
+//!        ▲                              ├──▶ queue    activeQ · backoffQ · unschedulablePods · in flight
+//!        │                              └──▶ listers  what plugins look up
+//!        │                                     │ pop
+//!        │       ┌───────── one thread ────────▼───────────────────────────────────────┐
+//!        │       │ scheduler::Scheduler::schedule_one: snapshot ▶ PreFilter ▶ Filter ▶ │
+//!        │       │ PreScore ▶ Score ▶ pick ▶ assume ▶ Reserve ▶ Permit   (or PostFilter)│
+//!        │       └─────────┬───────────────────────────────────────────────────────────┘
+//!        │                 ▼ one task a pod
+//!        └─ dispatcher ◀─ WaitOnPermit ▶ PreBind ▶ Bind ▶ PostBind      events ──▶ kube-apiserver
+//! ```
+//!
+//! Read from vocabulary to process: [`k8s`] and [`model`] say what there is, [`framework`] is the contract with plugins,
+//! [`plugins`] keep it, [`cache`] and [`queue`] hold state, [`scheduler`] acts on it, [`engine`] wires everything, and
+//! [`app`] and [`simulate`] are the two commands around that. `tests/tidy.rs` has the table of who may import whom.
+//!
+//! What is absent matters as much. The scheduling cycle knows no network and no runtime: it never awaits, and what has to be
+//! written is handed on. Nothing but [`clock`] reads a clock, and nothing but an argument brings chance in, so that
+//! [`simulate`] runs the same code in virtual time and prints the same for the same seed. Nothing is global: metrics,
+//! clients and clocks are handed down.
+//!
+//! A plugin from outside is added by [`app::App::with_plugin`]; `tests/examples` has two.
+
 pub mod apiserver;
 pub mod app;
 pub mod cache;

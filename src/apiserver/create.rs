@@ -15,8 +15,10 @@ use super::{admission, decode, defaulting, events, meta, strategy, validation};
 pub(super) enum Origin {
     /// A client's: identity, times and status are the server's to give.
     Client,
-    /// A dump's: what it says of identity, times and status is kept.
+    /// A dump's: what it says of identity, times and status is kept. It was valid where it comes from.
     Dump,
+    /// A manifest's that describes half a cluster: status, node and priority are kept, and it has to be valid.
+    Manifest,
 }
 
 /// How often a generated name is tried. `apiserver/pkg/registry/rest: maxNameGenerationCreateAttempts @v1.36.3`.

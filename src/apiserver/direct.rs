@@ -23,11 +23,13 @@ impl ApiServer {
         self.add(value, Origin::Client)
     }
 
-    /// Takes in an object as a dump of a cluster has it: UID, times, status, node and priority are kept where it has
-    /// them, and made up as for a new object where it has not. Rules that only a new object has to meet are not asked.
+    /// Takes in an object as a dump of a cluster, or a manifest that describes half a cluster, has it: UID, times, status,
+    /// node and priority are kept where it has them, and made up as for a new object where it has not. One without a UID
+    /// comes from no cluster and has to be valid.
     /// Classes and nodes have to be there before the pods that name them.
     pub fn load(&self, value: Value) -> Result<Arc<Object>, Status> {
-        self.add(value, Origin::Dump)
+        let is_dump = !meta::text(&value, "uid").is_empty();
+        self.add(value, if is_dump { Origin::Dump } else { Origin::Manifest })
     }
 
     fn add(&self, value: Value, origin: Origin) -> Result<Arc<Object>, Status> {

@@ -14,7 +14,7 @@ use super::{meta, pods};
 
 /// Prepares a new object, after admission and before validation.
 pub(super) fn prepare_create(state: &State, kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Status> {
-    let keeps_status = origin == Origin::Dump && !meta::is_empty(&value["status"]);
+    let keeps_status = origin != Origin::Client && !meta::is_empty(&value["status"]);
     if kind.slot == PODS.slot {
         return pods::prepare_create(state.now, value, keeps_status);
     }

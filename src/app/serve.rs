@@ -6,14 +6,17 @@ use std::process::ExitCode;
 use anyhow::{Context as _, anyhow};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
-use super::{DONE, FAILED};
+use super::{DONE, FAILED, debugger};
 use crate::clock::Clock;
 use crate::config::{Config, FlagError, Flags, VersionFlag};
 use crate::dispatcher::client;
 use crate::engine::{Engine, EngineOptions};
 use crate::framework::Registry;
 use crate::ingest::Ingest;
+use crate::plugins::admission::node_check;
 use crate::scheduler::Scheduler;
 
 /// The version that this scheduler reports and stands in for.
@@ -77,8 +80,6 @@ fn log(verbosity: u32) {
         .with_target("kube_scheduler", level)
         .with_default(tracing::Level::WARN)
         .with_target("kube_client", tracing_subscriber::filter::LevelFilter::OFF);
-    use tracing_subscriber::layer::SubscriberExt as _;
-    use tracing_subscriber::util::SubscriberInitExt as _;
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
     // A second App in one process, as tests have it, keeps the first one's log.
     let _ = tracing_subscriber::registry().with(filter).with(layer).try_init();
@@ -109,7 +110,9 @@ async fn schedule(plugins: Registry, flags: &Flags) -> anyhow::Result<()> {
         max_in_unschedulable,
     })
     .await?;
-    let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client);
+    let check = node_check(engine.profiles[0].handle());
+    let ingest =
+        Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_seed(seed()).with_node_check(check);
     ingest.start(|name, task| engine.tasks.serve(name, task));
     engine.start_metrics();
     until_told(engine, ingest).await
@@ -186,6 +189,7 @@ async fn until_told(engine: Engine, ingest: Ingest) -> anyhow::Result<()> {
     }
     shared.queue.run(shared.clock.now());
     let (thread, ended) = scheduling_thread(scheduler)?;
+    tasks.serve("debugger", debugger::on_signal(shared.clone()));
     let outcome = tokio::select! {
         biased;
         () = told() => Err(anyhow!(FINISHED)),

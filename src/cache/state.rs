@@ -59,6 +59,7 @@ impl State {
         Counts { nodes: self.nodes.len(), pods: self.pods.len(), assumed_pods: self.assumed }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "sorted right after")]
     pub(super) fn pods(&self) -> Vec<CachedPod> {
         let pods = self.pods.iter().map(|(pod, place)| CachedPod {
             pod: pod.0.clone(),

@@ -235,6 +235,27 @@ fn a_snapshot_holds_what_was_when_it_was_taken() {
 }
 
 #[test]
+fn a_small_change_is_repeated_on_the_snapshot_instead_of_copied() {
+    let cache = Cache::new();
+    let mut snapshot = Snapshot::default();
+    let mut check = |steps: &str, pods: usize, in_place: bool| {
+        let before = snapshot.get("a").map(Arc::as_ptr);
+        for text in steps.split("; ") {
+            step(&cache, text).expect("no step fails");
+        }
+        cache.update_snapshot(&mut snapshot).expect("it is consistent");
+        let after = snapshot.get("a").expect("it is known");
+        assert_eq!((after.pods().len(), before == Some(Arc::as_ptr(after))), (pods, in_place), "{steps}");
+    };
+    check("node a; add p@a", 1, false);
+    check("assume q@a", 2, true);
+    check("assume r@a; forget q@a; node a z1", 2, true);
+    // So much happened that the entry is copied as a whole.
+    check("add 1@a; add 2@a; add 3@a; add 4@a; add 5@a; add 6@a; add 7@a; add 8@a; add 9@a", 11, false);
+    check("remove 1@a", 10, true);
+}
+
+#[test]
 fn an_inconsistent_snapshot_is_rebuilt_and_reported() {
     let cache = Cache::new();
     for text in ["node a", "add p@x", "node b"] {

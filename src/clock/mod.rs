@@ -141,6 +141,7 @@ impl Add<Duration> for Now {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the operating system's clocks")]
 impl Clock {
     /// The operating system's clocks and tokio's timers. Its monotonic origin is this call.
     pub fn real() -> Self {

@@ -1,4 +1,4 @@
-//! Documents of API objects, YAML or JSON, as JSON values: read as upstream's tools read them, YAML 1.1 scalars included.
+//! YAML documents of API objects as JSON values: read as upstream's tools read them, YAML 1.1 scalars included.
 
 use super::decode;
 
@@ -7,10 +7,9 @@ use super::decode;
 #[error("{0}")]
 pub struct DocumentError(String);
 
-/// Reads one document. Text that begins with `{` is JSON, anything else YAML; an empty one is null. A repeated key is an
-/// error, since one of the two is not meant.
+/// Reads one YAML document; an empty one is null. A repeated key is an error, since one of the two is not meant.
 pub fn parse_document(text: &str) -> Result<serde_json::Value, DocumentError> {
-    let (value, repeated) = decode::parse(text).map_err(|error| DocumentError(error.0))?;
+    let (value, repeated) = decode::document(text).map_err(|error| DocumentError(error.0))?;
     match repeated {
         Some(error) => Err(DocumentError(error.0)),
         None => Ok(value.to_json()),

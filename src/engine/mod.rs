@@ -38,7 +38,7 @@ pub struct EngineOptions {
     pub gates: FeatureGates,
     /// All plugins there are.
     pub plugins: Registry,
-    /// Webhooks that take part.
+    /// Webhooks that take part, in the order of the configuration; those that may fail are asked last.
     pub extenders: Vec<Arc<dyn Extender>>,
     /// Time.
     pub clock: Clock,
@@ -159,7 +159,7 @@ impl Engine {
             resource_gates: resource_gates(&gates),
             waiting_pods: parts.waiting_pods.clone(),
             pods_in_pre_bind: parts.pods_in_pre_bind.clone(),
-            extenders: options.extenders.into(),
+            extenders: ignorable_last(options.extenders),
             tasks: Arc::new(tasks.clone()),
             nominates_expected_node: gates.enabled(Gate::NominatedNodeNameForExpectation),
             bugs: AtomicUsize::new(0),
@@ -209,6 +209,12 @@ fn build_profiles(
         profiles.push(Arc::new(built));
     }
     Ok(profiles)
+}
+
+/// Follows `pkg/scheduler/scheduler.go#buildExtenders @v1.36.3`.
+fn ignorable_last(mut extenders: Vec<Arc<dyn Extender>>) -> Arc<[Arc<dyn Extender>]> {
+    extenders.sort_by_key(|extender| extender.is_ignorable());
+    extenders.into()
 }
 
 fn seconds(count: i64) -> Duration {

@@ -150,6 +150,15 @@ impl ScratchBoard {
         }
     }
 
+    /// Adds the slots of nodes that come after all that are in it.
+    pub(crate) fn append(&mut self, later: Self) {
+        for (plugin, slots) in later.0 {
+            for (node, slot) in slots {
+                self.push(node as usize, plugin, slot);
+            }
+        }
+    }
+
     /// The slots of one plugin, by node.
     pub(crate) fn slots(&self, plugin: usize) -> &[(u32, Scratch)] {
         self.0.iter().find(|(owner, _)| *owner == plugin).map_or(&[], |(_, slots)| slots)

@@ -43,11 +43,9 @@ pub struct Diagnosis {
 impl Diagnosis {
     /// A rejection by one plugin that was not about nodes: at `Reserve` or `Permit`.
     pub fn of_plugin(plugin: Arc<str>, rejection: Rejection) -> Self {
-        Self {
-            nodes: vec![NodeRejection { position: 0, plugin: plugin.clone(), rejection }],
-            unschedulable_plugins: BTreeSet::from([plugin]),
-            ..Self::default()
-        }
+        let mut diagnosis = Self::default();
+        diagnosis.record(NodeRejection { position: 0, plugin, rejection });
+        diagnosis
     }
 
     /// Records a rejected node, and its plugin among those whose events may help.

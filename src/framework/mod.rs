@@ -7,8 +7,10 @@
 mod context;
 mod diagnosis;
 mod enqueue;
+mod evaluate;
 mod fragment;
 mod handle;
+mod host;
 mod outcome;
 mod parallel;
 mod plugin;
@@ -24,11 +26,15 @@ pub use context::{Candidates, CycleContext, NodeScores, Scratch};
 pub(crate) use context::{NodeOutcome, ScratchBoard};
 pub use diagnosis::{Diagnosis, EXTENDER, FilterRunner, NO_NODES_AVAILABLE, NodeRejection};
 pub use enqueue::{EnqueueExtensions, EventRegistration, QueueingHint, QueueingHintFn};
+pub use evaluate::{
+    Evaluation, NodeEvaluation, PreFilterEvaluation, ScoreEvaluation, StatusEvaluation, evaluate, evaluate_filters,
+};
 pub use fragment::Fragment;
 pub(crate) use fragment::encode;
 pub use handle::{
     Activator, Effects, Handle, HandleParts, NominatingInfo, Nominator, PodEvent, PodsToActivate, SlotAllocator,
 };
+pub(crate) use host::{Rank, select_host};
 pub use outcome::{
     BindOutcome, Code, PermitOutcome, PluginError, PostFilterOutcome, PreBindOutcome, PreBindPreFlight,
     PreFilterOutcome, PreScoreOutcome, Reasons, Rejection, RejectionKind, SignOutcome, Verdict,
@@ -42,10 +48,10 @@ pub use plugin::{
 pub use pre_bind::{PodInPreBind, PodsInPreBind};
 pub use registration::{PluginFactory, Registration};
 pub use registry::{DuplicatePlugin, Registry};
-pub(crate) use runtime::filter_error;
 pub use runtime::{
     BlockRun, BuildError, Entry, EventPlugin, Framework, MAX_NODE_SCORE, PermitRun, PluginScores, PostFilterRun,
     PreFilterRun, PreFlight, ScoreEntry, ScoreRun,
 };
+pub(crate) use runtime::{FilterCalls, FilterPass, NodeVerdict, filter_error};
 pub use state::{CycleState, Slot};
 pub use waiting::{MAX_PERMIT_TIMEOUT, WaitDecision, WaitingPod, WaitingPods};

@@ -59,13 +59,14 @@ pub struct WaitingPod {
     pod: Arc<PodInfo>,
     /// Guards who is still to be waited for, and the decision; never held across an await.
     state: Mutex<State>,
-    decided: Notify,
+    /// Tells whoever waits that a plugin is not waited for any more, or that it is decided.
+    changed: Notify,
 }
 
 impl WaitingPod {
     fn new(pod: Arc<PodInfo>, timeouts: impl IntoIterator<Item = (Arc<str>, Duration)>, now: Mono) -> Self {
         let pending = timeouts.into_iter().map(|(plugin, timeout)| (plugin, (now + timeout, timeout))).collect();
-        Self { pod, state: Mutex::new(State { pending, decision: None }), decided: Notify::new() }
+        Self { pod, state: Mutex::new(State { pending, decision: None }), changed: Notify::new() }
     }
 
     /// The pod.
@@ -84,6 +85,8 @@ impl WaitingPod {
         state.pending.remove(plugin);
         if state.pending.is_empty() {
             self.decide(&mut state, WaitDecision::Allowed);
+        } else {
+            self.changed.notify_one();
         }
     }
 
@@ -116,12 +119,20 @@ impl WaitingPod {
             };
             tokio::select! {
                 biased;
-                () = self.decided.notified() => {}
-                () = clock.sleep_until(deadline) => {
-                    let waited = GoDuration::from(timeout);
-                    self.reject(&plugin, format!("rejected due to timeout after waiting {waited} at plugin {plugin}"));
-                }
+                () = self.changed.notified() => {}
+                () = clock.sleep_until(deadline) => self.expire(plugin, timeout),
             }
+        }
+    }
+
+    /// The plugin's patience has ended, unless it has allowed the pod at the same time.
+    fn expire(&self, plugin: Arc<str>, timeout: Duration) {
+        let mut state = self.lock();
+        if state.pending.contains_key(&plugin) {
+            let waited = GoDuration::from(timeout);
+            let message = format!("rejected due to timeout after waiting {waited} at plugin {plugin}");
+            let rejection = Rejection::unschedulable(message);
+            self.decide(&mut state, WaitDecision::Rejected { plugin, rejection });
         }
     }
 
@@ -131,7 +142,7 @@ impl WaitingPod {
             return false;
         }
         state.decision = Some(decision);
-        self.decided.notify_one();
+        self.changed.notify_one();
         true
     }
 
@@ -176,5 +187,69 @@ impl WaitingPods {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<WaitingPod>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::clock::SimClock;
+    use crate::testing::pod;
+
+    fn waiting(timeouts: &[(&str, u64)]) -> (SimClock, WaitingPods, Arc<WaitingPod>) {
+        let (clock, pods) = (SimClock::new(Timestamp::UNIX_EPOCH), WaitingPods::default());
+        let timeouts = timeouts.iter().map(|(plugin, seconds)| (Arc::from(*plugin), Duration::from_secs(*seconds)));
+        let waiting = pods.add(&pod("p").info(), timeouts.collect(), clock.now().mono);
+        (clock, pods, waiting)
+    }
+
+    fn rejected(plugin: &str, message: &str) -> WaitDecision {
+        let rejection = Rejection::unschedulable(message.to_owned());
+        WaitDecision::Rejected { plugin: Arc::from(plugin), rejection }
+    }
+
+    #[test]
+    fn the_first_decision_counts() {
+        let check = |decide: fn(&WaitingPod), expected: WaitDecision| {
+            let (clock, _, waiting) = waiting(&[("A", 5), ("B", 5)]);
+            decide(&waiting);
+            assert_eq!(waiting.wait(&clock.clock()).now_or_never(), Some(expected));
+            assert!(!waiting.reject("A", "late") && !waiting.preempt("A", "late"));
+        };
+        let error = PluginError::new("preempted");
+        check(|pod| ["A", "B"].into_iter().for_each(|plugin| pod.allow(plugin)), WaitDecision::Allowed);
+        check(|pod| assert!(pod.reject("A", "no")), rejected("A", "no"));
+        check(|pod| assert!(pod.preempt("B", "preempted")), WaitDecision::Preempted { plugin: "B".into(), error });
+    }
+
+    #[test]
+    fn a_plugin_that_has_allowed_the_pod_lets_no_time_run_out() {
+        let (clock, _, waiting) = waiting(&[("A", 1), ("B", 3)]);
+        let reading = clock.clock();
+        let mut wait = std::pin::pin!(waiting.wait(&reading));
+        assert_eq!(wait.as_mut().now_or_never(), None);
+        waiting.allow("A");
+        clock.advance(Duration::from_secs(2));
+        assert_eq!(wait.as_mut().now_or_never(), None);
+        assert_eq!(waiting.pending_plugins(), ["B".into()]);
+        clock.advance(Duration::from_secs(1));
+        let message = "rejected due to timeout after waiting 3s at plugin B";
+        assert_eq!(wait.now_or_never(), Some(rejected("B", message)));
+    }
+
+    #[test]
+    fn the_scheduler_rejects_by_uid_and_nobody_waits_longer_than_fifteen_minutes() {
+        let (clock, pods, waiting) = waiting(&[("A", 3600)]);
+        let reading = clock.clock();
+        let mut wait = std::pin::pin!(waiting.wait(&reading));
+        assert_eq!(wait.as_mut().now_or_never(), None);
+        assert_eq!(clock.next_deadline(), Some(Mono::ZERO + MAX_PERMIT_TIMEOUT));
+        assert!(!pods.reject("other", "removed") && pods.reject("p", "removed"));
+        assert_eq!(wait.now_or_never(), Some(rejected("", "removed")));
+        pods.remove("p");
+        assert!(pods.get("p").is_none() && pods.all().is_empty());
     }
 }

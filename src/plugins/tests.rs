@@ -1,6 +1,6 @@
 //! The table, and what the plugins' own tests share.
 
-pub(super) mod harness;
+pub(crate) mod harness;
 
 use super::*;
 use crate::config::{Config, ExtensionPoint, FeatureGates};

@@ -80,32 +80,30 @@ fn all_resources(gates: &FeatureGates) -> Vec<EventRegistration> {
     resources.into_iter().map(|resource| EventRegistration::new(ClusterEvent::new(resource, ActionType::ALL))).collect()
 }
 
-/// What a profile's plugins register, by plugin in the order of their names. The errors of all plugins, one a line.
+/// What a profile's plugins register, by plugin in the order of their names, with what is added for them; `extenders` says
+/// whether there are any, which hear of everything. The errors of all plugins, one a line.
 /// Follows `pkg/scheduler/scheduler.go#buildQueueingHintMap @v1.36.3`.
-fn registrations(
+pub fn registrations(
     profile: &Framework,
     extenders: bool,
-    names: &mut PluginNames,
-) -> Result<Vec<Registered>, Vec<PluginError>> {
+) -> Result<Vec<(Arc<str>, EventRegistration)>, Vec<PluginError>> {
     let gates = profile.handle().gates();
     let with_hints = gates.enabled(Gate::SchedulerQueueingHints);
     let (mut registered, mut errors) = (Vec::new(), Vec::new());
-    let mut register = |plugin: PluginId, events: Vec<EventRegistration>| {
+    let mut register = |plugin: &Arc<str>, events: Vec<EventRegistration>| {
         let extra = taint_registration(&events);
-        registered.extend(events.into_iter().chain(extra).map(|EventRegistration { event, hint }| Registered {
-            event,
-            plugin,
-            hint: hint.filter(|_| with_hints),
+        registered.extend(events.into_iter().chain(extra).map(|EventRegistration { event, hint }| {
+            (plugin.clone(), EventRegistration { event, hint: hint.filter(|_| with_hints) })
         }));
     };
     if extenders {
-        register(names.intern(&Arc::from(EXTENDER)), all_resources(gates));
+        register(&Arc::from(EXTENDER), all_resources(gates));
     }
     for (name, plugin) in profile.event_plugins() {
         let events =
             plugin.as_ref().map_or_else(|| Ok(all_resources(gates)), |plugin| plugin.clone().events_to_register());
         match events {
-            Ok(events) => register(names.intern(name), events),
+            Ok(events) => register(name, events),
             Err(error) => errors.push(error),
         }
     }
@@ -134,8 +132,17 @@ impl EventTable {
     ) -> Result<Self, PluginError> {
         let (mut table, mut errors) = (Vec::new(), Vec::new());
         for profile in profiles {
-            match registrations(profile, extenders, names) {
-                Ok(registered) => table.push(registered),
+            match registrations(profile, extenders) {
+                Ok(registered) => table.push(
+                    registered
+                        .into_iter()
+                        .map(|(plugin, EventRegistration { event, hint })| Registered {
+                            event,
+                            plugin: names.intern(&plugin),
+                            hint,
+                        })
+                        .collect(),
+                ),
                 Err(mut failed) => errors.append(&mut failed),
             }
         }

@@ -89,6 +89,7 @@ impl InFlight {
     }
 
     /// All pods, in the order in which they were popped.
+    #[expect(clippy::disallowed_methods, reason = "sorted right after")]
     pub(super) fn pods(&self) -> Vec<Arc<PodInfo>> {
         let mut pods: Vec<(u64, &Arc<PodInfo>)> = self.markers.iter().map(|(pod, number)| (*number, &pod.0)).collect();
         pods.sort_unstable_by_key(|(number, _)| *number);

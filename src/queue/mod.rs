@@ -49,6 +49,7 @@ use std::time::Duration;
 
 pub use dump::{DumpedPod, QueueDump};
 pub use events::{node_events, pod_events};
+pub use hints::registrations;
 pub use info::QueuedPodInfo;
 pub use nominator::PodNominator;
 

@@ -42,6 +42,7 @@ impl PodNominator {
     }
 
     /// The pods for which a node is held, by UID. For checks.
+    #[expect(clippy::disallowed_methods, reason = "sorted right after")]
     pub fn pods(&self) -> Vec<Arc<PodInfo>> {
         let mut pods: Vec<Arc<PodInfo>> = self.read().by_node.values().flatten().cloned().collect();
         pods.sort_unstable_by(|a, b| a.uid().cmp(b.uid()));

@@ -7,8 +7,7 @@ use super::{Failure, Shared};
 use crate::clock::Mono;
 use crate::dispatcher::StatusUpdate;
 use crate::framework::{
-    BindContext, BindOutcome, CycleState, Framework, NominatingInfo, PluginError, PodEvent, PodsToActivate, PreFlight,
-    WaitDecision,
+    BindContext, BindOutcome, CycleState, Framework, NominatingInfo, PodEvent, PodsToActivate, PreFlight, WaitDecision,
 };
 use crate::metrics::{AttemptResult, OPERATION_BINDING};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object, PodInfo};
@@ -44,13 +43,13 @@ impl BindingCycle {
         // since the pod was popped need not be kept any longer.
         self.shared.queue.done(self.reservation.pod().uid());
         self.pre_bind(work).await?;
-        if let Some(by_extender) = self.bind_by_extender() {
+        if let Some(by_extender) = self.bind_by_extender().await {
             return by_extender;
         }
         let cx = BindContext { pod: self.reservation.pod(), node: self.reservation.node(), state: &self.state };
         match self.framework.run_bind(cx).await? {
             Ok(BindOutcome::Bound) => Ok(()),
-            Ok(BindOutcome::Skip | BindOutcome::Reject(_)) => Err(Failure::Error(PluginError::new(""))),
+            Ok(BindOutcome::Skip | BindOutcome::Reject(_)) => Err(Failure::NotBound),
             Err((_, rejection)) => Err(Failure::Rejected(rejection)),
         }
     }
@@ -58,7 +57,8 @@ impl BindingCycle {
     /// Asks `PreBind` plugins whether they have work, and if so, or if the pod waits, says where it is going to be.
     fn pre_flight(&mut self) -> Result<PreFlight, Failure> {
         if !self.shared.nominates_expected_node {
-            return Ok(PreFlight::Nothing);
+            // Nobody was asked, so there may be work.
+            return Ok(PreFlight::Work);
         }
         let (pod, node) = (self.reservation.pod(), self.reservation.node());
         let work = self.framework.run_pre_flight(&mut self.state, pod, node)?;
@@ -83,38 +83,29 @@ impl BindingCycle {
         }
     }
 
+    /// Runs `PreBind`; while it has work to do, preemption can still cancel the pod in memory.
     async fn pre_bind(&self, work: PreFlight) -> Result<(), Failure> {
         let cx = BindContext { pod: self.reservation.pod(), node: self.reservation.node(), state: &self.state };
-        if work == PreFlight::Nothing {
-            return match self.framework.run_pre_bind(cx).await? {
-                None => Ok(()),
-                Some((_, rejection)) => Err(Failure::Rejected(rejection)),
-            };
-        }
         let pods = &self.shared.pods_in_pre_bind;
-        let on_its_way = pods.add(cx.pod.uid());
-        let outcome = tokio::select! {
-            biased;
-            reason = on_its_way.cancelled() => Err(reason),
-            outcome = self.framework.run_pre_bind(cx) => outcome,
+        let on_its_way = (work == PreFlight::Work).then(|| pods.add(cx.pod.uid()));
+        let outcome = match self.framework.run_pre_bind(cx, on_its_way.as_deref()).await {
+            Ok(Some((_, rejection))) => Err(Failure::Rejected(rejection)),
+            Ok(None) => on_its_way.map_or(Ok(()), |pod| pod.mark_prebound().map_err(Failure::Error)),
+            Err(error) => Err(Failure::Error(error)),
         };
-        let outcome = outcome.and_then(|rejected| on_its_way.mark_prebound().map(|()| rejected));
         pods.remove(cx.pod.uid());
-        match outcome? {
-            None => Ok(()),
-            Some((_, rejection)) => Err(Failure::Rejected(rejection)),
-        }
+        outcome
     }
 
     /// Lets the extender that binds pods do it, if it is interested in this one.
     /// Follows `pkg/scheduler/schedule_one.go#extendersBinding @v1.36.3`.
-    fn bind_by_extender(&self) -> Option<Result<(), Failure>> {
+    async fn bind_by_extender(&self) -> Option<Result<(), Failure>> {
         let (pod, node) = (self.reservation.pod(), self.reservation.node());
         for extender in self.shared.extenders.iter() {
             if !extender.is_binder() || !extender.is_interested(pod) {
                 continue;
             }
-            match extender.bind(pod, node) {
+            match extender.bind(pod, node).await {
                 Err(error) if extender.is_ignorable() => {
                     tracing::info!(extender = extender.name(), %error, "Skipping extender in bind as it returned error and has ignorable flag set");
                 }

@@ -32,6 +32,8 @@ pub enum Failure {
     },
     /// A plugin rejected the pod at `PreBind` or `Bind`, when nothing that happens in the cluster could help it any more.
     Rejected(Rejection),
+    /// No plugin bound the pod. Nothing is said about it, as upstream says nothing.
+    NotBound,
     /// Something broke.
     Error(PluginError),
 }
@@ -44,7 +46,7 @@ impl Failure {
 
     /// Whether the pod was rejected, as against something having broken.
     pub fn is_rejection(&self) -> bool {
-        !matches!(self, Self::Error(_))
+        !matches!(self, Self::NotBound | Self::Error(_))
     }
 
     /// What is said.
@@ -53,6 +55,7 @@ impl Failure {
             Self::NoNodes => NO_NODES_AVAILABLE.to_owned(),
             Self::Fit { diagnosis, num_all_nodes } => diagnosis.message(*num_all_nodes),
             Self::Rejected(rejection) => rejection.reasons.to_string(),
+            Self::NotBound => String::new(),
             Self::Error(error) => error.to_string(),
         }
     }
@@ -84,6 +87,7 @@ impl Shared {
         };
         framework.metrics().attempt(result, now.mono.seconds_since(started));
         let message = failure.message();
+        queued.clear_rejector_plugins();
         (queued.unschedulable_plugins, queued.pending_plugins) = rejectors(failure);
         log(&queued, failure, &message);
 
@@ -118,7 +122,9 @@ impl Shared {
             }
         };
         self.nominator().add_nominated_pod(&pod, &nominating);
-        self.report(framework, &pod, reason, &message, nominating);
+        if *failure != Failure::NotBound {
+            self.report(framework, &pod, reason, &message, nominating);
+        }
     }
 
     /// Has the event and the condition written.
@@ -164,7 +170,7 @@ fn log(queued: &QueuedPodInfo, failure: &Failure, message: &str) {
             tracing::debug!(pod, "Unable to schedule pod; no nodes are registered to the cluster; waiting");
         }
         Failure::Fit { .. } => tracing::debug!(pod, err = message, "Unable to schedule pod; no fit; waiting"),
-        Failure::Rejected(_) | Failure::Error(_) => {
+        Failure::Rejected(_) | Failure::NotBound | Failure::Error(_) => {
             tracing::error!(pod, err = message, "Error scheduling pod; retrying");
         }
     }

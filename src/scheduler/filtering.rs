@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::feasible::Feasible;
 use super::{Failure, Scheduler};
 use crate::framework::{
-    BlockRun, Code, CycleContext, Diagnosis, EXTENDER, Framework, NodeOutcome, NodeRejection, PluginError, Rejection,
-    ScratchBoard, filter_error,
+    BlockRun, Code, CycleContext, Diagnosis, EXTENDER, FilterCalls, FilterPass, Framework, NodeOutcome, NodeRejection,
+    NodeVerdict, PluginError, Rejection, ScratchBoard, filter_error,
 };
 use crate::metrics::Point;
 use crate::model::{NodeInfo, Snapshot};
@@ -24,9 +25,7 @@ const BLOCK: usize = 128;
 
 /// The nodes that can take the pod, and why the others cannot.
 pub(super) struct Found<'a> {
-    pub(super) feasible: Vec<&'a NodeInfo>,
-    /// What the filters left for the feasible nodes, by position in `feasible`.
-    pub(super) scratch: ScratchBoard,
+    pub(super) feasible: Feasible<'a>,
     pub(super) diagnosis: Diagnosis,
 }
 
@@ -91,13 +90,13 @@ impl Scheduler {
             diagnosis.pre_filter_message = rejection.reasons.to_string();
             diagnosis.unschedulable_plugins.extend(plugin);
             diagnosis.absent = Some(rejection);
-            return Ok(Found { feasible: Vec::new(), scratch: ScratchBoard::default(), diagnosis });
+            return Ok(Found { feasible: Feasible::default(), diagnosis });
         }
-        let mut tried = None;
+        let mut tried = Vec::new();
         if let Some(nominated) = cx.pod.pod().nominated_node_name() {
             match self.try_nominated(framework, cx, nominated, &mut diagnosis) {
-                Ok(Nominated::Fits(feasible, scratch)) => return Ok(Found { feasible, scratch, diagnosis }),
-                Ok(Nominated::Rejected(rejection)) => tried = Some(rejection),
+                Ok(Nominated::Fits(feasible)) => return Ok(Found { feasible, diagnosis }),
+                Ok(Nominated::Rejected(rejected)) => tried = rejected,
                 Err(error) => {
                     let pod = &**cx.pod.key();
                     tracing::error!(pod, node = nominated, %error, "Evaluation failed on nominated node");
@@ -119,21 +118,20 @@ impl Scheduler {
             diagnosis.record(rejection);
         }
         // The nominated node's rejection counts too, unless the search came across that node again.
-        if let Some(tried) = tried.filter(|tried| diagnosis.nodes.iter().all(|node| node.position != tried.position)) {
-            diagnosis.nodes.push(tried);
-        }
+        tried.retain(|tried| diagnosis.nodes.iter().all(|node| node.position != tried.position));
+        diagnosis.nodes.extend(tried);
         let processed = searched.feasible.len() + diagnosis.nodes.len();
         self.next_start_node_index = (self.next_start_node_index + processed) % snapshot.len();
         if let Some(error) = failed {
             return Err(Failure::Error(error));
         }
-        let feasible: Vec<&'a NodeInfo> = nodes_at(snapshot, &searched.feasible);
+        let feasible = Feasible::new(snapshot, &searched.feasible, searched.scratch);
         let before = feasible.len();
-        let (feasible, scratch) = self.filter_by_extenders(cx, feasible, searched.scratch, &mut diagnosis.nodes)?;
+        let feasible = self.filter_by_extenders(cx, feasible, &mut diagnosis.nodes)?;
         if feasible.len() != before {
             diagnosis.unschedulable_plugins.insert(Arc::from(EXTENDER));
         }
-        Ok(Found { feasible, scratch, diagnosis })
+        Ok(Found { feasible, diagnosis })
     }
 
     /// Tries the node that is held for the pod, before all others.
@@ -154,17 +152,11 @@ impl Scheduler {
             return Err(error);
         }
         let mut rejected = searched.rejected;
-        let feasible = nodes_at(snapshot, &searched.feasible);
-        let (feasible, scratch) = self.filter_by_extenders(cx, feasible, searched.scratch, &mut rejected)?;
-        if !feasible.is_empty() {
-            return Ok(Nominated::Fits(feasible, scratch));
-        }
-        let rejection = rejected.pop().expect("a node is kept or rejected");
         // Of what this try found out only the plugin lasts: that it is pending is forgotten, as upstream forgets it.
-        if *rejection.plugin != *EXTENDER {
-            diagnosis.unschedulable_plugins.insert(rejection.plugin.clone());
-        }
-        Ok(Nominated::Rejected(rejection))
+        diagnosis.unschedulable_plugins.extend(rejected.iter().map(|rejection| rejection.plugin.clone()));
+        let feasible = Feasible::new(snapshot, &searched.feasible, searched.scratch);
+        let feasible = self.filter_by_extenders(cx, feasible, &mut rejected)?;
+        Ok(if feasible.is_empty() { Nominated::Rejected(rejected) } else { Nominated::Fits(feasible) })
     }
 
     /// Filters nodes from where the last search ended, until one more than enough is found; that one is dropped.
@@ -180,6 +172,7 @@ impl Scheduler {
             searched.feasible = (0..wanted).map(|at| search.position(start, at)).collect();
             return (searched, None);
         }
+        let _running = self.shared.metrics.running(Point::Filter.as_str());
         let began = self.shared.clock.mono();
         let failed = self.search_blocks(framework, cx, search, wanted, &mut searched);
         let code = if failed.is_some() { Code::Error } else { Code::Success };
@@ -222,54 +215,13 @@ impl Scheduler {
         }
         None
     }
-
-    /// Asks the extenders, in order, which of the nodes they keep.
-    /// Follows `pkg/scheduler/schedule_one.go#findNodesThatPassExtenders @v1.36.3`.
-    fn filter_by_extenders<'a>(
-        &self,
-        cx: &CycleContext<'_>,
-        mut feasible: Vec<&'a NodeInfo>,
-        mut scratch: ScratchBoard,
-        rejected: &mut Vec<NodeRejection>,
-    ) -> Result<(Vec<&'a NodeInfo>, ScratchBoard), PluginError> {
-        for extender in self.extenders.iter() {
-            if feasible.is_empty() {
-                break;
-            }
-            if !extender.is_interested(cx.pod) {
-                continue;
-            }
-            let kept = match extender.filter(cx.pod, &feasible) {
-                Ok(kept) => kept,
-                Err(error) if extender.is_ignorable() => {
-                    tracing::info!(extender = extender.name(), %error, "Skipping extender as it returned error and has ignorable flag set");
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            let reject = |name: &str, rejection: Rejection| {
-                let position = cx.snapshot.position(name)?;
-                Some(NodeRejection { position, plugin: Arc::from(EXTENDER), rejection })
-            };
-            for (name, reason) in &kept.failed_and_unresolvable {
-                rejected.extend(reject(name, Rejection::unresolvable(reason.clone())));
-            }
-            for (name, reason) in &kept.failed {
-                if !kept.failed_and_unresolvable.contains_key(name) {
-                    rejected.extend(reject(name, Rejection::unschedulable(reason.clone())));
-                }
-            }
-            scratch = scratch.keep(&kept.kept);
-            feasible = kept.kept.iter().map(|&at| feasible[at]).collect();
-        }
-        Ok((feasible, scratch))
-    }
 }
 
 /// What became of the node that is held for the pod.
 enum Nominated<'a> {
-    Fits(Vec<&'a NodeInfo>, ScratchBoard),
-    Rejected(NodeRejection),
+    Fits(Feasible<'a>),
+    /// With what was said, which may be nothing if an extender dropped it.
+    Rejected(Vec<NodeRejection>),
 }
 
 /// How a block was taken in.
@@ -297,7 +249,7 @@ fn filter_block(framework: &Framework, cx: &CycleContext<'_>, nodes: &[&NodeInfo
     let plain: Vec<&NodeInfo> =
         nodes.iter().enumerate().filter(|(at, _)| !crowded.contains(at)).map(|(_, node)| *node).collect();
     let run = framework.run_filter_block(cx, &plain);
-    let crowded = crowded.into_iter().map(|at| (at, framework.run_filters_with_nominated(cx, nodes[at]))).collect();
+    let crowded = crowded.into_iter().map(|at| (at, framework.run_passes(cx, nodes[at]))).collect();
     Block { run, crowded }
 }
 
@@ -306,10 +258,11 @@ type Verdicts = Result<Option<(Arc<str>, Rejection)>, PluginError>;
 struct Block {
     run: BlockRun,
     /// Verdicts of the nodes that were looked at one by one, by position in the block; `run` has all others, in order.
-    crowded: Vec<(usize, Verdicts)>,
+    crowded: Vec<(usize, (NodeVerdict, Vec<FilterPass>))>,
 }
 
-/// Takes a block's verdicts in, node by node in the order of the search, and stops where upstream's search would.
+/// Takes a block's verdicts in, node by node in the order of the search, and stops where upstream's search would: only the
+/// calls up to there count.
 fn take_block(
     framework: &Framework,
     cx: &CycleContext<'_>,
@@ -318,31 +271,39 @@ fn take_block(
     wanted: usize,
     searched: &mut Searched,
 ) -> Taken {
-    let (outcomes, mut scratch) = block.run.into_parts();
+    let BlockRun { outcomes, mut scratch, seconds } = block.run;
     scratch.sort_unstable_by_key(|(at, plugin, _)| (*at, *plugin));
     let mut scratch = scratch.into_iter().peekable();
     let mut plain = outcomes.into_iter().enumerate();
     let mut crowded = block.crowded.into_iter().peekable();
-    let mut calls = Calls { passed: 0, ended_at: vec![0; framework.filter_count()] };
+    let mut calls = FilterCalls::new(framework.filter_count());
     let mut taken = Taken::All;
     for (at, &position) in positions.iter().enumerate() {
-        let verdict = if let Some((_, verdict)) = crowded.next_if(|(crowded, _)| *crowded == at) {
-            verdict
+        let mut slots = Vec::new();
+        let verdict = if let Some((_, (verdict, mut passes))) = crowded.next_if(|(crowded, _)| *crowded == at) {
+            for pass in &passes {
+                framework.count_pass(cx.state, pass);
+            }
+            slots = passes.pop().map(|last| last.scratch).unwrap_or_default();
+            verdict.map_err(|(_, error)| error)
         } else {
             let (index, outcome) = plain.next().expect("every other node is in the run");
-            while let Some((_, plugin, slot)) = scratch.next_if(|(node, ..)| *node as usize <= index) {
-                if matches!(outcome, NodeOutcome::Feasible) && searched.feasible.len() < wanted {
-                    searched.scratch.push(searched.feasible.len(), framework.filter_index(plugin), slot);
-                }
+            while let Some((_, filter, slot)) = scratch.next_if(|(node, ..)| *node as usize <= index) {
+                slots.push((filter, slot));
             }
-            calls.verdict(framework, outcome)
+            plain_verdict(framework, outcome, &mut calls)
         };
         match verdict {
             Ok(None) if searched.feasible.len() == wanted => {
                 taken = Taken::Enough;
                 break;
             }
-            Ok(None) => searched.feasible.push(position),
+            Ok(None) => {
+                for (filter, slot) in slots {
+                    searched.scratch.push(searched.feasible.len(), framework.filter_index(filter), slot);
+                }
+                searched.feasible.push(position);
+            }
             Ok(Some((plugin, rejection))) => searched.rejected.push(NodeRejection { position, plugin, rejection }),
             Err(error) => {
                 taken = Taken::Failed(error);
@@ -350,31 +311,24 @@ fn take_block(
             }
         }
     }
-    framework.count_filter_calls(cx.state, calls.passed, &calls.ended_at);
+    framework.count_block(cx.state, &calls, &seconds);
     taken
 }
 
-/// Which filters upstream would have called how often.
-struct Calls {
-    passed: usize,
-    ended_at: Vec<usize>,
-}
-
-impl Calls {
-    fn verdict(&mut self, framework: &Framework, outcome: NodeOutcome) -> Verdicts {
-        match outcome {
-            NodeOutcome::Feasible => {
-                self.passed += 1;
-                Ok(None)
-            }
-            NodeOutcome::Rejected(filter, rejection) => {
-                self.ended_at[filter] += 1;
-                Ok(Some((framework.filter_name(filter).clone(), rejection)))
-            }
-            NodeOutcome::Failed(filter, error) => {
-                self.ended_at[filter] += 1;
-                Err(filter_error(framework.filter_name(filter), &error))
-            }
+/// The verdict on a node of a block, whose calls are added to those that count.
+fn plain_verdict(framework: &Framework, outcome: NodeOutcome, calls: &mut FilterCalls) -> Verdicts {
+    match outcome {
+        NodeOutcome::Feasible => {
+            calls.passed += 1;
+            Ok(None)
+        }
+        NodeOutcome::Rejected(filter, rejection) => {
+            calls.ended_at(filter, rejection.code());
+            Ok(Some((framework.filter_name(filter).clone(), rejection)))
+        }
+        NodeOutcome::Failed(filter, error) => {
+            calls.ended_at(filter, Code::Error);
+            Err(filter_error(framework.filter_name(filter), &error))
         }
     }
 }

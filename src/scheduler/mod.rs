@@ -7,8 +7,8 @@ mod binding;
 mod effects;
 mod extender;
 mod failure;
+mod feasible;
 mod filtering;
-mod host;
 mod reservation;
 mod scoring;
 
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use effects::{ApiEffects, Spawn};
-pub use extender::{Extender, ExtenderFilter};
+pub use extender::{Extender, ExtenderFilter, Kept};
 pub use failure::Failure;
 
 use binding::BindingCycle;
@@ -276,8 +276,10 @@ impl Scheduler {
             let diagnosis = Box::new(found.diagnosis);
             return Err(Failure::Fit { diagnosis, num_all_nodes: cx.snapshot.len() });
         }
-        let at = self.choose(framework, cx, &found.feasible, &found.scratch)?;
-        Ok(Chosen { node: found.feasible[at].name_arc().clone(), scratch: found.scratch.into_node(at) })
+        let nodes = found.feasible.nodes();
+        let at = self.choose(framework, cx, &nodes, &found.feasible.scratch)?;
+        let node = nodes[at].name_arc().clone();
+        Ok(Chosen { node, scratch: found.feasible.scratch.into_node(at) })
     }
 
     /// Assumes the pod on its node, reserves what it needs there, and asks whether it may go on.

@@ -1,8 +1,10 @@
 //! Scores the nodes that can take a pod.
 
-use super::host::{self, Rank};
+use std::collections::BTreeMap;
+
 use super::{Failure, Scheduler};
-use crate::framework::{CycleContext, Framework, PluginError, ScratchBoard};
+use crate::framework::{CycleContext, Framework, PluginError, Rank, ScratchBoard, select_host};
+use crate::metrics::OPERATION_PRIORITIZING_EXTENDER;
 use crate::model::NodeInfo;
 
 /// What an extender's score of 10 is worth among scores of plugins, which go to 100.
@@ -23,35 +25,37 @@ impl Scheduler {
             return Ok(0);
         }
         if self.extenders.is_empty() && !framework.has_score_plugins() {
-            return Ok(host::select(&vec![Rank { total: 1, randomizer: 0 }; nodes.len()]));
+            return Ok(select_host(&vec![Rank { total: 1, randomizer: 0 }; nodes.len()]));
         }
         framework.run_pre_score(cx, nodes)?;
         let run = framework.run_score(cx, nodes, scratch, false)?;
         let mut ranks: Vec<Rank> = run.totals.into_iter().map(|total| Rank { total, randomizer: 0 }).collect();
         self.add_extender_scores(cx, nodes, &mut ranks);
-        Ok(host::select(&ranks))
+        Ok(select_host(&ranks))
     }
 
     /// Adds what extenders say. A node that an interested extender lists also gets a random number, which decides between
     /// equals.
     fn add_extender_scores(&mut self, cx: &CycleContext<'_>, nodes: &[&NodeInfo], ranks: &mut [Rank]) {
-        let mut listed = vec![false; nodes.len()];
+        if self.extenders.is_empty() {
+            return;
+        }
+        let mut listed: BTreeMap<String, i64> = BTreeMap::new();
         for extender in self.extenders.iter().filter(|extender| extender.is_interested(cx.pod)) {
+            let _running = self.shared.metrics.running(OPERATION_PRIORITIZING_EXTENDER);
             match extender.prioritize(cx.pod, nodes) {
                 Ok((scores, weight)) => {
                     for (name, score) in scores {
-                        if let Some(at) = nodes.iter().position(|node| node.name() == name) {
-                            ranks[at].total =
-                                ranks[at].total.wrapping_add(score.wrapping_mul(weight).wrapping_mul(EXTENDER_SCALE));
-                            listed[at] = true;
-                        }
+                        let total = listed.entry(name).or_default();
+                        *total = total.wrapping_add(score.wrapping_mul(weight).wrapping_mul(EXTENDER_SCALE));
                     }
                 }
                 Err(error) => log_ignored(cx, extender.name(), &error),
             }
         }
-        for (rank, listed) in ranks.iter_mut().zip(listed) {
-            if listed {
+        for (node, rank) in nodes.iter().zip(ranks) {
+            if let Some(score) = listed.get(node.name()) {
+                rank.total = rank.total.wrapping_add(*score);
                 rank.randomizer = self.rng.next_u64();
             }
         }

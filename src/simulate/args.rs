@@ -17,7 +17,7 @@ pub struct SimulateArgs {
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// A KubeSchedulerConfiguration file
+    /// A `KubeSchedulerConfiguration` file
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 

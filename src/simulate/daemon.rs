@@ -3,7 +3,7 @@
 //! Follows `pkg/controller/daemon/daemon_controller.go#NodeShouldRunDaemonPod` and
 //! `pkg/controller/daemon/util/daemonset_util.go @v1.36.3`.
 
-use k8s_openapi::api::core::v1::Toleration;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::k8s::{
@@ -36,18 +36,17 @@ pub(super) fn add_tolerations(pod: &mut Value) {
     pod["spec"]["tolerations"] = tolerations.into();
 }
 
-/// Whether the set runs a pod on this node: its name, its affinity and its tolerations fit. What cannot be read is left to
-/// the API server to refuse.
-pub(super) fn wants(pod: &Value, node: &Value) -> bool {
-    let (Ok(pod), Ok(node)) = (decode::<Pod>(pod), decode::<Node>(node)) else { return true };
-    let tolerations: &[Toleration] = &pod.spec.tolerations;
-    pod.node_name().is_none_or(|name| name == node.name())
-        && RequiredNodeAffinity::new(&pod).matches(&node).unwrap_or(false)
-        && find_untolerated_taint(&node.spec.taints, tolerations, do_not_schedule, false).is_none()
-}
-
-fn decode<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
-    serde_json::from_value(value.clone())
+/// The names of the nodes on which the set runs a pod like this one: name, affinity and tolerations fit. A pod that cannot
+/// be read is wanted everywhere, which leaves it to the API server to refuse it.
+pub(super) fn wanted_nodes(pod: &Value, nodes: &[Node]) -> Vec<String> {
+    let Ok(pod) = Pod::deserialize(pod) else { return nodes.iter().map(|node| node.name().to_owned()).collect() };
+    let affinity = RequiredNodeAffinity::new(&pod);
+    let wants = |node: &&Node| {
+        pod.node_name().is_none_or(|name| name == node.name())
+            && affinity.matches(node).unwrap_or(false)
+            && find_untolerated_taint(&node.spec.taints, &pod.spec.tolerations, do_not_schedule, false).is_none()
+    };
+    nodes.iter().filter(wants).map(|node| node.name().to_owned()).collect()
 }
 
 /// Ties the pod to a node, in place of the template's required terms.

@@ -341,7 +341,7 @@ mod tests {
         );
         check(
             r#"{"apiVersion":"v1","kind":"Node","kind":"Pod"}"#,
-            Err("c.yaml: document 1: duplicate key \"kind\" at line 1 column 40"),
+            Err("c.yaml: document 1: duplicate key \"kind\" at line 1 column 39"),
         );
     }
 }

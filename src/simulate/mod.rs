@@ -9,6 +9,7 @@ mod generate;
 mod hash;
 mod json;
 mod load;
+mod owned;
 mod progress;
 mod report;
 mod table;
@@ -64,9 +65,9 @@ pub enum SimulateError {
         /// What the API server says.
         error: String,
     },
-    /// A pod that a workload describes is not one that an API server would take.
-    #[error("making the pods of workloads: {0}")]
-    Workload(String),
+    /// An object that was made up is not one that an API server would take.
+    #[error("making a cluster up: {0}")]
+    Generate(String),
     /// The scheduler cannot be built.
     #[error("{0}")]
     Engine(String),
@@ -110,6 +111,8 @@ pub fn simulate(args: &SimulateArgs, plugins: Registry) -> Result<Report, Simula
     running.run(&mut progress)?;
     progress.finish();
     let report = Report::new(&running, before, &placed, args.events);
+    // The process ends now; taking a large world apart object by object would only delay that.
+    std::mem::forget(running);
     let seconds = began.elapsed().as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     let rate = report.totals.placed as f64 / seconds;

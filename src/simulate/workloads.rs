@@ -3,13 +3,28 @@
 //! The rules are those of kube-controller-manager: `pkg/controller/{replicaset,deployment,statefulset,daemon,job}`
 //! `@v1.36.3`, as far as which pods there are and what scheduling sees of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::daemon;
 use super::hash::template_hash;
-use crate::apiserver::{ApiServer, Kind, Object, Status, kinds};
+use super::owned::Owned;
+use crate::apiserver::{ApiServer, Kind, Object, kinds};
+
+/// The most pods that are made for workloads, all together. Kubernetes is tested to 150,000 pods a cluster; what asks for
+/// more than a few times that is a slip, and each pod takes some ten kilobytes of memory.
+const MAX_PODS: usize = 1_000_000;
+
+/// Why a workload does not get its pods.
+#[derive(Debug)]
+pub(super) struct ExpandError {
+    /// The workload that was loaded, be it the deployment of a replica set or the cron job of a job.
+    pub(super) owner: Arc<Object>,
+    /// What is wrong.
+    pub(super) message: String,
+}
 
 /// The owner of a pod in the making.
 struct Owner<'a> {
@@ -20,8 +35,8 @@ struct Owner<'a> {
 }
 
 impl Owner<'_> {
-    fn of<'a>(kind: &'static Kind, object: &'a Object) -> Owner<'a> {
-        Owner { kind, name: object.name(), uid: object.uid(), namespace: object.namespace() }
+    fn of(object: &Object) -> Owner<'_> {
+        Owner { kind: object.kind(), name: object.name(), uid: object.uid(), namespace: object.namespace() }
     }
 
     /// The one owner reference that a controller sets.
@@ -50,81 +65,58 @@ impl Owner<'_> {
     }
 }
 
-/// Makes the pods that workloads lack, in the order of kinds and names, and returns how many.
-pub(super) fn expand(server: &ApiServer) -> Result<usize, Status> {
-    for object in server.list(&kinds::CRON_JOBS) {
-        cron_job(server, &object)?;
-    }
-    for object in server.list(&kinds::DEPLOYMENTS) {
-        deployment(server, &object)?;
-    }
-    let mut made = 0;
-    for kind in [&kinds::REPLICA_SETS, &kinds::REPLICATION_CONTROLLERS] {
-        for object in server.list(kind) {
-            made += replicas(server, kind, &object)?;
-        }
-    }
-    for object in server.list(&kinds::STATEFUL_SETS) {
-        made += stateful_set(server, &object)?;
-    }
-    for object in server.list(&kinds::DAEMON_SETS) {
-        made += daemon_set(server, &object)?;
-    }
-    for object in server.list(&kinds::JOBS) {
-        made += job(server, &object)?;
-    }
-    Ok(made)
+/// Whether objects of this kind describe pods that a controller makes.
+pub(super) fn has_template(kind: &Kind) -> bool {
+    matches!(
+        kind.kind,
+        "CronJob" | "Deployment" | "ReplicaSet" | "ReplicationController" | "StatefulSet" | "DaemonSet" | "Job"
+    )
 }
 
-/// The pods that an owner has and that count: neither ended nor being deleted.
-fn active_pods(server: &ApiServer, uid: &str) -> Vec<Value> {
-    let owned = |pod: &Value| {
-        let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-        owners.into_iter().flatten().any(|owner| owner["uid"] == *uid && owner["controller"] == true)
-    };
-    let counts = |pod: &Value| {
-        !matches!(pod.pointer("/status/phase").and_then(Value::as_str), Some("Succeeded" | "Failed"))
-            && pod.pointer("/metadata/deletionTimestamp").is_none()
-    };
-    server.list(&kinds::PODS).iter().map(|pod| pod.value()).filter(|pod| owned(pod) && counts(pod)).collect()
+/// Makes the pods that workloads lack, in the order of kinds and names, and returns how many.
+pub(super) fn expand(server: &ApiServer) -> Result<usize, ExpandError> {
+    let mut expansion = Expansion { server, owned: Owned::new(server), made: 0, roots: BTreeMap::new() };
+    let steps: [(&'static Kind, Step<'_>); 7] = [
+        (&kinds::CRON_JOBS, Expansion::cron_job),
+        (&kinds::DEPLOYMENTS, Expansion::deployment),
+        (&kinds::REPLICA_SETS, Expansion::replicas),
+        (&kinds::REPLICATION_CONTROLLERS, Expansion::replicas),
+        (&kinds::STATEFUL_SETS, Expansion::stateful_set),
+        (&kinds::DAEMON_SETS, Expansion::daemon_set),
+        (&kinds::JOBS, Expansion::job),
+    ];
+    for (kind, step) in steps {
+        for object in server.list(kind) {
+            let value = object.value();
+            // What is on its way out gets nothing new.
+            if !value["metadata"]["deletionTimestamp"].is_null() {
+                continue;
+            }
+            step(&mut expansion, &object, &value).map_err(|message| ExpandError {
+                owner: expansion.roots.get(object.uid()).unwrap_or(&object).clone(),
+                message,
+            })?;
+        }
+    }
+    Ok(expansion.made)
+}
+
+/// Makes what one workload lacks.
+type Step<'s> = fn(&mut Expansion<'s>, &Arc<Object>, &Value) -> Result<(), String>;
+
+/// The making of pods.
+struct Expansion<'a> {
+    server: &'a ApiServer,
+    owned: Owned,
+    /// Pods made so far.
+    made: usize,
+    /// The workload behind each replica set and job that was made for it, by the UID of what was made.
+    roots: BTreeMap<String, Arc<Object>>,
 }
 
 fn count(object: &Value, path: &str, default: u64) -> usize {
     let count = object.pointer(path).and_then(Value::as_u64).unwrap_or(default);
     usize::try_from(count).unwrap_or(usize::MAX)
-}
-
-/// A replica set for a deployment that has none.
-fn deployment(server: &ApiServer, object: &Object) -> Result<(), Status> {
-    let owner = Owner::of(&kinds::DEPLOYMENTS, object);
-    let owned = |set: &Value| {
-        let owners = set.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-        owners.into_iter().flatten().any(|reference| reference["uid"] == *owner.uid)
-    };
-    if server.list(&kinds::REPLICA_SETS).iter().any(|set| owned(&set.value())) {
-        return Ok(());
-    }
-    let value = object.value();
-    let mut template = value.pointer("/spec/template").cloned().unwrap_or_else(|| json!({}));
-    let hash = template_hash(&template);
-    let mut selector = value.pointer("/spec/selector").cloned().unwrap_or_else(|| json!({}));
-    label(&mut template["metadata"]["labels"], "pod-template-hash", &hash);
-    label(&mut selector["matchLabels"], "pod-template-hash", &hash);
-    server.create(json!({
-        "apiVersion": "apps/v1", "kind": "ReplicaSet",
-        "metadata": {
-            "name": format!("{}-{hash}", owner.name), "namespace": owner.namespace,
-            "labels": template["metadata"]["labels"].clone(),
-            "ownerReferences": [owner.reference()],
-            "annotations": {"deployment.kubernetes.io/revision": "1"},
-        },
-        "spec": {
-            "replicas": count(&value, "/spec/replicas", 1),
-            "minReadySeconds": count(&value, "/spec/minReadySeconds", 0),
-            "selector": selector, "template": template,
-        },
-    }))?;
-    Ok(())
 }
 
 fn label(labels: &mut Value, key: &str, value: &str) {
@@ -134,171 +126,215 @@ fn label(labels: &mut Value, key: &str, value: &str) {
     labels[key] = value.into();
 }
 
-/// Replica sets and replication controllers.
-fn replicas(server: &ApiServer, kind: &'static Kind, object: &Object) -> Result<usize, Status> {
-    let value = object.value();
-    let missing = count(&value, "/spec/replicas", 1).saturating_sub(active_pods(server, object.uid()).len());
-    let Some(template) = value.pointer("/spec/template").filter(|_| missing > 0) else { return Ok(0) };
-    let pod = Owner::of(kind, object).pod(template);
-    for _ in 0..missing {
-        server.create(pod.clone())?;
+impl Expansion<'_> {
+    fn create(&self, value: Value) -> Result<Arc<Object>, String> {
+        self.server.create(value).map_err(|status| status.message)
     }
-    Ok(missing)
-}
 
-/// Ordinals in order, each with its claims.
-fn stateful_set(server: &ApiServer, object: &Object) -> Result<usize, Status> {
-    let value = object.value();
-    let owner = Owner::of(&kinds::STATEFUL_SETS, object);
-    let Some(template) = value.pointer("/spec/template") else { return Ok(0) };
-    let first = count(&value, "/spec/ordinals/start", 0);
-    let revision = format!("{}-{}", owner.name, template_hash(template));
-    let mut made = 0;
-    for ordinal in first..first + count(&value, "/spec/replicas", 1) {
-        let name = format!("{}-{ordinal}", owner.name);
-        if server.get(&kinds::PODS, owner.namespace, &name).is_some() {
-            continue;
-        }
-        let mut pod = owner.pod(template);
-        pod["metadata"]["name"] = name.as_str().into();
-        let labels = &mut pod["metadata"]["labels"];
-        label(labels, "statefulset.kubernetes.io/pod-name", &name);
-        label(labels, "apps.kubernetes.io/pod-index", &ordinal.to_string());
-        label(labels, "controller-revision-hash", &revision);
-        pod["spec"]["hostname"] = name.as_str().into();
-        if let Some(service) = value.pointer("/spec/serviceName") {
-            pod["spec"]["subdomain"] = service.clone();
-        }
-        claims(server, &value, &owner, ordinal, &mut pod)?;
-        server.create(pod)?;
-        made += 1;
+    fn create_pod(&mut self, pod: Value) -> Result<(), String> {
+        self.create(pod)?;
+        self.made += 1;
+        Ok(())
     }
-    Ok(made)
-}
 
-/// The claims of one ordinal, and the volumes for them: first, replacing those of the template with the same name.
-fn claims(server: &ApiServer, set: &Value, owner: &Owner<'_>, ordinal: usize, pod: &mut Value) -> Result<(), Status> {
-    let templates = set.pointer("/spec/volumeClaimTemplates").and_then(Value::as_array).cloned().unwrap_or_default();
-    let mut volumes = Vec::new();
-    for template in &templates {
-        let volume = template.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        let claim = format!("{volume}-{}-{ordinal}", owner.name);
-        volumes.push(json!({"name": volume, "persistentVolumeClaim": {"claimName": claim}}));
-        if server.get(&kinds::PERSISTENT_VOLUME_CLAIMS, owner.namespace, &claim).is_none() {
-            let mut labels = template.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
-            let selected = set.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
-            for (key, value) in selected.into_iter().flatten() {
-                label(&mut labels, key, value.as_str().unwrap_or_default());
+    /// Complains about a number that asks for more pods than are made.
+    fn limit(&self, field: &str, more: usize) -> Result<(), String> {
+        if more <= MAX_PODS - self.made {
+            return Ok(());
+        }
+        Err(format!("{field}: {more} more pods: a simulation makes {MAX_PODS} at most"))
+    }
+
+    /// A replica set for a deployment that has none.
+    fn deployment(&mut self, object: &Arc<Object>, value: &Value) -> Result<(), String> {
+        let owner = Owner::of(object);
+        if self.owned.has_replica_set(owner.uid) || value.pointer("/spec/paused") == Some(&Value::Bool(true)) {
+            return Ok(());
+        }
+        let mut template = value.pointer("/spec/template").cloned().unwrap_or_else(|| json!({}));
+        let hash = template_hash(&template);
+        let mut selector = value.pointer("/spec/selector").cloned().unwrap_or_else(|| json!({}));
+        label(&mut template["metadata"]["labels"], "pod-template-hash", &hash);
+        label(&mut selector["matchLabels"], "pod-template-hash", &hash);
+        let set = self.create(json!({
+            "apiVersion": "apps/v1", "kind": "ReplicaSet",
+            "metadata": {
+                "name": format!("{}-{hash}", owner.name), "namespace": owner.namespace,
+                "labels": template["metadata"]["labels"].clone(),
+                "ownerReferences": [owner.reference()],
+                "annotations": {"deployment.kubernetes.io/revision": "1"},
+            },
+            "spec": {
+                "replicas": count(value, "/spec/replicas", 1),
+                "minReadySeconds": count(value, "/spec/minReadySeconds", 0),
+                "selector": selector, "template": template,
+            },
+        }))?;
+        self.roots.insert(set.uid().to_owned(), object.clone());
+        Ok(())
+    }
+
+    /// Replica sets and replication controllers.
+    fn replicas(&mut self, object: &Arc<Object>, value: &Value) -> Result<(), String> {
+        let missing = count(value, "/spec/replicas", 1).saturating_sub(self.owned.active(object.uid()).len());
+        let Some(template) = value.pointer("/spec/template").filter(|_| missing > 0) else { return Ok(()) };
+        self.limit("spec.replicas", missing)?;
+        let pod = Owner::of(object).pod(template);
+        for _ in 0..missing {
+            self.create_pod(pod.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Ordinals in order, each with its claims.
+    fn stateful_set(&mut self, object: &Arc<Object>, value: &Value) -> Result<(), String> {
+        let owner = Owner::of(object);
+        let Some(template) = value.pointer("/spec/template") else { return Ok(()) };
+        let (first, replicas) = (count(value, "/spec/ordinals/start", 0), count(value, "/spec/replicas", 1));
+        self.limit("spec.replicas", replicas.saturating_sub(self.owned.active(owner.uid).len()))?;
+        let revision = format!("{}-{}", owner.name, template_hash(template));
+        for ordinal in first..first.saturating_add(replicas) {
+            let name = format!("{}-{ordinal}", owner.name);
+            if self.server.get(&kinds::PODS, owner.namespace, &name).is_some() {
+                continue;
             }
-            server.create(json!({
-                "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-                "metadata": {"name": claim, "namespace": owner.namespace, "labels": labels},
-                "spec": template.get("spec").cloned().unwrap_or_else(|| json!({})),
-            }))?;
+            let mut pod = owner.pod(template);
+            pod["metadata"]["name"] = name.as_str().into();
+            let labels = &mut pod["metadata"]["labels"];
+            label(labels, "statefulset.kubernetes.io/pod-name", &name);
+            label(labels, "apps.kubernetes.io/pod-index", &ordinal.to_string());
+            label(labels, "controller-revision-hash", &revision);
+            pod["spec"]["hostname"] = name.as_str().into();
+            if let Some(service) = value.pointer("/spec/serviceName") {
+                pod["spec"]["subdomain"] = service.clone();
+            }
+            self.claims(value, &owner, ordinal, &mut pod)?;
+            self.create_pod(pod)?;
         }
+        Ok(())
     }
-    let named: Vec<Value> = volumes.iter().map(|volume| volume["name"].clone()).collect();
-    let others = pod["spec"]["volumes"].as_array().cloned().unwrap_or_default();
-    volumes.extend(others.into_iter().filter(|volume| !named.contains(&volume["name"])));
-    if !volumes.is_empty() {
-        pod["spec"]["volumes"] = volumes.into();
-    }
-    Ok(())
-}
 
-/// One pod for each node that the set wants and that has none of it.
-fn daemon_set(server: &ApiServer, object: &Object) -> Result<usize, Status> {
-    let value = object.value();
-    let owner = Owner::of(&kinds::DAEMON_SETS, object);
-    let Some(template) = value.pointer("/spec/template") else { return Ok(0) };
-    let taken: Vec<String> = active_pods(server, owner.uid).iter().filter_map(daemon::node_of).collect();
-    let hash = template_hash(template);
-    let generation = object.value().pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or(1);
-    let mut made = 0;
-    for node in server.list(&kinds::NODES) {
-        if taken.iter().any(|name| name == node.name()) {
-            continue;
+    /// The claims of one ordinal, and the volumes for them: first, replacing those of the template with the same name.
+    fn claims(&self, set: &Value, owner: &Owner<'_>, ordinal: usize, pod: &mut Value) -> Result<(), String> {
+        let templates = set.pointer("/spec/volumeClaimTemplates").and_then(Value::as_array);
+        let mut volumes = Vec::new();
+        for template in templates.into_iter().flatten() {
+            let volume = template.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            let claim = format!("{volume}-{}-{ordinal}", owner.name);
+            volumes.push(json!({"name": volume, "persistentVolumeClaim": {"claimName": claim}}));
+            if self.server.get(&kinds::PERSISTENT_VOLUME_CLAIMS, owner.namespace, &claim).is_none() {
+                let mut labels = template.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
+                let selected = set.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
+                for (key, value) in selected.into_iter().flatten() {
+                    label(&mut labels, key, value.as_str().unwrap_or_default());
+                }
+                self.create(json!({
+                    "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                    "metadata": {"name": claim, "namespace": owner.namespace, "labels": labels},
+                    "spec": template.get("spec").cloned().unwrap_or_else(|| json!({})),
+                }))?;
+            }
         }
-        let mut pod = owner.pod(template);
-        daemon::add_tolerations(&mut pod);
-        if !daemon::wants(&pod, &node.value()) {
-            continue;
+        let named: Vec<Value> = volumes.iter().map(|volume| volume["name"].clone()).collect();
+        let others = pod["spec"]["volumes"].as_array().cloned().unwrap_or_default();
+        volumes.extend(others.into_iter().filter(|volume| !named.contains(&volume["name"])));
+        if !volumes.is_empty() {
+            pod["spec"]["volumes"] = volumes.into();
         }
-        daemon::pin(&mut pod, node.name());
-        let labels = &mut pod["metadata"]["labels"];
+        Ok(())
+    }
+
+    /// One pod for each node that the set wants and that has none of it.
+    fn daemon_set(&mut self, object: &Arc<Object>, value: &Value) -> Result<(), String> {
+        let owner = Owner::of(object);
+        let Some(template) = value.pointer("/spec/template") else { return Ok(()) };
+        let taken: BTreeSet<String> = self.owned.active(owner.uid).iter().filter_map(|pod| pod.node.clone()).collect();
+        let hash = template_hash(template);
+        let generation = value.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or(1);
+        let mut template = owner.pod(template);
+        daemon::add_tolerations(&mut template);
+        let labels = &mut template["metadata"]["labels"];
         label(labels, "controller-revision-hash", &hash);
         label(labels, "pod-template-generation", &generation.to_string());
-        server.create(pod)?;
-        made += 1;
+        let wanted = daemon::wanted_nodes(&template, self.owned.nodes(self.server));
+        for node in wanted.into_iter().filter(|node| !taken.contains(node)) {
+            let mut pod = template.clone();
+            daemon::pin(&mut pod, &node);
+            self.limit("spec", 1)?;
+            self.create_pod(pod)?;
+        }
+        Ok(())
     }
-    Ok(made)
+
+    /// As many pods as run at once, by index where the job is indexed.
+    fn job(&mut self, object: &Arc<Object>, value: &Value) -> Result<(), String> {
+        let owner = Owner::of(object);
+        let Some(template) = value.pointer("/spec/template") else { return Ok(()) };
+        if value.pointer("/spec/suspend") == Some(&Value::Bool(true)) || is_finished(value) {
+            return Ok(());
+        }
+        let active = self.owned.active(owner.uid);
+        let parallelism = count(value, "/spec/parallelism", 1);
+        let succeeded = count(value, "/status/succeeded", 0);
+        let wanted = match value.pointer("/spec/completions").and_then(Value::as_u64) {
+            Some(completions) => {
+                parallelism.min(usize::try_from(completions).unwrap_or(usize::MAX).saturating_sub(succeeded))
+            }
+            // Without a number of completions, the first success says that no further pod is needed.
+            None if succeeded > 0 => active.len(),
+            None => parallelism,
+        };
+        let missing = wanted.saturating_sub(active.len());
+        let indexed = value.pointer("/spec/completionMode").and_then(Value::as_str) == Some("Indexed");
+        let taken: BTreeSet<usize> = active.iter().filter_map(|pod| pod.index).collect();
+        self.limit("spec.parallelism", missing)?;
+        let mut indexes = (0_usize..).filter(|index| !taken.contains(index));
+        for _ in 0..missing {
+            let mut pod = owner.pod(template);
+            pod["metadata"]["finalizers"] = json!(["batch.kubernetes.io/job-tracking"]);
+            if indexed {
+                let index = indexes.next().expect("there is always a next index").to_string();
+                let prefix: String = format!("{}-{index}", owner.name).chars().take(57).collect();
+                label(&mut pod["metadata"]["labels"], "batch.kubernetes.io/job-completion-index", &index);
+                label(&mut pod["metadata"]["annotations"], "batch.kubernetes.io/job-completion-index", &index);
+                pod["metadata"]["generateName"] = format!("{prefix}-").into();
+                pod["spec"]["hostname"] = format!("{}-{index}", owner.name).into();
+            }
+            self.create_pod(pod)?;
+        }
+        Ok(())
+    }
+
+    /// One job for a cron job that has none: the next one due.
+    fn cron_job(&mut self, object: &Arc<Object>, value: &Value) -> Result<(), String> {
+        let owner = Owner::of(object);
+        if value.pointer("/spec/suspend") == Some(&Value::Bool(true)) || self.owned.has_job(owner.uid) {
+            return Ok(());
+        }
+        let template = value.pointer("/spec/jobTemplate").cloned().unwrap_or_else(|| json!({}));
+        let mut metadata: BTreeMap<&str, Value> = BTreeMap::new();
+        for key in ["labels", "annotations"] {
+            if let Some(value) = template.pointer(&format!("/metadata/{key}")) {
+                metadata.insert(key, value.clone());
+            }
+        }
+        metadata.insert("namespace", owner.namespace.into());
+        metadata.insert("name", format!("{}-{}", owner.name, super::EPOCH_SECONDS / 60).into());
+        metadata.insert("ownerReferences", json!([owner.reference()]));
+        let job = self.create(json!({
+            "apiVersion": "batch/v1", "kind": "Job", "metadata": metadata,
+            "spec": template.get("spec").cloned().unwrap_or_else(|| json!({})),
+        }))?;
+        self.roots.insert(job.uid().to_owned(), object.clone());
+        Ok(())
+    }
 }
 
-/// As many pods as run at once, by index where the job is indexed.
-fn job(server: &ApiServer, object: &Object) -> Result<usize, Status> {
-    let value = object.value();
-    let owner = Owner::of(&kinds::JOBS, object);
-    let Some(template) = value.pointer("/spec/template") else { return Ok(0) };
-    if value.pointer("/spec/suspend") == Some(&Value::Bool(true)) {
-        return Ok(0);
-    }
-    let parallelism = count(&value, "/spec/parallelism", 1);
-    let succeeded = count(&value, "/status/succeeded", 0);
-    let wanted = match value.pointer("/spec/completions").and_then(Value::as_u64) {
-        Some(completions) => {
-            parallelism.min(usize::try_from(completions).unwrap_or(usize::MAX).saturating_sub(succeeded))
-        }
-        None => parallelism,
-    };
-    let active = active_pods(server, owner.uid);
-    let missing = wanted.saturating_sub(active.len());
-    let indexed = value.pointer("/spec/completionMode").and_then(Value::as_str) == Some("Indexed");
-    let taken: Vec<&Value> = active
-        .iter()
-        .filter_map(|pod| pod.pointer("/metadata/annotations/batch.kubernetes.io~1job-completion-index"))
-        .collect();
-    let mut indexes = (0_usize..).filter(|index| !taken.iter().any(|taken| **taken == index.to_string()));
-    for _ in 0..missing {
-        let mut pod = owner.pod(template);
-        pod["metadata"]["finalizers"] = json!(["batch.kubernetes.io/job-tracking"]);
-        if indexed {
-            let index = indexes.next().expect("there is always a next index").to_string();
-            let prefix: String = format!("{}-{index}", owner.name).chars().take(57).collect();
-            label(&mut pod["metadata"]["labels"], "batch.kubernetes.io/job-completion-index", &index);
-            label(&mut pod["metadata"]["annotations"], "batch.kubernetes.io/job-completion-index", &index);
-            pod["metadata"]["generateName"] = format!("{prefix}-").into();
-            pod["spec"]["hostname"] = format!("{}-{index}", owner.name).into();
-        }
-        server.create(pod)?;
-    }
-    Ok(missing)
-}
-
-/// One job for a cron job that has none: the next one due.
-fn cron_job(server: &ApiServer, object: &Object) -> Result<(), Status> {
-    let value = object.value();
-    let owner = Owner::of(&kinds::CRON_JOBS, object);
-    let owned = |job: &Value| {
-        let owners = job.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-        owners.into_iter().flatten().any(|reference| reference["uid"] == *owner.uid)
-    };
-    let suspended = value.pointer("/spec/suspend") == Some(&Value::Bool(true));
-    if suspended || server.list(&kinds::JOBS).iter().any(|job| owned(&job.value())) {
-        return Ok(());
-    }
-    let template = value.pointer("/spec/jobTemplate").cloned().unwrap_or_else(|| json!({}));
-    let mut metadata: BTreeMap<&str, Value> = BTreeMap::new();
-    for key in ["labels", "annotations"] {
-        if let Some(value) = template.pointer(&format!("/metadata/{key}")) {
-            metadata.insert(key, value.clone());
-        }
-    }
-    metadata.insert("namespace", owner.namespace.into());
-    metadata.insert("name", format!("{}-{}", owner.name, super::EPOCH_SECONDS / 60).into());
-    metadata.insert("ownerReferences", json!([owner.reference()]));
-    server.create(json!({
-        "apiVersion": "batch/v1", "kind": "Job", "metadata": metadata,
-        "spec": template.get("spec").cloned().unwrap_or_else(|| json!({})),
-    }))?;
-    Ok(())
+/// Whether a job has come to its end, well or badly.
+/// Follows `pkg/controller/job/utils.go#IsJobFinished @v1.36.3`.
+fn is_finished(job: &Value) -> bool {
+    let conditions = job.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|condition| {
+        matches!(condition["type"].as_str(), Some("Complete" | "Failed")) && condition["status"] == "True"
+    })
 }

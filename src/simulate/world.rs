@@ -1,28 +1,37 @@
 //! The simulated world: a cluster in memory, a scheduler on it, and a clock that jumps.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::load::{Loaded, title};
+use super::load::{Loaded, Origin, title};
 use super::progress::Progress;
-use super::{EPOCH_SECONDS, SimulateError, generate, workloads};
+use super::workloads::{self, ExpandError};
+use super::{EPOCH_SECONDS, SimulateError, generate};
 use crate::apiserver::{ApiServer, Options};
 use crate::clock::{Mono, Now, SimClock};
 use crate::config::{Config, FeatureGates};
 use crate::engine::{Engine, EngineOptions};
 use crate::framework::Registry;
 use crate::ingest::Ingest;
+use crate::plugins::admission::node_check;
 use crate::queue::Place;
 
 /// How often the runtime has to find nothing to do before it counts as idle: the longest chain of wake-ups between tasks
 /// that neither the server nor the writers count is shorter.
 const IDLE_ROUNDS: usize = 16;
 
+/// After so many rounds in which the server had nothing to do, writes that are not settled wait for a time to come.
+const QUIET_ROUNDS: usize = 256;
+
 /// How long a pod stays unschedulable without any event that helps it.
 /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#DefaultPodMaxInUnschedulablePodsDuration @v1.36.3`.
 const MAX_IN_UNSCHEDULABLE: Duration = Duration::from_mins(5);
+
+/// A pod whose attempts break is retried for ever; the simulation ends once nothing else has changed for this long.
+const GIVE_UP_AFTER: Duration = Duration::from_mins(10);
 
 /// What a world is made of.
 pub(super) struct WorldOptions {
@@ -46,6 +55,8 @@ pub(super) struct Running {
     world: World,
     pub(super) engine: Engine,
     start: Mono,
+    /// How many pods were placed when that last changed, and when that was.
+    last_change: (usize, Mono),
 }
 
 impl World {
@@ -68,15 +79,23 @@ impl World {
 
     /// Takes in the objects that were read, and makes the pods that workloads lack.
     pub(super) fn load(&self, objects: Vec<Loaded>) -> Result<(), SimulateError> {
+        let mut origins: BTreeMap<String, Origin> = BTreeMap::new();
         for Loaded { object, origin } in objects {
             let name = title(&object);
-            self.server.load(object).map_err(|status| SimulateError::Object {
+            let loaded = self.server.load(object).map_err(|status| SimulateError::Object {
                 origin: origin.to_string(),
                 object: name,
                 error: status.message,
             })?;
+            if workloads::has_template(loaded.kind()) {
+                origins.insert(loaded.uid().to_owned(), origin);
+            }
         }
-        workloads::expand(&self.server).map_err(|status| SimulateError::Workload(status.message))?;
+        workloads::expand(&self.server).map_err(|ExpandError { owner, message }| SimulateError::Object {
+            origin: origins.get(owner.uid()).map(ToString::to_string).unwrap_or_default(),
+            object: title(&owner.value()),
+            error: message,
+        })?;
         Ok(())
     }
 
@@ -84,7 +103,7 @@ impl World {
     pub(super) fn generate(&self, nodes: usize, pods: usize) -> Result<(), SimulateError> {
         let objects = (0..nodes).map(generate::node).chain((0..pods).map(generate::pod));
         for object in objects {
-            self.server.load(object).map_err(|status| SimulateError::Workload(status.message))?;
+            self.server.load(object).map_err(|status| SimulateError::Generate(status.message))?;
         }
         Ok(())
     }
@@ -111,10 +130,11 @@ impl World {
             max_in_unschedulable: MAX_IN_UNSCHEDULABLE,
         });
         let engine = self.runtime.block_on(building).map_err(|error| SimulateError::Engine(error.to_string()))?;
-        let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client);
+        let check = node_check(engine.profiles[0].handle());
+        let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_node_check(check);
         ingest.start(|name, task| engine.tasks.serve(name, task));
         let start = self.clock.now().mono;
-        let mut running = Running { world: self, engine, start };
+        let mut running = Running { world: self, engine, start, last_change: (0, start) };
         running.settle()?;
         running.engine.shared.queue.run(running.now());
         Ok(running)
@@ -133,9 +153,9 @@ impl Running {
         self.world.clock.now()
     }
 
-    /// Virtual time since the scheduler started.
+    /// Virtual time from the start of the scheduler to the last pod that it placed.
     pub(super) fn elapsed(&self) -> Duration {
-        self.now().mono - self.start
+        self.last_change.1 - self.start
     }
 
     /// The cluster.
@@ -144,17 +164,17 @@ impl Running {
     }
 
     /// Schedules until nothing changes any more: no pod is to be tried, none is on its way, and one flush of the pods that
-    /// nothing helped has placed none.
+    /// nothing helped has placed none; or until nothing has changed for long, though some pods are still retried.
     pub(super) fn run(&mut self, progress: &mut Progress) -> Result<(), SimulateError> {
         let mut placed_at_last_flush = None;
         loop {
             while self.engine.scheduler.schedule_one(self.now()) {
                 self.settle()?;
-                progress.show(self.placed());
+                progress.show(self.last_change.0);
             }
             let queue = &self.engine.shared.queue;
             let waiting = queue.len(Place::Backoff) + queue.len(Place::ErrorBackoff);
-            if waiting + self.engine.tasks.running() == 0 {
+            if waiting + self.engine.tasks.running() + self.engine.unsettled() == 0 {
                 let placed = self.placed();
                 if queue.len(Place::Unschedulable) == 0 || placed_at_last_flush == Some(placed) {
                     return Ok(());
@@ -162,6 +182,10 @@ impl Running {
                 placed_at_last_flush = Some(placed);
                 self.flush_unschedulable()?;
                 continue;
+            }
+            let idle_for = self.now().mono - self.last_change.1;
+            if self.engine.tasks.running() == 0 && idle_for > GIVE_UP_AFTER {
+                return Ok(());
             }
             self.advance(self.next_deadline())?;
         }
@@ -209,12 +233,17 @@ impl Running {
     fn settle(&mut self) -> Result<(), SimulateError> {
         let Self { world, engine, .. } = self;
         world.runtime.block_on(async {
-            let mut idle = 0;
-            while idle < IDLE_ROUNDS {
+            let (mut idle, mut quiet) = (0, 0);
+            while idle < IDLE_ROUNDS && quiet < QUIET_ROUNDS {
                 tokio::task::yield_now().await;
-                idle = if world.server.pending() + engine.unsettled() == 0 { idle + 1 } else { 0 };
+                quiet = if world.server.pending() == 0 { quiet + 1 } else { 0 };
+                idle = if quiet > 0 && engine.unsettled() == 0 { idle + 1 } else { 0 };
             }
         });
+        let (placed, now) = (self.placed(), self.now().mono);
+        if placed != self.last_change.0 {
+            self.last_change = (placed, now);
+        }
         match self.engine.fatal.try_recv() {
             Ok(end) => Err(SimulateError::Task(Arc::new(end))),
             Err(_) => Ok(()),

@@ -1,6 +1,8 @@
 //! What the embedded API server costs: microseconds of one thread for each kind of request that a simulated pod makes, and
 //! the bytes that an object takes. `cargo bench --bench apiserver`; no timing is asserted.
 
+#![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
 use std::hint::black_box;
 use std::time::Instant;
 

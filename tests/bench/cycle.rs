@@ -56,15 +56,15 @@ fn engine(runtime: &tokio::runtime::Runtime, setting: &Setting) -> Engine {
     let options = EngineOptions {
         client: server.client(),
         config,
-        gates: gates.clone(),
-        plugins: plugins::registry(&gates),
+        gates,
+        plugins: plugins::registry(),
         extenders: Vec::new(),
         clock: Clock::real(),
         metrics: prometheus::Registry::new(),
         seed: 0,
         hostname: "bench".to_owned(),
         runtime: runtime.handle().clone(),
-        max_in_unschedulable: Duration::from_secs(300),
+        max_in_unschedulable: Duration::from_mins(5),
     };
     runtime.block_on(Engine::new(options)).expect("an engine with default profiles")
 }

@@ -97,9 +97,10 @@ impl Cycle {
         let on_nodes: Vec<Arc<PodInfo>> = on_nodes.iter().map(|pod| pod.clone().info()).collect();
         let with_pods = |node: NodeFixture| {
             let mut node = node.info();
-            let own: Vec<_> =
-                on_nodes.iter().filter(|pod| pod.pod().node_name() == Some(node.name())).cloned().collect();
-            own.into_iter().for_each(|pod| node.add_pod(pod));
+            let name = node.name_arc().clone();
+            for pod in on_nodes.iter().filter(|pod| pod.pod().node_name() == Some(&*name)) {
+                node.add_pod(pod.clone());
+            }
             Arc::new(node)
         };
         let snapshot = Snapshot::from_nodes(nodes.into_iter().map(with_pods).collect());

@@ -194,14 +194,14 @@ mod tests {
         Arc::new(serde_json::from_value(value).expect("an object"))
     }
 
-    fn service(namespace: &str, name: &str, selector: Value) -> Arc<k8s_openapi::api::core::v1::Service> {
+    fn service(namespace: &str, name: &str, selector: &Value) -> Arc<k8s_openapi::api::core::v1::Service> {
         decode(json!({"metadata": {"name": name, "namespace": namespace}, "spec": {"selector": selector}}))
     }
 
     /// A profile in whose cluster service `web` selects `app: web`.
     fn profile() -> Framework {
         let profile = harness::profile(NAME, factory);
-        profile.handle().listers().services.apply(service("default", "web", json!({"app": "web"})));
+        profile.handle().listers().services.apply(service("default", "web", &json!({"app": "web"})));
         profile
     }
 
@@ -243,7 +243,7 @@ mod tests {
         let on = [web("1").on("a").terminating(), web("2").on("a").namespace("other"), web("3").on("b")];
         check(&profile(), web("p"), vec![node("a"), node("b")], &on, &[(0, 100), (1, 0)]);
         let elsewhere = harness::profile(NAME, factory);
-        elsewhere.handle().listers().services.apply(service("other", "web", json!({"app": "web"})));
+        elsewhere.handle().listers().services.apply(service("other", "web", &json!({"app": "web"})));
         check(&elsewhere, web("p"), vec![node("a"), node("b")], &on, &[(0, 100), (0, 100)]);
     }
 
@@ -255,21 +255,20 @@ mod tests {
         check(&profile(), web("p"), nodes, &on, &[(2, 0), (0, 33), (1, 50), (1, 50)]);
     }
 
-    #[test]
-    fn zones_of_different_regions_are_apart() {
-        let node = |name: &str, region: &str| node(name).zone("1").label("topology.kubernetes.io/region", region);
-        let old = |name: &str| testing_node_with_old_labels(name);
-        let on = [web("1").on("a")];
-        check(&profile(), web("p"), vec![node("a", "x"), node("b", "y")], &on, &[(1, 0), (0, 100)]);
-        check(&profile(), web("p"), vec![node("a", "x"), node("b", "x")], &on, &[(1, 0), (0, 33)]);
-        check(&profile(), web("p"), vec![node("a", "x"), old("b")], &on, &[(1, 0), (0, 33)]);
-    }
-
     /// A node in region x and zone 1, under the labels' old names, whatever the new ones say.
-    fn testing_node_with_old_labels(name: &str) -> NodeFixture {
+    fn node_with_old_labels(name: &str) -> NodeFixture {
         let labels =
             [("failure-domain.beta.kubernetes.io/region", "x"), ("failure-domain.beta.kubernetes.io/zone", "1")];
         labels.into_iter().fold(node(name).zone("2"), |node, (key, value)| node.label(key, value))
+    }
+
+    #[test]
+    fn zones_of_different_regions_are_apart() {
+        let node = |name: &str, region: &str| node(name).zone("1").label("topology.kubernetes.io/region", region);
+        let on = [web("1").on("a")];
+        check(&profile(), web("p"), vec![node("a", "x"), node("b", "y")], &on, &[(1, 0), (0, 100)]);
+        check(&profile(), web("p"), vec![node("a", "x"), node("b", "x")], &on, &[(1, 0), (0, 33)]);
+        check(&profile(), web("p"), vec![node("a", "x"), node_with_old_labels("b")], &on, &[(1, 0), (0, 33)]);
     }
 
     #[test]

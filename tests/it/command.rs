@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 /// Runs the command in the project's folder.
-pub fn run(arguments: &[&str]) -> Output {
+pub(crate) fn run(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_kube-scheduler"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .args(arguments)
@@ -13,7 +13,7 @@ pub fn run(arguments: &[&str]) -> Output {
 }
 
 /// Writes an input file for one test, and returns its path.
-pub fn file(name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+pub(crate) fn file(name: &str, content: impl AsRef<[u8]>) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("command");
     std::fs::create_dir_all(&folder).expect("a folder for test files");
     let path = folder.join(name);
@@ -34,8 +34,7 @@ fn check_bad_file(name: &str, content: impl AsRef<[u8]>, expected: &str) {
     check_failure(&["simulate", &path.display().to_string()], expected);
 }
 
-const NODE: &str =
-    "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 1, memory: 1Gi, pods: 10}}\n---\n";
+const NODE: &str = "apiVersion: v1\nkind: Node\nmetadata: {name: node-1}\nstatus: {allocatable: {cpu: 1, memory: 1Gi, pods: 10}}\n---\n";
 
 fn pod(spec: &str) -> String {
     format!("{NODE}apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {spec}\n")
@@ -68,7 +67,11 @@ fn bad_input_is_named_by_file_document_object_and_field() {
     check_bad_file("scalar.yaml", "42", "scalar.yaml: document 1: an object with apiVersion and kind is expected");
     check_bad_file("unclosed.yaml", "apiVersion: [v1", "unclosed.yaml: document 1: ");
     check_bad_file("json.json", r#"{"apiVersion": "v1""#, "json.json: document 1: ");
-    check_bad_file("twice.yaml", format!("{NODE}{NODE}"), "twice.yaml: document 2: Node n: nodes \"n\" already exists");
+    check_bad_file(
+        "twice.yaml",
+        format!("{NODE}{NODE}"),
+        "twice.yaml: document 2: Node node-1: nodes \"node-1\" already exists",
+    );
     check_bad_file(
         "quantity.yaml",
         pod("{containers: [{name: c, image: i, resources: {requests: {cpu: much}}}]}"),
@@ -107,6 +110,62 @@ fn bad_configuration() {
         &format!("{head}profiles: [{{schedulerName: a, plugins: {{filter: {{enabled: [{{name: Nope}}]}}}}}}]\n"),
         "FilterPlugin \"Nope\" does not exist",
     );
+}
+
+const TEMPLATE: &str = "template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}";
+
+/// A workload with a UID, as a dump has it: it is not validated.
+fn dumped(kind: &str, spec: &str, rest: &str) -> String {
+    let version = if matches!(kind, "Job" | "CronJob") { "batch/v1" } else { "apps/v1" };
+    format!(
+        "{NODE}apiVersion: {version}\nkind: {kind}\nmetadata: {{name: w, namespace: default, uid: u}}\nspec: {spec}\n{rest}"
+    )
+}
+
+#[test]
+fn workloads_that_cannot_have_their_pods_are_named() {
+    check_bad_file(
+        "no-containers.yaml",
+        dumped("Deployment", "{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}}}", ""),
+        "no-containers.yaml: document 2: Deployment default/w: Pod \"w-",
+    );
+    for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
+        check_bad_file(
+            "many.yaml",
+            dumped(kind, &format!("{{replicas: 2000000000, selector: {{matchLabels: {{a: b}}}}, {TEMPLATE}}}"), ""),
+            &format!(
+                "many.yaml: document 2: {kind} default/w: spec.replicas: 2000000000 more pods: a simulation makes 1000000 at most"
+            ),
+        );
+    }
+    check_bad_file(
+        "many-jobs.yaml",
+        dumped(
+            "CronJob",
+            &format!("{{schedule: '* * * * *', jobTemplate: {{spec: {{parallelism: 2000000, {TEMPLATE}}}}}}}"),
+            "",
+        ),
+        "many-jobs.yaml: document 2: CronJob default/w: spec.parallelism: 2000000 more pods",
+    );
+}
+
+#[test]
+fn workloads_that_are_done_or_leaving_get_no_pods() {
+    let check = |name: &str, content: String, pods: usize| {
+        let path = file(name, content);
+        let output = run(&["simulate", "-o", "json", &path.display().to_string()]);
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a report");
+        assert_eq!(report["totals"]["placed"], pods, "{name}: {report}");
+    };
+    let job = |status: &str| dumped("Job", &format!("{{parallelism: 3, {TEMPLATE}}}"), status);
+    check("job.yaml", job(""), 3);
+    check("job-failed.yaml", job("status: {failed: 7, conditions: [{type: Failed, status: 'True'}]}\n"), 0);
+    check("job-suspended.yaml", job("status: {conditions: [{type: Suspended, status: 'True'}]}\n"), 3);
+    check("job-succeeding.yaml", job("status: {succeeded: 1}\n"), 0);
+    let set = dumped("ReplicaSet", &format!("{{replicas: 2, selector: {{matchLabels: {{a: b}}}}, {TEMPLATE}}}"), "");
+    check("set.yaml", set.clone(), 2);
+    let leaving = "uid: u, finalizers: [foregroundDeletion], deletionTimestamp: '2026-01-01T00:00:00Z'";
+    check("set-leaving.yaml", set.replace("uid: u", leaving), 0);
 }
 
 #[test]

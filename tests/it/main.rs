@@ -1,5 +1,8 @@
 //! Whole schedulers on the embedded API server, and the command as its users see it.
 
 mod command;
+mod cycle;
 mod examples;
 mod faults;
+mod metrics;
+mod world;

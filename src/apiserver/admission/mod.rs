@@ -23,23 +23,23 @@ use super::store::State;
 pub(super) fn on_create(state: &State, kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Status> {
     if kind.slot == PODS.slot {
         // A pod that is being deleted or runs already has been admitted before.
-        if origin == Origin::Client {
+        if origin != Origin::Dump {
             limit_ranger::on_pod(state, value)?;
         }
         priority::on_pod(state, value, origin)?;
         tolerations::on_pod(value);
-        if origin == Origin::Client {
+        if origin != Origin::Dump {
             runtime_class::on_pod(state, value)?;
         }
         topology_labels(state, value);
     } else if kind.slot == PERSISTENT_VOLUME_CLAIMS.slot {
         limit_ranger::on_claim(state, value)?;
-        if origin == Origin::Client {
+        if origin != Origin::Dump {
             storage::protect_claim(value);
         }
         storage::default_class(state, value);
     } else if kind.slot == PERSISTENT_VOLUMES.slot {
-        if origin == Origin::Client {
+        if origin != Origin::Dump {
             storage::protect_volume(value);
         }
     } else if kind.slot == PRIORITY_CLASSES.slot {

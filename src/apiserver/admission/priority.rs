@@ -18,7 +18,7 @@ pub(super) fn on_pod(state: &State, pod: &mut Value, origin: Origin) -> Result<(
     let name = meta::text(pod, "name").to_owned();
     let spec = meta::child(pod, "spec");
     let own = spec.get("priority").and_then(Value::as_i64);
-    if origin == Origin::Dump && own.is_some() {
+    if origin != Origin::Client && own.is_some() {
         return Ok(());
     }
     let class_name = spec.get("priorityClassName").and_then(Value::as_str).unwrap_or_default();

@@ -28,6 +28,29 @@ pub(super) fn on_create(kind: &Kind, value: &Value) -> Errors {
     errors
 }
 
+/// The rule of every name whatever its kind: it is there, and can be a segment of a URL's path. What other kinds of names
+/// must be is stricter.
+/// Follows `apimachinery/pkg/api/validate/content/path.go#IsPathSegmentName @v1.36.3`.
+pub(super) fn path_segment(value: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let path = Path::Root("metadata");
+    let name = text(&value["metadata"], "name");
+    let complaints = match name {
+        "" => {
+            errors.push(FieldError::required(path.child("name"), "name or generateName is required"));
+            Vec::new()
+        }
+        "." | ".." => vec![format!("may not be '{name}'")],
+        _ => ["/", "%"]
+            .iter()
+            .filter(|part| name.contains(**part))
+            .map(|part| format!("may not contain '{part}'"))
+            .collect(),
+    };
+    invalid_each(path.child("name"), name, complaints, &mut errors);
+    errors
+}
+
 /// Rules of a changed object's metadata, besides those on what must not change.
 pub(super) fn on_update(value: &Value) -> Errors {
     let mut errors = Errors::new();

@@ -70,10 +70,11 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 /// What is wrong with a new object.
 pub(super) fn on_create(kind: &Kind, value: &Value, origin: Origin) -> Errors {
     if origin == Origin::Dump {
-        return Errors::new();
+        return metadata::path_segment(value);
     }
     if kind.slot == EVENTS.slot {
-        return events::validate_create(kind, value);
+        let errors = events::validate_create(kind, value);
+        return if errors.is_empty() { metadata::path_segment(value) } else { errors };
     }
     let mut errors = metadata::on_create(kind, value);
     if kind.slot == PODS.slot {

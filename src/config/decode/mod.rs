@@ -96,14 +96,18 @@ fn is_json(text: &str) -> bool {
 }
 
 /// The value, and what is held against repeated keys in YAML.
-pub(super) fn parse(text: &str) -> Result<(Value, Option<DecodeError>), DecodeError> {
+/// Reads one YAML document, and says what strict reading holds against it.
+pub(super) fn document(text: &str) -> Result<(Value, Option<DecodeError>), DecodeError> {
+    yaml::parse(text).map(|document| (document.value, document.repeated))
+}
+
+fn parse(text: &str) -> Result<(Value, Option<DecodeError>), DecodeError> {
     if is_json(text) {
         let value = json::parse(text)
             .map_err(|error| DecodeError(format!("couldn't get version/kind; json parse error: {error}")))?;
         return Ok((value, None));
     }
-    let document = yaml::parse(text)?;
-    Ok((document.value, document.repeated))
+    document(text)
 }
 
 fn strict_error(faults: &[String]) -> Result<(), DecodeError> {

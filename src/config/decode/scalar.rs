@@ -129,6 +129,7 @@ fn go_float(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "expected values are made in place")]
     fn check(text: &str, expected: Scalar) {
         assert_eq!(resolve(text), expected, "{text:?}");
     }

@@ -315,7 +315,7 @@ fn volume_and_device_args_follow_their_gates() {
     );
 }
 
-/// Checks NodeResourcesFit's args as its constructor does.
+/// Checks the args of `NodeResourcesFit` as its constructor does.
 fn check_fit(args: &str, expected: &str) {
     let gates = FeatureGates::default();
     let config = config(&format!("profiles: [{{pluginConfig: [{{name: NodeResourcesFit, args: {args}}}]}}]"), &gates);

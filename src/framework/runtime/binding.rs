@@ -8,9 +8,9 @@ use futures::stream::FuturesUnordered;
 
 use super::super::{
     BindContext, BindOutcome, BoxFuture, Code, CycleContext, CycleState, MAX_PERMIT_TIMEOUT, PermitOutcome,
-    PluginError, PreBindPlugin, PreBindPreFlight, Rejection, Scratch, Verdict,
+    PluginError, PodInPreBind, PreBindPlugin, PreBindPreFlight, Rejection, Scratch, Verdict,
 };
-use super::{Entry, Framework, sampled};
+use super::{Entry, Framework, PreBindEntry, sampled};
 use crate::metrics::Point;
 use crate::model::PodInfo;
 
@@ -153,9 +153,17 @@ impl Framework {
         node: &Arc<str>,
     ) -> Result<PreFlight, PluginError> {
         let mut run = PreFlight::Nothing;
-        for entry in &self.pre_bind {
-            let cx = BindContext { pod, node, state };
-            let outcome = entry.plugin.pre_flight(cx);
+        for PreBindEntry { entry, pre_flight } in &self.pre_bind {
+            let started = sampled(state).then(|| self.mono());
+            let outcome = entry.plugin.pre_flight(BindContext { pod, node, state });
+            if let Some(started) = started {
+                let code = match &outcome {
+                    Ok(PreBindPreFlight::Work { .. }) => Code::Success,
+                    Ok(PreBindPreFlight::Skip { .. }) => Code::Skip,
+                    Err(_) => Code::Error,
+                };
+                self.recorder.observe(pre_flight.series(code), self.mono().seconds_since(started));
+            }
             let outcome =
                 outcome.map_err(|error| error.context(format_args!("running PreBindPreFlight {:?}", entry.name)))?;
             let (PreBindPreFlight::Work { parallel } | PreBindPreFlight::Skip { parallel }) = outcome;
@@ -170,24 +178,53 @@ impl Framework {
         Ok(run)
     }
 
-    /// Runs `PreBind`: neighbours that may run together do, all others one after another.
+    /// Runs `PreBind`: neighbours that may run together do, all others one after another. If the pod is `on_its_way`, it can
+    /// be cancelled until all have run; plugins that are running then stop where they wait.
     /// Follows `pkg/scheduler/framework/runtime/framework.go#RunPreBindPlugins @v1.36.3`.
-    pub async fn run_pre_bind(&self, cx: BindContext<'_>) -> Result<Option<PluginRejection>, PluginError> {
+    pub async fn run_pre_bind(
+        &self,
+        cx: BindContext<'_>,
+        on_its_way: Option<&PodInPreBind>,
+    ) -> Result<Option<PluginRejection>, PluginError> {
         let started = self.mono();
-        let run = self.pre_bind(cx).await;
+        let run = self.pre_bind(cx, on_its_way).await;
         self.observe_point(Point::PreBind, rejection_code(&run), started);
         run
     }
 
-    async fn pre_bind(&self, cx: BindContext<'_>) -> Result<Option<PluginRejection>, PluginError> {
+    async fn pre_bind(
+        &self,
+        cx: BindContext<'_>,
+        on_its_way: Option<&PodInPreBind>,
+    ) -> Result<Option<PluginRejection>, PluginError> {
         for group in self.pre_bind_groups(cx.state) {
-            let mut running: FuturesUnordered<_> =
-                group.into_iter().map(|entry| self.pre_bind_one(entry, cx)).collect();
-            // The first failure ends the group: dropping the others cancels them.
-            while let Some(outcome) = running.next().await {
-                if let Some(rejected) = outcome? {
-                    return Ok(Some(rejected));
-                }
+            let _running = (group.len() > 1).then(|| self.handle.metrics().running(Point::PreBind.as_str()));
+            let first = group[0].name.clone();
+            let outcome = match on_its_way {
+                None => self.pre_bind_group(group, cx).await,
+                Some(pod) => tokio::select! {
+                    biased;
+                    reason = pod.cancelled() => Err(pre_bind_error(&first, &reason)),
+                    outcome = self.pre_bind_group(group, cx) => outcome,
+                },
+            };
+            if let Some(rejected) = outcome? {
+                return Ok(Some(rejected));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first failure ends the group: dropping the others cancels them.
+    async fn pre_bind_group(
+        &self,
+        group: Vec<&Entry<dyn PreBindPlugin>>,
+        cx: BindContext<'_>,
+    ) -> Result<Option<PluginRejection>, PluginError> {
+        let mut running: FuturesUnordered<_> = group.into_iter().map(|entry| self.pre_bind_one(entry, cx)).collect();
+        while let Some(outcome) = running.next().await {
+            if let Some(rejected) = outcome? {
+                return Ok(Some(rejected));
             }
         }
         Ok(None)
@@ -204,7 +241,7 @@ impl Framework {
             let code = verdict.as_ref().map_or(Code::Error, Verdict::code);
             self.recorder.observe(entry.durations.series(code), self.mono().seconds_since(started));
         }
-        match verdict.map_err(|error| error.context(format_args!("running PreBind plugin {:?}", entry.name)))? {
+        match verdict.map_err(|error| pre_bind_error(&entry.name, &error))? {
             Verdict::Pass => Ok(None),
             Verdict::Reject(rejection) => Ok(Some((entry.name.clone(), rejection))),
         }
@@ -215,7 +252,7 @@ impl Framework {
     fn pre_bind_groups(&self, state: &CycleState) -> Vec<Vec<&Entry<dyn PreBindPlugin>>> {
         let mut groups: Vec<Vec<&Entry<dyn PreBindPlugin>>> = Vec::new();
         let mut open = false;
-        for entry in &self.pre_bind {
+        for PreBindEntry { entry, .. } in &self.pre_bind {
             let parallel = state.parallel_pre_bind.contains(entry.index);
             if !state.skip_pre_bind.contains(entry.index) {
                 match groups.last_mut() {
@@ -271,10 +308,19 @@ impl Framework {
     pub async fn run_post_bind(&self, cx: BindContext<'_>) {
         let started = self.mono();
         for entry in &self.post_bind {
+            let started = self.mono();
             entry.plugin.post_bind(cx).await;
+            if sampled(cx.state) {
+                let series = entry.durations.series(Code::Success);
+                self.recorder.observe(series, self.mono().seconds_since(started));
+            }
         }
         self.observe_point(Point::PostBind, Code::Success, started);
     }
+}
+
+fn pre_bind_error(plugin: &str, error: &PluginError) -> PluginError {
+    error.context(format_args!("running PreBind plugin {plugin:?}"))
 }
 
 fn rejection_code(run: &Result<Option<PluginRejection>, PluginError>) -> Code {

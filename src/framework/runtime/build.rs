@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::super::{Handle, HandleParts, PluginError, Registration, Registry};
-use super::{Entry, EventPlugin, Framework, ScoreEntry};
+use super::super::{Handle, HandleParts, PluginError, PreBindPlugin, PreFilterPlugin, Registration, Registry};
+use super::{Entry, EventPlugin, Framework, PreBindEntry, PreFilterEntry, ScoreEntry};
 use crate::config::{self, ExpandError, ExpandedPlugin, ExpandedPlugins, ExtensionPoint};
 use crate::metrics::{Metrics, Point, ProfileMetrics};
 
@@ -95,7 +95,7 @@ impl Framework {
             queue_sort,
             pre_enqueue: parts
                 .entries(ExtensionPoint::PreEnqueue, Point::PreEnqueue, |plugin| plugin.pre_enqueue.clone()),
-            pre_filter: parts.entries(ExtensionPoint::PreFilter, Point::PreFilter, |plugin| plugin.pre_filter.clone()),
+            pre_filter: pre_filter_entries(&parts),
             filter: parts.entries(ExtensionPoint::Filter, Point::Filter, |plugin| plugin.filter.clone()),
             post_filter: parts
                 .entries(ExtensionPoint::PostFilter, Point::PostFilter, |plugin| plugin.post_filter.clone()),
@@ -103,12 +103,11 @@ impl Framework {
             score: score_entries(&parts),
             reserve: parts.entries(ExtensionPoint::Reserve, Point::Reserve, |plugin| plugin.reserve.clone()),
             permit: parts.entries(ExtensionPoint::Permit, Point::Permit, |plugin| plugin.permit.clone()),
-            pre_bind: parts.entries(ExtensionPoint::PreBind, Point::PreBind, |plugin| plugin.pre_bind.clone()),
+            pre_bind: pre_bind_entries(&parts),
             bind: parts.entries(ExtensionPoint::Bind, Point::Bind, |plugin| plugin.bind.clone()),
             post_bind: parts.entries(ExtensionPoint::PostBind, Point::PostBind, |plugin| plugin.post_bind.clone()),
             signers: signers(&parts),
             events: events(&parts),
-            needs_full_objects: parts.registrations.values().any(|plugin| plugin.needs_full_objects),
             expanded: parts.expanded,
             metrics: profile_metrics,
             handle,
@@ -135,6 +134,25 @@ fn build_plugins(
         registrations.insert(name.to_owned(), registration);
     }
     Ok(registrations)
+}
+
+fn pre_filter_entries(parts: &Parts<'_>) -> Vec<PreFilterEntry> {
+    let entries = parts.entries(ExtensionPoint::PreFilter, Point::PreFilter, |plugin| plugin.pre_filter.clone());
+    let with_extensions = |entry: Entry<dyn PreFilterPlugin>| PreFilterEntry {
+        add_pod: parts.metrics.plugin_durations(&entry.name, Point::PreFilterExtensionAddPod),
+        remove_pod: parts.metrics.plugin_durations(&entry.name, Point::PreFilterExtensionRemovePod),
+        entry,
+    };
+    entries.into_iter().map(with_extensions).collect()
+}
+
+fn pre_bind_entries(parts: &Parts<'_>) -> Vec<PreBindEntry> {
+    let entries = parts.entries(ExtensionPoint::PreBind, Point::PreBind, |plugin| plugin.pre_bind.clone());
+    let with_pre_flight = |entry: Entry<dyn PreBindPlugin>| PreBindEntry {
+        pre_flight: parts.metrics.plugin_durations(&entry.name, Point::PreBindPreFlight),
+        entry,
+    };
+    entries.into_iter().map(with_pre_flight).collect()
 }
 
 fn score_entries(parts: &Parts<'_>) -> Vec<ScoreEntry> {

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::super::FilterPlugin;
 use super::super::context::NodeOutcome;
 use super::super::{
-    Candidates, Code, CycleContext, FilterRunner, PluginError, PostFilterContext, PostFilterOutcome, PreFilterOutcome,
-    Rejection, RejectionKind, Scratch, Verdict,
+    Candidates, Code, CycleContext, CycleState, FilterRunner, PluginError, PostFilterContext, PostFilterOutcome,
+    PreFilterOutcome, Rejection, RejectionKind, Scratch, Verdict,
 };
-use super::{Framework, sampled};
-use crate::metrics::Point;
+use super::{Entry, Framework, PreFilterEntry, sampled};
+use crate::metrics::{PluginDurations, Point};
 use crate::model::{NodeInfo, PodInfo};
 
 /// What `PreFilter` came to.
@@ -37,15 +38,55 @@ pub struct PostFilterRun {
 /// What the filters said of a block of nodes.
 #[derive(Debug)]
 pub struct BlockRun {
-    outcomes: Vec<NodeOutcome>,
-    scratch: Vec<(u32, usize, Scratch)>,
+    /// What became of each node.
+    pub(crate) outcomes: Vec<NodeOutcome>,
+    /// Filled scratch slots: node position, filter position, slot.
+    pub(crate) scratch: Vec<(u32, usize, Scratch)>,
+    /// How long one call of each filter took, by position; empty unless this attempt is sampled.
+    pub(crate) seconds: Vec<f64>,
 }
 
-impl BlockRun {
-    pub(crate) fn into_parts(self) -> (Vec<NodeOutcome>, Vec<(u32, usize, Scratch)>) {
-        (self.outcomes, self.scratch)
+/// Which filters upstream would have called how often for the nodes of a block.
+pub(crate) struct FilterCalls {
+    /// Nodes that passed every filter.
+    pub(crate) passed: usize,
+    /// Nodes that did not, by the position of their last filter, then by its status.
+    ended: Vec<[usize; Code::ALL.len()]>,
+}
+
+impl FilterCalls {
+    /// No calls, of this many filters.
+    pub(crate) fn new(filters: usize) -> Self {
+        Self { passed: 0, ended: vec![[0; Code::ALL.len()]; filters] }
+    }
+
+    /// One more node whose last filter was the one at `position`.
+    pub(crate) fn ended_at(&mut self, position: usize, code: Code) {
+        self.ended[position][code.index()] += 1;
     }
 }
+
+/// The filters that were called for one node.
+#[derive(Debug, Default)]
+pub(crate) struct FilterPass {
+    /// Position, the status that it ended with, and how long it took if this attempt is sampled.
+    calls: Vec<(usize, Code, Option<f64>)>,
+    /// Filled scratch slots, by filter position.
+    pub(crate) scratch: Vec<(usize, Scratch)>,
+}
+
+/// `AddPod` or `RemovePod`.
+struct Extension {
+    name: &'static str,
+    durations: fn(&PreFilterEntry) -> &PluginDurations,
+}
+
+const ADD_POD: Extension = Extension { name: "AddPod", durations: |plugin| &plugin.add_pod };
+
+const REMOVE_POD: Extension = Extension { name: "RemovePod", durations: |plugin| &plugin.remove_pod };
+
+/// Which plugin rejected a node, or failed on it.
+pub(crate) type NodeVerdict = Result<Option<(Arc<str>, Rejection)>, (Arc<str>, PluginError)>;
 
 impl Framework {
     /// Runs `PreFilter`. Follows `pkg/scheduler/framework/runtime/framework.go#RunPreFilterPlugins @v1.36.3`.
@@ -63,7 +104,7 @@ impl Framework {
 
     fn pre_filter(&self, cx: &mut CycleContext<'_>) -> Result<PreFilterRun, PluginError> {
         let mut run = PreFilterRun::default();
-        for entry in &self.pre_filter {
+        for PreFilterEntry { entry, .. } in &self.pre_filter {
             let outcome = self.timed(
                 entry,
                 sampled(cx.state),
@@ -109,10 +150,11 @@ impl Framework {
         Ok(run)
     }
 
-    /// Runs the filters on a block of nodes, plugin by plugin. Calls are counted by [`Self::count_filter_calls`], once it
-    /// is known how far upstream would have come.
+    /// Runs the filters on a block of nodes, plugin by plugin. Calls are counted by [`Self::count_block`], once it is known
+    /// how far upstream would have come.
     pub fn run_filter_block(&self, cx: &CycleContext<'_>, nodes: &[&NodeInfo]) -> BlockRun {
         let mut block = Candidates::new(nodes);
+        let mut seconds = Vec::new();
         for (position, entry) in self.filter.iter().enumerate() {
             if block.is_empty() {
                 break;
@@ -126,35 +168,51 @@ impl Framework {
                 block.fail(error);
             }
             if let Some((started, calls)) = started {
-                self.observe_filter_calls(position, started, calls, block.len());
+                seconds.resize(position, 0.0);
+                // A block's time is shared out evenly among its nodes, since plugins decide them together.
+                #[expect(clippy::cast_precision_loss, reason = "a block has few nodes")]
+                seconds.push(self.mono().seconds_since(started) / calls as f64);
             }
         }
         let (outcomes, scratch) = block.finish();
-        BlockRun { outcomes, scratch }
+        BlockRun { outcomes, scratch, seconds }
     }
 
-    /// A block's time is shared out evenly among its nodes, since plugins decide them together.
-    fn observe_filter_calls(&self, position: usize, started: crate::clock::Mono, calls: usize, passed: usize) {
-        let entry = &self.filter[position];
-        #[expect(clippy::cast_precision_loss, reason = "a block has few nodes")]
-        let seconds = self.mono().seconds_since(started) / calls as f64;
-        self.recorder.observe_each(entry.durations.series(Code::Success), seconds, passed);
-        self.recorder.observe_each(entry.durations.series(Code::Unschedulable), seconds, calls - passed);
-    }
-
-    /// Counts `scheduler_plugin_evaluation_total` for nodes that passed every filter, and for nodes whose last filter was
-    /// the one at each position.
-    pub fn count_filter_calls(&self, skipped: &super::super::CycleState, passed: usize, ended_at: &[usize]) {
-        let mut reached = passed + ended_at.iter().sum::<usize>();
+    /// Counts what upstream would have called for a block's nodes: `scheduler_plugin_evaluation_total`, and the calls'
+    /// durations if this attempt is sampled.
+    pub(crate) fn count_block(&self, state: &CycleState, calls: &FilterCalls, seconds: &[f64]) {
+        let mut reached = calls.passed + calls.ended.iter().flatten().sum::<usize>();
         for (position, entry) in self.filter.iter().enumerate() {
             if reached == 0 {
                 break;
             }
-            if !skipped.skip_filter.contains(entry.index) {
+            let ended = &calls.ended[position];
+            let stayed = ended.iter().sum::<usize>();
+            if !state.skip_filter.contains(entry.index) {
                 entry.count(reached);
+                if let Some(seconds) = seconds.get(position) {
+                    self.recorder.observe_each(entry.durations.series(Code::Success), *seconds, reached - stayed);
+                    for (code, calls) in Code::ALL.into_iter().zip(ended) {
+                        self.recorder.observe_each(entry.durations.series(code), *seconds, *calls);
+                    }
+                }
             }
-            reached -= ended_at.get(position).copied().unwrap_or(0);
+            reached -= stayed;
         }
+    }
+
+    /// The plugins whose `Filter` has nothing to say in this cycle, sorted.
+    pub(crate) fn skipped_filters(&self, state: &CycleState) -> Vec<Arc<str>> {
+        super::names(
+            self.pre_filter.iter().map(|plugin| &plugin.entry).filter(|entry| state.skip_filter.contains(entry.index)),
+        )
+    }
+
+    /// Whether pods of other cycles are nominated to the node.
+    pub(crate) fn is_crowded(&self, node: &NodeInfo) -> bool {
+        self.handle.nominator().is_some_and(|nominator| {
+            nominator.has_nominated_pods() && !nominator.nominated_pods_for_node(node.name()).is_empty()
+        })
     }
 
     /// How many filters there are.
@@ -179,25 +237,61 @@ impl Framework {
         cx: &CycleContext<'_>,
         node: &NodeInfo,
     ) -> Result<Option<(Arc<str>, Rejection)>, PluginError> {
-        for entry in &self.filter {
+        let (verdict, pass) = self.filter_node(cx, node);
+        self.count_pass(cx.state, &pass);
+        verdict.map_err(|(_, error)| error)
+    }
+
+    /// The filters' verdict on one node. Calls are counted by [`Self::count_pass`].
+    fn filter_node(&self, cx: &CycleContext<'_>, node: &NodeInfo) -> (NodeVerdict, FilterPass) {
+        let mut pass = FilterPass::default();
+        for (position, entry) in self.filter.iter().enumerate() {
             if cx.state.skip_filter.contains(entry.index) {
                 continue;
             }
-            let mut scratch = Scratch::default();
+            let started = sampled(cx.state).then(|| self.mono());
+            let mut slot = Scratch::default();
+            let verdict = entry.plugin.filter(cx, node, &mut slot);
+            if !slot.is_empty() {
+                pass.scratch.push((position, slot));
+            }
+            let seconds = started.map(|started| self.mono().seconds_since(started));
+            pass.calls.push((position, verdict.as_ref().map_or(Code::Error, Verdict::code), seconds));
+            let verdict = match verdict {
+                Ok(Verdict::Pass) => continue,
+                Ok(Verdict::Reject(rejection)) => Ok(Some((entry.name.clone(), rejection))),
+                Err(error) => Err((entry.name.clone(), filter_error(&entry.name, &error))),
+            };
+            return (verdict, pass);
+        }
+        (Ok(None), pass)
+    }
+
+    /// Counts the calls for one node as [`Self::count_block`] does those for a block.
+    pub(crate) fn count_pass(&self, state: &CycleState, pass: &FilterPass) {
+        debug_assert!(pass.calls.iter().all(|(.., seconds)| seconds.is_some() == sampled(state)));
+        for (position, code, seconds) in &pass.calls {
+            let entry = &self.filter[*position];
             entry.count(1);
-            let verdict = self.timed(
-                entry,
-                sampled(cx.state),
-                |plugin| plugin.filter(cx, node, &mut scratch),
-                |verdict| verdict.as_ref().map_or(Code::Error, Verdict::code),
-            );
-            match verdict {
-                Ok(Verdict::Pass) => {}
-                Ok(Verdict::Reject(rejection)) => return Ok(Some((entry.name.clone(), rejection))),
-                Err(error) => return Err(filter_error(&entry.name, &error)),
+            if let Some(seconds) = seconds {
+                self.recorder.observe(entry.durations.series(*code), *seconds);
             }
         }
-        Ok(None)
+    }
+
+    /// Every filter's own verdict on one node; a filter that is left out in this cycle passes.
+    pub(crate) fn filter_by_all(
+        &self,
+        cx: &CycleContext<'_>,
+        node: &NodeInfo,
+    ) -> Vec<(Arc<str>, Result<Verdict, PluginError>)> {
+        let verdict = |entry: &Entry<dyn FilterPlugin>| {
+            let skips = cx.state.skip_filter.contains(entry.index);
+            let verdict =
+                if skips { Ok(Verdict::Pass) } else { entry.plugin.filter(cx, node, &mut Scratch::default()) };
+            (entry.name.clone(), verdict)
+        };
+        self.filter.iter().map(verdict).collect()
     }
 
     /// Runs the filters on one node, once with the pods nominated to it that are as important as this one, and if there
@@ -208,6 +302,21 @@ impl Framework {
         cx: &CycleContext<'_>,
         node: &NodeInfo,
     ) -> Result<Option<(Arc<str>, Rejection)>, PluginError> {
+        self.filter_crowded_node(cx, node).map_err(|(_, error)| error)
+    }
+
+    /// The same, with the plugin that failed.
+    pub(crate) fn filter_crowded_node(&self, cx: &CycleContext<'_>, node: &NodeInfo) -> NodeVerdict {
+        let (verdict, passes) = self.run_passes(cx, node);
+        for pass in &passes {
+            self.count_pass(cx.state, pass);
+        }
+        verdict
+    }
+
+    /// The same, with the calls of both passes, which the caller has to count by [`Self::count_pass`]. What the last pass
+    /// left in scratch slots is what counts for a node that passes.
+    pub(crate) fn run_passes(&self, cx: &CycleContext<'_>, node: &NodeInfo) -> (NodeVerdict, Vec<FilterPass>) {
         let yields_to = |other: &Arc<PodInfo>| other.priority() >= cx.pod.priority() && other.uid() != cx.pod.uid();
         let mut nominated = match self.handle.nominator() {
             Some(nominator) if nominator.has_nominated_pods() => nominator.nominated_pods_for_node(node.name()),
@@ -215,25 +324,30 @@ impl Framework {
         };
         nominated.retain(yields_to);
         if nominated.is_empty() {
-            return self.run_filters_on(cx, node);
+            let (verdict, pass) = self.filter_node(cx, node);
+            return (verdict, vec![pass]);
         }
         let mut state = cx.state.clone();
         let mut crowded = node.clone();
         let mut what_if = CycleContext { pod: cx.pod, snapshot: cx.snapshot, state: &mut state, now: cx.now };
         for pod in nominated {
             crowded.add_pod(pod.clone());
-            self.run_add_pod(&mut what_if, &pod, &crowded)?;
+            if let Err(error) = self.run_add_pod(&mut what_if, &pod, &crowded) {
+                return (Err((Arc::default(), error)), Vec::new());
+            }
         }
-        match self.run_filters_on(&what_if, &crowded)? {
-            None => self.run_filters_on(cx, node),
-            rejected => Ok(rejected),
+        let (verdict, with) = self.filter_node(&what_if, &crowded);
+        if !matches!(verdict, Ok(None)) {
+            return (verdict, vec![with]);
         }
+        let (verdict, without) = self.filter_node(cx, node);
+        (verdict, vec![with, without])
     }
 
     /// Tells the plugins that `added` came to the node.
     /// Follows `pkg/scheduler/framework/runtime/framework.go#RunPreFilterExtensionAddPod @v1.36.3`.
     pub fn run_add_pod(&self, cx: &mut CycleContext<'_>, added: &PodInfo, node: &NodeInfo) -> Result<(), PluginError> {
-        self.extend("AddPod", cx, |extensions, cx| extensions.add_pod(cx, added, node))
+        self.extend(&ADD_POD, cx, |extensions, cx| extensions.add_pod(cx, added, node))
     }
 
     /// Tells the plugins that `removed` left the node.
@@ -244,26 +358,34 @@ impl Framework {
         removed: &PodInfo,
         node: &NodeInfo,
     ) -> Result<(), PluginError> {
-        self.extend("RemovePod", cx, |extensions, cx| extensions.remove_pod(cx, removed, node))
+        self.extend(&REMOVE_POD, cx, |extensions, cx| extensions.remove_pod(cx, removed, node))
     }
 
     fn extend(
         &self,
-        what: &str,
+        what: &Extension,
         cx: &mut CycleContext<'_>,
         call: impl Fn(&dyn super::super::PreFilterExtensions, &mut CycleContext<'_>) -> Result<Verdict, PluginError>,
     ) -> Result<(), PluginError> {
-        for entry in &self.pre_filter {
+        for plugin in &self.pre_filter {
+            let entry = &plugin.entry;
             let Some(extensions) = entry.plugin.extensions() else { continue };
             if cx.state.skip_filter.contains(entry.index) {
                 continue;
             }
-            let verdict = match call(extensions, cx) {
+            let started = sampled(cx.state).then(|| self.mono());
+            let verdict = call(extensions, cx);
+            if let Some(started) = started {
+                let code = verdict.as_ref().map_or(Code::Error, Verdict::code);
+                let seconds = self.mono().seconds_since(started);
+                self.recorder.observe((what.durations)(plugin).series(code), seconds);
+            }
+            let error = match verdict {
                 Ok(Verdict::Pass) => continue,
                 Ok(Verdict::Reject(rejection)) => PluginError::new(rejection.reasons.to_string()),
                 Err(error) => error,
             };
-            return Err(verdict.context(format_args!("running {what} on PreFilter plugin {:?}", entry.name)));
+            return Err(error.context(format_args!("running {} on PreFilter plugin {:?}", what.name, entry.name)));
         }
         Ok(())
     }

@@ -13,8 +13,8 @@ use prometheus::IntCounter;
 
 pub use binding::{PermitRun, PreFlight};
 pub use build::BuildError;
-pub(crate) use filter::filter_error;
 pub use filter::{BlockRun, PostFilterRun, PreFilterRun};
+pub(crate) use filter::{FilterCalls, FilterPass, NodeVerdict, filter_error};
 pub use score::{MAX_NODE_SCORE, PluginScores, ScoreRun};
 
 use super::{
@@ -40,6 +40,19 @@ pub struct Entry<P: ?Sized> {
     evaluations: Option<IntCounter>,
 }
 
+/// A plugin that looks at the pod before nodes are filtered, with the durations of its extensions.
+struct PreFilterEntry {
+    entry: Entry<dyn PreFilterPlugin>,
+    add_pod: PluginDurations,
+    remove_pod: PluginDurations,
+}
+
+/// A plugin that works before a pod is bound, with the durations of its announcement.
+struct PreBindEntry {
+    entry: Entry<dyn PreBindPlugin>,
+    pre_flight: PluginDurations,
+}
+
 /// A plugin that scores, with what is done to its scores.
 pub struct ScoreEntry {
     /// The plugin.
@@ -63,21 +76,20 @@ pub struct Framework {
     queue_sort: Entry<dyn QueueSortPlugin>,
     expanded: ExpandedPlugins,
     pre_enqueue: Vec<Entry<dyn PreEnqueuePlugin>>,
-    pre_filter: Vec<Entry<dyn PreFilterPlugin>>,
+    pre_filter: Vec<PreFilterEntry>,
     filter: Vec<Entry<dyn FilterPlugin>>,
     post_filter: Vec<Entry<dyn PostFilterPlugin>>,
     pre_score: Vec<Entry<dyn PreScorePlugin>>,
     score: Vec<ScoreEntry>,
     reserve: Vec<Entry<dyn ReservePlugin>>,
     permit: Vec<Entry<dyn PermitPlugin>>,
-    pre_bind: Vec<Entry<dyn PreBindPlugin>>,
+    pre_bind: Vec<PreBindEntry>,
     bind: Vec<Entry<dyn BindPlugin>>,
     post_bind: Vec<Entry<dyn PostBindPlugin>>,
     /// The signers of every plugin that decides about nodes; none if one of them cannot sign.
     signers: Option<Vec<Entry<dyn SignPlugin>>>,
     /// What wakes the pods that a plugin rejects; `None` for a plugin that does not say, which is told of everything.
     events: Vec<EventPlugin>,
-    needs_full_objects: bool,
 }
 
 impl Framework {
@@ -131,11 +143,6 @@ impl Framework {
         !self.score.is_empty()
     }
 
-    /// Whether a plugin reads fields that the slim types do not keep.
-    pub fn needs_full_objects(&self) -> bool {
-        self.needs_full_objects
-    }
-
     fn mono(&self) -> Mono {
         self.handle.clock().mono()
     }
@@ -182,6 +189,13 @@ impl fmt::Debug for Framework {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Framework({})", self.name)
     }
+}
+
+/// The plugins' names, sorted.
+fn names<'a, P: ?Sized + 'a>(entries: impl Iterator<Item = &'a Entry<P>>) -> Vec<Arc<str>> {
+    let mut names: Vec<Arc<str>> = entries.map(|entry| entry.name.clone()).collect();
+    names.sort_unstable();
+    names
 }
 
 /// Whether this attempt's plugin calls are timed.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::{Code, CycleContext, NodeScores, PluginError, PreScoreOutcome, Scratch, ScratchBoard};
+use super::super::{Code, CycleContext, CycleState, NodeScores, PluginError, PreScoreOutcome, Scratch, ScratchBoard};
 use super::{Framework, ScoreEntry, sampled};
 use crate::metrics::Point;
 use crate::model::NodeInfo;
@@ -72,6 +72,11 @@ impl Framework {
         Ok(())
     }
 
+    /// The plugins whose `Score` has nothing to say in this cycle, sorted.
+    pub(crate) fn skipped_scores(&self, state: &CycleState) -> Vec<Arc<str>> {
+        super::names(self.pre_score.iter().filter(|entry| state.skip_score.contains(entry.index)))
+    }
+
     /// Runs `Score`, normalises and weighs. `detailed` keeps each plugin's scores.
     /// Follows `pkg/scheduler/framework/runtime/framework.go#RunScorePlugins @v1.36.3`.
     pub(crate) fn run_score(
@@ -81,6 +86,7 @@ impl Framework {
         scratch: &ScratchBoard,
         detailed: bool,
     ) -> Result<ScoreRun, PluginError> {
+        let _running = self.handle.metrics().running(Point::Score.as_str());
         let started = self.mono();
         let run = self.score(cx, nodes, scratch, detailed);
         self.observe_point(Point::Score, if run.is_ok() { Code::Success } else { Code::Error }, started);
@@ -102,6 +108,7 @@ impl Framework {
     ) -> Result<ScoreRun, PluginError> {
         let mut run = ScoreRun { totals: vec![0; nodes.len()], plugins: Vec::new() };
         let mut scores = vec![0; nodes.len()];
+        let mut failure: Option<Failure> = None;
         for score in self.score.iter().filter(|score| !cx.state.skip_score.contains(score.entry.index)) {
             let slots = scratch.slots(score.entry.index);
             let failed = |doing: &str, error: &PluginError| {
@@ -111,15 +118,22 @@ impl Framework {
                 .map_err(|error| failed("running Score plugins", &error))?;
             let raw = if detailed { scores.clone() } else { Vec::new() };
             let mut list = NodeScores { nodes, scores: &mut scores, scratch: slots };
-            self.normalize(cx, score, &mut list)
-                .map_err(|error| failed("running Normalize on Score plugins", &error))?;
-            weigh(score, &scores, &mut run.totals)?;
+            let outcome = match self.normalize(cx, score, &mut list) {
+                Ok(()) => weigh(score, &scores, &mut run.totals),
+                Err(error) => Err((Phase::Normalize, failed("running Normalize on Score plugins", &error))),
+            };
+            // Kept until all have scored; of two failures the earlier one counts.
+            if let Err(found) = outcome
+                && failure.as_ref().is_none_or(|earlier| found.0 < earlier.0)
+            {
+                failure = Some(found);
+            }
             if detailed {
                 let plugin = score.entry.name.clone();
                 run.plugins.push(PluginScores { plugin, raw, normalized: scores.clone(), weight: score.weight });
             }
         }
-        Ok(run)
+        failure.map_or(Ok(run), |(_, error)| Err(error))
     }
 
     fn score_nodes(
@@ -184,14 +198,25 @@ impl Framework {
     }
 }
 
-fn weigh(score: &ScoreEntry, scores: &[i64], totals: &mut [i64]) -> Result<(), PluginError> {
-    for (&value, total) in scores.iter().zip(totals) {
+/// Where upstream, which normalises once all plugins have scored and weighs once all are normalised, comes across a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Normalize,
+    /// It weighs node by node: at this one.
+    Weigh(usize),
+}
+
+type Failure = (Phase, PluginError);
+
+fn weigh(score: &ScoreEntry, scores: &[i64], totals: &mut [i64]) -> Result<(), Failure> {
+    for (at, (&value, total)) in scores.iter().zip(totals).enumerate() {
         if !(MIN_NODE_SCORE..=MAX_NODE_SCORE).contains(&value) {
-            return Err(PluginError::new(format!(
+            let error = PluginError::new(format!(
                 "applying score defaultWeights on Score plugins: plugin {:?} returns an invalid score {value}, it should in \
                  the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing",
                 score.entry.name
-            )));
+            ));
+            return Err((Phase::Weigh(at), error));
         }
         *total = total.wrapping_add(value * score.weight);
     }

@@ -28,7 +28,7 @@ use crate::cache::CacheError;
 use crate::clock::{Clock, Mono, Rng};
 use backoff::Backoff;
 pub(super) use request::Source;
-use request::{Lines, is_expired, is_retriable, is_too_large, is_too_many_requests};
+use request::{Chain, Lines, is_expired, is_retriable, is_too_large, is_too_many_requests};
 
 /// The shortest time for which a watch is asked for; the longest is twice that.
 /// `client-go/tools/cache/reflector.go#defaultMinWatchTimeout @v1.36.3`.
@@ -45,7 +45,7 @@ const PAGE_SIZE: u32 = 500;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     /// The server or the way to it failed.
-    #[error("{0}")]
+    #[error("{}", request::Chain(.0))]
     Request(#[from] kube::Error),
     /// The server said something that is no list and no event.
     #[error("unable to decode what the server sent: {0}")]
@@ -119,7 +119,7 @@ where
                 Ok(()) => {}
                 Err(Failure::Fatal(error)) => return error,
                 Err(Failure::Request(error)) if is_expired(&error) => {
-                    tracing::debug!(kind = self.parts.kind, %error, "Watch closed");
+                    tracing::debug!(kind = self.parts.kind, error = %Chain(&error), "Watch closed");
                 }
                 Err(error) => tracing::error!(kind = self.parts.kind, %error, "Failed to watch"),
             }
@@ -153,7 +153,7 @@ where
                 // It ended before all objects were told.
                 Ok(None) => {}
                 Err(Failure::Request(error)) if is_retriable(&error) => {
-                    tracing::debug!(kind = self.parts.kind, %error, "watch-list failed - backing off");
+                    tracing::debug!(kind = self.parts.kind, error = %Chain(&error), "watch-list failed - backing off");
                     self.back_off().await;
                 }
                 Err(Failure::Request(error)) if is_expired(&error) || is_too_large(&error) => {
@@ -252,7 +252,7 @@ where
                 None => match self.rewatch().await {
                     Ok(watch) => watch,
                     Err(error) if is_retriable(&error) => {
-                        tracing::debug!(kind = self.parts.kind, %error, "Watch failed - backing off");
+                        tracing::debug!(kind = self.parts.kind, error = %Chain(&error), "Watch failed - backing off");
                         self.back_off().await;
                         continue;
                     }
@@ -267,7 +267,7 @@ where
                     self.back_off().await;
                 }
                 Err(Failure::Request(error)) if is_expired(&error) => {
-                    tracing::debug!(kind = self.parts.kind, %error, "Watch closed");
+                    tracing::debug!(kind = self.parts.kind, error = %Chain(&error), "Watch closed");
                     return Ok(());
                 }
                 Err(error) => {

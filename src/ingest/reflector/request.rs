@@ -1,7 +1,7 @@
 //! Requests for lists and watches, and what their failures mean.
 
-use std::error::Error as _;
-use std::fmt::Write as _;
+use std::error::Error;
+use std::fmt::{self, Write as _};
 use std::io;
 use std::time::Duration;
 
@@ -105,6 +105,33 @@ impl Query {
     }
 }
 
+/// An error with what caused it, down to the operating system's word for it.
+pub(super) struct Chain<'a>(pub(super) &'a kube::Error);
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(status) = status(self.0) {
+            return write!(f, "{status}");
+        }
+        let mut text = self.0.to_string();
+        f.write_str(&text)?;
+        for cause in causes(self.0) {
+            let next = cause.to_string();
+            // Many errors repeat their cause.
+            if !text.contains(&next) {
+                write!(f, ": {next}")?;
+            }
+            text = next;
+        }
+        Ok(())
+    }
+}
+
+/// What caused an error, and what caused that, and so on.
+fn causes<'a>(error: &'a kube::Error) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(error.source(), |cause: &&'a (dyn Error + 'static)| (*cause).source())
+}
+
 fn status(error: &kube::Error) -> Option<&Status> {
     if let kube::Error::Api(status) = error { Some(status) } else { None }
 }
@@ -138,14 +165,8 @@ pub(super) fn is_retriable(error: &kube::Error) -> bool {
 }
 
 fn is_connection_refused(error: &kube::Error) -> bool {
-    let mut source = error.source();
-    while let Some(error) = source {
-        if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
-            return true;
-        }
-        source = error.source();
-    }
-    false
+    let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    causes(error).any(|cause| cause.downcast_ref::<io::Error>().is_some_and(refused))
 }
 
 #[cfg(test)]
@@ -172,6 +193,16 @@ mod tests {
             "/api/v1/nodes?allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true\
              &timeoutSeconds=300&watch=true",
         );
+    }
+
+    #[test]
+    fn errors_name_their_causes() {
+        let check = |error: kube::Error, text: &str| assert_eq!(Chain(&error).to_string(), text);
+        let refused = || io::Error::new(io::ErrorKind::ConnectionRefused, "refused");
+        check(kube::Error::ReadEvents(refused()), "Error reading events stream: refused");
+        check(kube::Error::Service(Box::new(refused())), "ServiceError: refused");
+        let nested = io::Error::other(kube::Error::ReadEvents(refused()));
+        check(kube::Error::Service(Box::new(nested)), "ServiceError: Error reading events stream: refused");
     }
 
     #[test]

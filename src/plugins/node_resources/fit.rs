@@ -285,7 +285,8 @@ mod tests {
 
     #[test]
     fn filter_needs_what_pre_filter_left() {
-        let (pod, snapshot, mut state) = (pod("p").info(), crate::model::Snapshot::default(), Default::default());
+        let (pod, snapshot, mut state) =
+            (pod("p").info(), crate::model::Snapshot::default(), crate::framework::CycleState::default());
         let now = crate::clock::Clock::real().now();
         let cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now };
         let outcome = plugin().filter.expect("Filter").filter(&cx, &node("n").info(), &mut Scratch::default());

@@ -60,8 +60,17 @@ pub(crate) fn handle(gates: FeatureGates) -> Handle {
     handle_with(gates, Arc::new(RecordedEffects { answer: Ok(()), bindings: Mutex::default() }))
 }
 
+/// What the profiles of an empty cluster share.
+pub(crate) fn parts(gates: FeatureGates) -> Arc<HandleParts> {
+    parts_with(gates, Arc::new(RecordedEffects { answer: Ok(()), bindings: Mutex::default() }))
+}
+
 fn handle_with(gates: FeatureGates, effects: Arc<RecordedEffects>) -> Handle {
-    let parts = HandleParts {
+    Handle::new(parts_with(gates, effects), "default-scheduler")
+}
+
+fn parts_with(gates: FeatureGates, effects: Arc<RecordedEffects>) -> Arc<HandleParts> {
+    Arc::new(HandleParts {
         client: None,
         gates,
         listers: Arc::new(Listers::default()),
@@ -74,8 +83,7 @@ fn handle_with(gates: FeatureGates, effects: Arc<RecordedEffects>) -> Handle {
         effects,
         nominator: OnceLock::new(),
         activator: OnceLock::new(),
-    };
-    Handle::new(Arc::new(parts), "default-scheduler")
+    })
 }
 
 /// One plugin, built.

@@ -2,11 +2,11 @@
 
 /// A feasible node's weight in the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rank {
+pub(crate) struct Rank {
     /// The weighted sum of its scores.
-    pub(super) total: i64,
+    pub(crate) total: i64,
     /// Breaks ties where extenders had a say; 0 otherwise, so that ties fall to the order of the heap.
-    pub(super) randomizer: u64,
+    pub(crate) randomizer: u64,
 }
 
 /// The node to take: the root of the heap that upstream builds from the list, so that ties end as they do there, and not
@@ -16,7 +16,7 @@ pub(super) struct Rank {
 /// # Panics
 ///
 /// If there is no node to take.
-pub(super) fn select(ranks: &[Rank]) -> usize {
+pub(crate) fn select_host(ranks: &[Rank]) -> usize {
     let mut heap: Vec<usize> = (0..ranks.len()).collect();
     for start in (0..ranks.len() / 2).rev() {
         sift_down(&mut heap, start, ranks);
@@ -52,7 +52,7 @@ mod tests {
 
     fn check(totals: &[i64], expected: usize) {
         let ranks: Vec<Rank> = totals.iter().map(|&total| Rank { total, randomizer: 0 }).collect();
-        assert_eq!(select(&ranks), expected, "{totals:?}");
+        assert_eq!(select_host(&ranks), expected, "{totals:?}");
     }
 
     #[test]
@@ -78,6 +78,6 @@ mod tests {
     fn a_randomizer_decides_between_equals() {
         let ranks =
             [Rank { total: 4, randomizer: 1 }, Rank { total: 4, randomizer: 9 }, Rank { total: 3, randomizer: 99 }];
-        assert_eq!(select(&ranks), 1);
+        assert_eq!(select_host(&ranks), 1);
     }
 }

@@ -1,0 +1,125 @@
+//! The nodes that can take a pod, and what extenders leave of them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Kept, Scheduler};
+use crate::framework::{CycleContext, EXTENDER, NodeRejection, PluginError, Rejection, ScratchBoard};
+use crate::model::{NodeInfo, Snapshot};
+
+/// Stands for a node that the filters have not seen: an extender made it up.
+const UNSEEN: usize = usize::MAX;
+
+/// The nodes that can take a pod, in the order in which they were found.
+#[derive(Default)]
+pub(super) struct Feasible<'a> {
+    nodes: Vec<&'a NodeInfo>,
+    /// What an extender made of them, which then counts instead.
+    rebuilt: Option<Vec<Arc<NodeInfo>>>,
+    /// What the filters left for each, by position.
+    pub(super) scratch: ScratchBoard,
+}
+
+impl<'a> Feasible<'a> {
+    /// Nodes of the snapshot, by position.
+    pub(super) fn new(snapshot: &'a Snapshot, positions: &[usize], scratch: ScratchBoard) -> Self {
+        let nodes = positions.iter().map(|&position| &*snapshot.nodes()[position]).collect();
+        Self { nodes, rebuilt: None, scratch }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rebuilt.as_ref().map_or(self.nodes.len(), Vec::len)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The nodes in order.
+    pub(super) fn nodes(&self) -> Cow<'_, [&NodeInfo]> {
+        match &self.rebuilt {
+            None => Cow::Borrowed(&self.nodes),
+            Some(rebuilt) => Cow::Owned(rebuilt.iter().map(|node| &**node).collect()),
+        }
+    }
+
+    fn keep(mut self, kept: Kept) -> Self {
+        match kept {
+            Kept::Positions(positions) => {
+                self.scratch = self.scratch.keep(&positions);
+                match &mut self.rebuilt {
+                    None => self.nodes = positions.iter().map(|&at| self.nodes[at]).collect(),
+                    Some(rebuilt) => *rebuilt = positions.iter().map(|&at| rebuilt[at].clone()).collect(),
+                }
+            }
+            Kept::Nodes(nodes) => {
+                let known = self.nodes();
+                let known: BTreeMap<&str, usize> =
+                    known.iter().enumerate().map(|(at, node)| (node.name(), at)).collect();
+                let before: Vec<usize> =
+                    nodes.iter().map(|node| known.get(node.name()).copied().unwrap_or(UNSEEN)).collect();
+                self.scratch = self.scratch.keep(&before);
+                self.rebuilt = Some(nodes);
+            }
+        }
+        self
+    }
+}
+
+impl Scheduler {
+    /// Asks the extenders, in order, which of the nodes they keep. What they say of the others replaces what was said of
+    /// them before.
+    /// Follows `pkg/scheduler/schedule_one.go#findNodesThatPassExtenders @v1.36.3`.
+    pub(super) fn filter_by_extenders<'a>(
+        &self,
+        cx: &CycleContext<'_>,
+        mut feasible: Feasible<'a>,
+        rejected: &mut Vec<NodeRejection>,
+    ) -> Result<Feasible<'a>, PluginError> {
+        for extender in self.extenders.iter() {
+            if feasible.is_empty() {
+                break;
+            }
+            if !extender.is_interested(cx.pod) {
+                continue;
+            }
+            let filtered = match extender.filter(cx.pod, &feasible.nodes()) {
+                Ok(filtered) => filtered,
+                Err(error) if extender.is_ignorable() => {
+                    tracing::info!(extender = extender.name(), %error, "Skipping extender as it returned error and has ignorable flag set");
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let unresolvable = filtered.failed_and_unresolvable;
+            let failed = filtered.failed.into_iter().filter(|(node, _)| !unresolvable.contains_key(node));
+            let failed = failed.map(|(node, reason)| (node, Rejection::unschedulable(reason)));
+            let said: Vec<(String, Rejection)> = failed.collect();
+            let unresolvable = unresolvable.into_iter().map(|(node, reason)| (node, Rejection::unresolvable(reason)));
+            record(cx.snapshot, rejected, unresolvable.chain(said));
+            feasible = feasible.keep(filtered.kept);
+        }
+        Ok(feasible)
+    }
+}
+
+/// Notes what an extender says of nodes; names that the snapshot does not have are left out.
+fn record(snapshot: &Snapshot, rejected: &mut Vec<NodeRejection>, said: impl Iterator<Item = (String, Rejection)>) {
+    let mut said = said.filter_map(|(name, rejection)| Some((snapshot.position(&name)?, rejection))).peekable();
+    if said.peek().is_none() {
+        return;
+    }
+    let mut known: BTreeMap<usize, usize> =
+        rejected.iter().enumerate().map(|(at, rejection)| (rejection.position, at)).collect();
+    let plugin: Arc<str> = Arc::from(EXTENDER);
+    for (position, rejection) in said {
+        let said = NodeRejection { position, plugin: plugin.clone(), rejection };
+        if let Some(&at) = known.get(&position) {
+            rejected[at] = said;
+        } else {
+            known.insert(position, rejected.len());
+            rejected.push(said);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What controllers own, read once: workloads by the thousand ask for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::daemon;
+use crate::apiserver::{ApiServer, Kind, kinds};
+use crate::k8s::Node;
+
+/// A pod that counts as one of its controller's: neither ended nor being deleted.
+#[derive(Debug)]
+pub(super) struct ActivePod {
+    /// The node that it is on or, as a daemon pod, tied to.
+    pub(super) node: Option<String>,
+    /// Its index, as a pod of an indexed job.
+    pub(super) index: Option<usize>,
+}
+
+/// What each controller has, by its UID.
+#[derive(Debug)]
+pub(super) struct Owned {
+    pods: BTreeMap<String, Vec<ActivePod>>,
+    /// Controllers of replica sets.
+    of_replica_sets: BTreeSet<String>,
+    /// Controllers of jobs.
+    of_jobs: BTreeSet<String>,
+    /// Nodes, once somebody asks for them.
+    nodes: Option<Vec<Node>>,
+}
+
+impl Owned {
+    /// Reads what there is.
+    pub(super) fn new(server: &ApiServer) -> Self {
+        let mut pods: BTreeMap<String, Vec<ActivePod>> = BTreeMap::new();
+        for object in server.list(&kinds::PODS) {
+            let pod = object.value();
+            if let Some(owner) = controller(&pod).filter(|_| is_active(&pod)) {
+                let pod = ActivePod { node: daemon::node_of(&pod), index: completion_index(&pod) };
+                pods.entry(owner.to_owned()).or_default().push(pod);
+            }
+        }
+        let controllers = |kind: &'static Kind| {
+            let objects = server.list(kind);
+            objects.iter().filter_map(|object| controller(&object.value()).map(str::to_owned)).collect()
+        };
+        let (of_replica_sets, of_jobs) = (controllers(&kinds::REPLICA_SETS), controllers(&kinds::JOBS));
+        Self { pods, of_replica_sets, of_jobs, nodes: None }
+    }
+
+    /// The active pods of a controller.
+    pub(super) fn active(&self, uid: &str) -> &[ActivePod] {
+        self.pods.get(uid).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether the controller has a replica set.
+    pub(super) fn has_replica_set(&self, uid: &str) -> bool {
+        self.of_replica_sets.contains(uid)
+    }
+
+    /// Whether the controller has a job.
+    pub(super) fn has_job(&self, uid: &str) -> bool {
+        self.of_jobs.contains(uid)
+    }
+
+    /// The nodes.
+    pub(super) fn nodes(&mut self, server: &ApiServer) -> &[Node] {
+        self.nodes.get_or_insert_with(|| {
+            let objects = server.list(&kinds::NODES);
+            objects.iter().filter_map(|object| Node::deserialize(object.value()).ok()).collect()
+        })
+    }
+}
+
+/// The UID of the object's controller.
+fn controller(object: &Value) -> Option<&str> {
+    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    owners.into_iter().flatten().find(|owner| owner["controller"] == true)?["uid"].as_str()
+}
+
+fn is_active(pod: &Value) -> bool {
+    !matches!(pod.pointer("/status/phase").and_then(Value::as_str), Some("Succeeded" | "Failed"))
+        && pod.pointer("/metadata/deletionTimestamp").is_none()
+}
+
+fn completion_index(pod: &Value) -> Option<usize> {
+    let annotation = pod.pointer("/metadata/annotations/batch.kubernetes.io~1job-completion-index")?;
+    annotation.as_str()?.parse().ok()
+}

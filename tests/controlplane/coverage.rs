@@ -1,0 +1,160 @@
+//! What the compared cases reached: a comparison that never gets to a branch says nothing about it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::case::{BUILT, Case};
+use crate::reach::REQUIRED;
+
+/// How often each outcome was compared.
+#[derive(Debug, Default)]
+pub(crate) struct Coverage {
+    pods: usize,
+    counts: BTreeMap<String, usize>,
+}
+
+impl Coverage {
+    /// How many pods were compared.
+    pub(crate) fn pods(&self) -> usize {
+        self.pods
+    }
+
+    /// Counts what an answer shows.
+    pub(crate) fn add(&mut self, case: &Case, answer: &Value) {
+        self.bump(format!("gates {}", case.gates.split(',').next().unwrap_or_default()).trim_end().to_owned());
+        for pod in list(&answer["pods"]) {
+            self.pods += 1;
+            self.pod(pod);
+            self.scores(&strategy(case, text(&pod["scheduler"])), list(&pod["nodes"]));
+        }
+        for hint in list(&answer["events"]).iter().flat_map(|event| list(&event["hints"])) {
+            let failed = if text(&hint["error"]).is_empty() { "" } else { " (error)" };
+            self.count("hint", &hint["plugin"], &format!("{} {}{failed}", text(&hint["event"]), text(&hint["hint"])));
+        }
+    }
+
+    fn pod(&mut self, pod: &Value) {
+        if !pod["preEnqueue"].is_null() {
+            self.status("PreEnqueue", &pod["preEnqueue"]);
+        }
+        let pre_filter = &pod["preFilter"];
+        if !pre_filter.is_null() && text(&pre_filter["code"]) != "Success" {
+            self.status("PreFilter", pre_filter);
+        }
+        if pre_filter["nodes"].is_array() {
+            self.bump("PreFilter narrows the nodes".to_owned());
+        }
+        for (point, names) in [("PreFilter skips", &pre_filter["skip"]), ("PreScore skips", &pod["scoreSkip"])] {
+            for plugin in list(names) {
+                self.count(point, plugin, "");
+            }
+        }
+        for node in list(&pod["nodes"]).iter().filter(|node| text(&node["code"]) != "Success") {
+            self.status("Filter", node);
+        }
+        self.signature(text(&pod["signature"]));
+        for field in ["error", "scoreError", "skipped"] {
+            if !text(&pod[field]).is_empty() {
+                let words: Vec<&str> = text(&pod[field]).split(' ').take(4).collect();
+                self.bump(format!("{field}: {}", words.join(" ")));
+            }
+        }
+        match (text(&pod["host"]), text(&pod["message"])) {
+            ("", "") => {}
+            ("", _) => self.bump("no host".to_owned()),
+            _ => self.bump("host".to_owned()),
+        }
+    }
+
+    /// A score counts where it tells nodes apart.
+    fn scores(&mut self, strategy: &str, nodes: &[Value]) {
+        let scored: Vec<&Value> =
+            nodes.iter().filter(|node| node["scores"].is_object()).map(|node| &node["scores"]).collect();
+        let Some(first) = scored.first() else { return };
+        let plugins: Vec<String> = first.as_object().into_iter().flat_map(|scores| scores.keys().cloned()).collect();
+        for plugin in plugins {
+            for kind in ["raw", "normalized"] {
+                if scored.iter().any(|scores| scores[&plugin][kind] != first[&plugin][kind]) {
+                    let how = if plugin == "NodeResourcesFit" { format!(" {strategy}") } else { String::new() };
+                    self.bump(format!("Score {plugin}{how}: {kind} differs"));
+                }
+            }
+        }
+    }
+
+    fn signature(&mut self, signature: &str) {
+        let Ok(Value::Object(fragments)) = serde_json::from_str(signature) else { return };
+        for (name, value) in fragments {
+            let empty = match &value {
+                Value::Null => true,
+                Value::String(text) => text.is_empty(),
+                Value::Array(list) => list.is_empty(),
+                Value::Object(fields) => fields.is_empty(),
+                _ => false,
+            };
+            self.bump(format!("signature {name}{}", if empty { " (empty)" } else { "" }));
+        }
+    }
+
+    fn status(&mut self, point: &str, status: &Value) {
+        for reason in list(&status["reasons"]) {
+            let absent = if status["absent"] == true { " (absent)" } else { "" };
+            let reason = general(text(reason));
+            self.count(point, &status["plugin"], &format!("{} {reason}{absent}", text(&status["code"])));
+        }
+    }
+
+    /// Counts what a built plugin, or none, did.
+    fn count(&mut self, what: &str, plugin: &Value, how: &str) {
+        let plugin = text(plugin);
+        if plugin.is_empty() || BUILT.iter().any(|(name, _)| *name == plugin) {
+            self.bump(format!("{what} {plugin} {how}").trim_end().to_owned());
+        }
+    }
+
+    fn bump(&mut self, outcome: String) {
+        *self.counts.entry(outcome).or_default() += 1;
+    }
+
+    /// What has to be reached and was not.
+    pub(crate) fn missing(&self) -> Vec<&'static str> {
+        REQUIRED.iter().copied().filter(|outcome| !self.counts.contains_key(*outcome)).collect()
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:>9} pods compared", self.pods)?;
+        for (outcome, count) in &self.counts {
+            writeln!(f, "{count:>9} {outcome}")?;
+        }
+        Ok(())
+    }
+}
+
+/// How the profile's `NodeResourcesFit` scores.
+fn strategy(case: &Case, profile: &str) -> String {
+    let profiles = list(&case.config["profiles"]);
+    let profile = profiles.iter().find(|entry| entry["schedulerName"] == profile).unwrap_or(&Value::Null);
+    let args = list(&profile["pluginConfig"]).iter().find(|entry| entry["name"] == "NodeResourcesFit");
+    let given = args.and_then(|entry| entry["args"]["scoringStrategy"]["type"].as_str());
+    given.unwrap_or("LeastAllocated").to_owned()
+}
+
+/// A reason without the names in it.
+fn general(reason: &str) -> String {
+    match reason.split_once('[') {
+        Some((before, _)) if before.ends_with(' ') => format!("{before}[…]"),
+        _ => reason.to_owned(),
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

@@ -1,0 +1,32 @@
+//! Tests against upstream's own code: the oracle, and a real control plane. See README.md beside this file.
+//!
+//! `KS_CASES` and `KS_SEED` say how many random clusters are compared and where they start.
+
+mod binds;
+mod case;
+mod changes;
+mod cluster;
+mod compare;
+mod coverage;
+mod generate;
+mod oracle;
+mod ours;
+mod parity;
+mod programs;
+mod reach;
+mod shrink;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    let mut arguments = Arguments::from_args();
+    // The processors are better used by what the tests start.
+    arguments.test_threads.get_or_insert(1);
+    let trials = vec![
+        Trial::test("unreachable_reasons", parity::unreachable_reasons),
+        Trial::test("cases_are_cluster_files", parity::cases_are_cluster_files),
+        Trial::test("random_clusters", parity::random_clusters),
+        Trial::test("binds_500_pods", binds::binds_500_pods),
+    ];
+    libtest_mimic::run(&arguments, trials).exit();
+}
