@@ -349,19 +349,27 @@ impl Script {
             Step::PostFilter | Step::PostBind => 60,
             _ => 20,
         };
-        if !state.rng.chance(often, 100) {
+        // A meeting with a pod on its way needs pods on their way, and pods that get through.
+        let sought = match (step, state.favourite.1) {
+            (Step::Permit, Act::AllowWaiting | Act::RejectWaiting | Act::PreemptWaiting) => Some("wait"),
+            (Step::PreBind, Act::CancelPreBind) => Some("delay"),
+            _ => None,
+        };
+        let sought = sought.filter(|sought| answers.contains(sought));
+        if !state.rng.chance(if sought.is_some() { 50 } else { often }, 100) {
             return "";
         }
         let at = state.rng.index(answers.len());
-        state.coverage.outcome(step, answers[at]);
-        state.trace.push(format!("{step:?}: {}", answers[at]));
-        answers[at]
+        let answer = sought.unwrap_or(answers[at]);
+        state.coverage.outcome(step, answer);
+        state.trace.push(format!("{step:?}: {answer}"));
+        answer
     }
 
     /// How long Permit waits for the pod.
     pub(super) fn patience(&self, pod: &PodInfo, now: Mono) -> Duration {
         let mut state = self.lock();
-        let patience = Duration::from_millis(500 + state.rng.below(20_000));
+        let patience = Duration::from_millis(500 + state.rng.below(30_000));
         state.patience.insert(pod.uid().to_owned(), now + patience);
         patience
     }
@@ -486,7 +494,9 @@ impl Script {
     /// Lets every pod go on that waits.
     pub(super) fn allow_all(&self) {
         let waiting = self.sight.get().map(|sight| sight.shared.waiting_pods.all()).unwrap_or_default();
-        waiting.iter().for_each(|pod| pod.allow(super::probe::NAME));
+        for pod in waiting {
+            pod.allow(super::probe::NAME);
+        }
     }
 
     // The server's side.

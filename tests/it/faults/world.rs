@@ -32,7 +32,7 @@ profiles:
   plugins: *plugins
 ";
 
-/// How long the world may take to come to rest once nothing goes wrong any more: Permit's longest patience is 20 s, an
+/// How long the world may take to come to rest once nothing goes wrong any more: Permit's longest patience is 31 s, an
 /// event is given up after two minutes, and what nothing helped is tried again after five.
 const REST: Duration = Duration::from_mins(12);
 
@@ -49,7 +49,7 @@ impl World {
     /// A cluster and a scheduler that has seen it, as the seed has it.
     pub(super) fn new(seed: u64) -> Self {
         Self::with(seed, |script| {
-            let (nodes, pods) = script.with_rng(|rng| (1 + rng.below(4), 3 + rng.below(7)));
+            let (nodes, pods) = script.with_rng(|rng| (2 + rng.below(4), 6 + rng.below(9)));
             for _ in 0..nodes {
                 script.cluster.create_node(&mut script.with_rng(Rng::split));
             }
