@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::kinds::Kind;
 use super::object::key_of;
 use super::watch::End;
-use super::{ApiServer, Status};
+use super::{ApiServer, Object, Status};
 
 /// What goes wrong with a request.
 #[derive(Clone, Debug)]
@@ -123,6 +123,16 @@ impl Faults {
     /// Forgets the history of a kind, so that a watch from an earlier version is answered with 410.
     pub fn compact(&self, kind: &Kind) {
         self.server.with(|state| state.compact(kind));
+    }
+
+    /// What each write of a kind after version `after` left, oldest first; of a deletion, the object's last state. None if
+    /// that has been forgotten.
+    pub fn history(&self, kind: &Kind, after: u64) -> Option<Vec<Arc<Object>>> {
+        self.server.with(|state| {
+            let kept = state.shelf(kind);
+            let newer = kept.history.iter().map(|change| &change.object).filter(|object| object.version() > after);
+            (after >= kept.floor).then(|| newer.cloned().collect())
+        })
     }
 
     /// Puts bytes into store and watches as they are, for objects that no client can decode. Answers with the version

@@ -1,5 +1,6 @@
 //! The `kube-scheduler` command: arguments to a running scheduler, or to one of the commands that need no cluster.
 
+mod debugger;
 mod serve;
 
 use std::ffi::OsString;

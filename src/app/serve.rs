@@ -9,13 +9,14 @@ use tracing::{error, info};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use super::{DONE, FAILED};
+use super::{DONE, FAILED, debugger};
 use crate::clock::Clock;
 use crate::config::{Config, FlagError, Flags, VersionFlag};
 use crate::dispatcher::client;
 use crate::engine::{Engine, EngineOptions};
 use crate::framework::Registry;
 use crate::ingest::Ingest;
+use crate::plugins::admission::node_check;
 use crate::scheduler::Scheduler;
 
 /// The version that this scheduler reports and stands in for.
@@ -109,7 +110,9 @@ async fn schedule(plugins: Registry, flags: &Flags) -> anyhow::Result<()> {
         max_in_unschedulable,
     })
     .await?;
-    let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_seed(seed());
+    let check = node_check(engine.profiles[0].handle());
+    let ingest =
+        Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_seed(seed()).with_node_check(check);
     ingest.start(|name, task| engine.tasks.serve(name, task));
     engine.start_metrics();
     until_told(engine, ingest).await
@@ -186,6 +189,7 @@ async fn until_told(engine: Engine, ingest: Ingest) -> anyhow::Result<()> {
     }
     shared.queue.run(shared.clock.now());
     let (thread, ended) = scheduling_thread(scheduler)?;
+    tasks.serve("debugger", debugger::on_signal(shared.clone()));
     let outcome = tokio::select! {
         biased;
         () = told() => Err(anyhow!(FINISHED)),
@@ -217,4 +221,95 @@ fn scheduling_thread(
         })
         .context("starting the scheduling thread")?;
     Ok((thread, ended))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::apiserver::{ApiServer, Options};
+    use crate::framework::{BindContext, BindOutcome, BindPlugin, BoxFuture};
+    use crate::framework::{
+        CycleContext, Plugin, PluginError, PreFilterOutcome, PreFilterPlugin, QueueSortKey, QueueSortPlugin,
+        Registration,
+    };
+    use crate::testing::{node, pod};
+
+    /// A plugin that panics in the scheduling cycle.
+    struct Explosive;
+
+    impl Plugin for Explosive {
+        fn name(&self) -> &'static str {
+            "Explosive"
+        }
+    }
+
+    impl QueueSortPlugin for Explosive {
+        fn less(&self, a: QueueSortKey<'_>, b: QueueSortKey<'_>) -> bool {
+            a.timestamp < b.timestamp
+        }
+    }
+
+    impl PreFilterPlugin for Explosive {
+        fn pre_filter(&self, _: &mut CycleContext<'_>) -> Result<PreFilterOutcome, PluginError> {
+            panic!("boom")
+        }
+    }
+
+    impl BindPlugin for Explosive {
+        fn bind<'a>(&'a self, _: BindContext<'a>) -> BoxFuture<'a, Result<BindOutcome, PluginError>> {
+            Box::pin(async { Ok(BindOutcome::Skip) })
+        }
+    }
+
+    const CONFIG: &str = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: \
+        [{plugins: {multiPoint: {enabled: [{name: Explosive}], disabled: [{name: '*'}]}}}]}";
+
+    /// A scheduler on a server with one node, and with one pod if there is to be one.
+    async fn start(with_pod: bool) -> (Engine, Ingest) {
+        let clock = Clock::real();
+        let server = ApiServer::new(Options::by_clock(&clock));
+        let objects = [node("n").json()].into_iter().chain(with_pod.then(|| pod("p").json()));
+        objects.for_each(|object| drop(server.load(object).expect("an object that a server takes")));
+        let gates = crate::config::FeatureGates::default();
+        let mut plugins = Registry::default();
+        let factory = |_, _: &crate::framework::Handle| {
+            let plugin = Arc::new(Explosive);
+            Ok(Registration::new("Explosive").queue_sort(&plugin).pre_filter(&plugin).bind(&plugin))
+        };
+        plugins.register("Explosive", factory).expect("the name is free");
+        let options = EngineOptions {
+            client: server.client(),
+            config: Config::parse(format!("# YAML\n{CONFIG}").as_bytes(), &gates).expect("a configuration"),
+            gates,
+            plugins,
+            extenders: Vec::new(),
+            clock,
+            metrics: prometheus::Registry::new(),
+            seed: 1,
+            hostname: "host".to_owned(),
+            runtime: tokio::runtime::Handle::current(),
+            max_in_unschedulable: std::time::Duration::from_mins(5),
+        };
+        let engine = Engine::new(options).await.expect("its parts fit");
+        let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, server.client());
+        ingest.start(|name, task| engine.tasks.serve(name, task));
+        (engine, ingest)
+    }
+
+    #[tokio::test]
+    async fn a_panic_of_the_scheduling_thread_ends_the_process() {
+        let (engine, ingest) = start(true).await;
+        let end = until_told(engine, ingest).await.expect_err("it does not just end");
+        assert_eq!(end.to_string(), "the scheduling thread ended before its time");
+    }
+
+    #[tokio::test]
+    async fn a_task_that_ends_ends_the_process() {
+        let (engine, ingest) = start(false).await;
+        assert_eq!(engine.tasks.kill("dispatcher"), 1);
+        let end = until_told(engine, ingest).await.expect_err("it does not just end");
+        assert_eq!(end.to_string(), "task \"dispatcher\" ended before its time");
+    }
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-pub use places::Lost;
+pub use places::{Misplaced, PlaceCheck, Underway};
 pub use tasks::{Fatal, TaskEnd, Tasks};
 
 use crate::cache::Cache;

@@ -1,59 +1,215 @@
-//! Where each pod is: in exactly one place.
+//! Where each pod is: in exactly one place; and whether what is counted over pods adds up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use super::Engine;
+use crate::config::Gate;
+use crate::k8s::Pod;
+use crate::model::{NodeInfo, PodInfo};
 use crate::queue::Place;
+use crate::scheduler::Shared;
 
-/// A pod that is nowhere, or in two places at once.
+/// A pod that is not in exactly one place, or a count that is wrong. Pods are `namespace/name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lost {
-    /// `namespace/name`.
-    pub pod: String,
-    /// Where it is.
-    pub places: Vec<&'static str>,
+pub enum Misplaced {
+    /// The informers know the pod, and it is nowhere, or in several places, or in the wrong one.
+    Pod {
+        /// The pod.
+        pod: String,
+        /// Where it is.
+        places: Vec<&'static str>,
+    },
+    /// The informers do not know the pod any more, and it is kept nevertheless.
+    Leftover {
+        /// The pod.
+        pod: String,
+        /// Where it is kept.
+        place: &'static str,
+    },
+    /// The pod's marker says that it is in flight, and it is neither in its cycle nor on its way to being bound.
+    InFlight {
+        /// The pod.
+        pod: String,
+    },
+    /// The pod is in its cycle, or waits at Permit, and has no marker.
+    NotInFlight {
+        /// The pod, or its UID if nothing else is known of it.
+        pod: String,
+    },
+    /// A node's sums are not those of the pods on it.
+    Sums {
+        /// The node.
+        node: String,
+    },
 }
 
-impl fmt::Display for Lost {
+/// What only the caller of a check knows: which pods are between two steps. UIDs.
+#[derive(Clone, Debug, Default)]
+pub struct Underway {
+    /// The pod in its scheduling cycle: from being popped until the cycle has ended, assumed or not.
+    pub cycle: Option<String>,
+    /// Pods whose binding cycle has begun and has not ended.
+    pub binding: BTreeSet<String>,
+    /// Whether tasks have not come to rest, so that a binding cycle may not have got to Permit's answer yet.
+    pub unsettled: bool,
+}
+
+/// Checks where pods are. Cheap to clone; for simulations and tests, which call it after every event.
+#[derive(Clone)]
+pub struct PlaceCheck {
+    shared: Arc<Shared>,
+    profiles: BTreeSet<Arc<str>>,
+    /// Without `SchedulerQueueingHints` the queue keeps no markers.
+    markers: bool,
+}
+
+const ASSUMED: &str = "the cache, assumed";
+const BOUND: &str = "the cache, bound";
+
+impl fmt::Display for Misplaced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.places[..] {
-            [] => write!(f, "pod {} is nowhere", self.pod),
-            _ => write!(f, "pod {} is in {}", self.pod, self.places.join(" and ")),
+        match self {
+            Self::Pod { pod, places } if places.is_empty() => write!(f, "pod {pod} is nowhere"),
+            Self::Pod { pod, places } => write!(f, "pod {pod} is in {}", places.join(" and ")),
+            Self::Leftover { pod, place } => write!(f, "pod {pod} is gone and still in {place}"),
+            Self::InFlight { pod } => write!(f, "pod {pod} is marked as in flight and is not"),
+            Self::NotInFlight { pod } => write!(f, "pod {pod} is in flight and not marked as such"),
+            Self::Sums { node } => write!(f, "the sums of node {node} are not those of its pods"),
         }
     }
 }
 
 impl Engine {
-    /// Checks, between two steps, that each pod that the informers know and that is ours is in exactly one place: queued,
-    /// in its cycle (popped and not yet back), assumed, or bound; and that nothing is in flight that is neither being
-    /// scheduled nor bound. `cycling` are the UIDs of pods that the caller knows to be in a cycle.
-    pub fn check_places(&self, cycling: &BTreeSet<String>) -> Vec<Lost> {
-        let mut places: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
+    /// What checks where pods are, apart from the engine, so that it can be asked in the midst of a cycle.
+    pub fn place_check(&self) -> PlaceCheck {
+        PlaceCheck {
+            shared: self.shared.clone(),
+            profiles: self.profiles.iter().map(|profile| profile.name().clone()).collect(),
+            markers: self.gates.enabled(Gate::SchedulerQueueingHints),
+        }
+    }
+
+    /// [`PlaceCheck::check`] at this moment.
+    pub fn check_places(&self, underway: &Underway) -> Vec<Misplaced> {
+        self.place_check().check(underway)
+    }
+}
+
+impl PlaceCheck {
+    /// Checks that each pod of the informers is in exactly one place (queued, in its cycle, assumed or bound) and no other
+    /// pod is in any; that exactly those pods are marked as in flight that are in their cycle or wait at Permit; that no
+    /// node is held for a pod that is gone; and that every node's sums are those of its pods. Meant for a scheduler with
+    /// `SchedulerQueueingHints`: without, as upstream, a pod that changes during its cycle is queued at once, so it can be
+    /// in two places until its next turn.
+    pub fn check(&self, underway: &Underway) -> Vec<Misplaced> {
+        let mut found = Vec::new();
+        self.places(underway, &mut found);
+        if self.markers {
+            self.in_flight(underway, &mut found);
+        }
+        self.sums(&mut found);
+        found
+    }
+
+    fn places(&self, underway: &Underway, found: &mut Vec<Misplaced>) {
+        let mut places: BTreeMap<String, (Arc<PodInfo>, Vec<&'static str>)> = BTreeMap::new();
+        let mut put = |pod: &Arc<PodInfo>, place| {
+            places.entry(pod.uid().to_owned()).or_insert_with(|| (pod.clone(), Vec::new())).1.push(place);
+        };
         for (pod, place) in self.shared.queue.places() {
-            places.entry(pod.uid().to_owned()).or_default().push(match place {
-                Place::Active => "activeQ",
-                Place::Backoff => "podBackoffQ",
-                Place::ErrorBackoff => "podErrorBackoffQ",
-                Place::Unschedulable => "unschedulablePods",
-            });
+            put(&pod, name(place));
         }
         for cached in self.shared.cache.pods() {
-            let place = if cached.assumed { "the cache, assumed" } else { "the cache, bound" };
-            places.entry(cached.pod.uid().to_owned()).or_default().push(place);
+            put(&cached.pod, if cached.assumed { ASSUMED } else { BOUND });
         }
-        let mut lost = Vec::new();
         for pod in self.shared.listers.pods.list() {
-            let ours = self.profiles.iter().any(|profile| **profile.name() == *pod.scheduler_name());
-            let found = places.remove(pod.uid()).unwrap_or_default();
-            let cycles = cycling.contains(pod.uid());
-            let expected = usize::from(pod.node_name().is_some() || (ours && !cycles));
-            // An assumed pod is still unassigned for the informers, and one that is being deleted is let go.
-            let may_be_gone = pod.is_terminating() && pod.node_name().is_none();
-            if found.len() != expected && !(may_be_gone && found.len() <= 1) {
-                lost.push(Lost { pod: pod.key(), places: found });
+            let at = places.remove(pod.uid()).map(|(_, at)| at).unwrap_or_default();
+            if !self.is_well_placed(&pod, &at, underway) {
+                found.push(Misplaced::Pod { pod: pod.key(), places: at });
             }
         }
-        lost
+        for (uid, (pod, at)) in places {
+            for place in at {
+                // It cannot be bound any more; the task that tries will find out.
+                let on_its_way = underway.binding.contains(&uid) || underway.cycle.as_ref() == Some(&uid);
+                if place != ASSUMED || !on_its_way {
+                    found.push(Misplaced::Leftover { pod: pod.key().to_string(), place });
+                }
+            }
+        }
+        for pod in self.shared.queue.nominator().pods() {
+            let known = self.shared.listers.pods.get(pod.key());
+            if !known.is_some_and(|known| known.uid() == pod.uid() && known.node_name().is_none()) {
+                found.push(Misplaced::Leftover { pod: pod.key().to_string(), place: "the nominator" });
+            }
+        }
+    }
+
+    fn is_well_placed(&self, pod: &Pod, at: &[&'static str], underway: &Underway) -> bool {
+        let ours = self.profiles.contains(pod.scheduler_name());
+        let cycles = underway.cycle.as_deref() == Some(pod.uid());
+        match at {
+            // Its cycle is its place; one that is being deleted is let go.
+            [] => pod.node_name().is_none() && (!ours || cycles || pod.is_terminating()),
+            [BOUND] => pod.node_name().is_some(),
+            [ASSUMED] => pod.node_name().is_none() && ours,
+            [_] => pod.node_name().is_none() && ours && !cycles,
+            _ => false,
+        }
+    }
+
+    fn in_flight(&self, underway: &Underway, found: &mut Vec<Misplaced>) {
+        let waiting: BTreeMap<String, String> = self
+            .shared
+            .waiting_pods
+            .all()
+            .into_iter()
+            .map(|waiting| (waiting.pod().uid().to_owned(), waiting.pod().key().to_string()))
+            .collect();
+        let mut marked = BTreeSet::new();
+        for pod in self.shared.queue.in_flight_pods() {
+            let uid = pod.uid();
+            let binds = underway.unsettled && underway.binding.contains(uid);
+            if underway.cycle.as_deref() != Some(uid) && !waiting.contains_key(uid) && !binds {
+                found.push(Misplaced::InFlight { pod: pod.key().to_string() });
+            }
+            marked.insert(uid.to_owned());
+        }
+        let cycle = underway.cycle.iter().map(|uid| (uid, uid));
+        for (uid, pod) in waiting.iter().chain(cycle) {
+            if !marked.contains(uid) {
+                found.push(Misplaced::NotInFlight { pod: pod.clone() });
+            }
+        }
+    }
+
+    fn sums(&self, found: &mut Vec<Misplaced>) {
+        for node in self.shared.cache.nodes() {
+            let mut counted = NodeInfo::imaginary(node.name_arc().clone());
+            node.pods().iter().for_each(|pod| counted.add_pod(pod.clone()));
+            let claims = |info: &NodeInfo| -> Vec<(String, usize)> {
+                info.claims().map(|claim| (claim.to_owned(), info.claim_users(claim))).collect()
+            };
+            let same = node.requested() == counted.requested()
+                && node.non_zero_requested() == counted.non_zero_requested()
+                && node.used_ports() == counted.used_ports()
+                && claims(&node) == claims(&counted)
+                && node.pods_with_affinity().len() == counted.pods_with_affinity().len()
+                && node.pods_with_required_anti_affinity().len() == counted.pods_with_required_anti_affinity().len();
+            if !same {
+                found.push(Misplaced::Sums { node: node.name().to_owned() });
+            }
+        }
+    }
+}
+
+fn name(place: Place) -> &'static str {
+    match place {
+        Place::Active => "activeQ",
+        Place::Backoff => "podBackoffQ",
+        Place::ErrorBackoff => "podErrorBackoffQ",
+        Place::Unschedulable => "unschedulablePods",
     }
 }

@@ -3,12 +3,13 @@
 use std::any::Any;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt as _;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 
 use crate::framework::BoxFuture;
 use crate::scheduler::Spawn;
@@ -39,6 +40,8 @@ pub struct Tasks {
     runtime: Handle,
     running: Arc<AtomicUsize>,
     stopping: Arc<AtomicBool>,
+    /// The tasks of [`Self::serve`]; the lock guards the list and is held for a look at it.
+    serving: Arc<Mutex<Vec<(&'static str, AbortHandle)>>>,
     fatal: mpsc::UnboundedSender<TaskEnd>,
 }
 
@@ -49,7 +52,8 @@ impl Tasks {
     /// An owner of tasks on this runtime, and where wrong ends are heard of.
     pub fn new(runtime: Handle) -> (Self, Fatal) {
         let (fatal, heard) = mpsc::unbounded_channel();
-        (Self { runtime, running: Arc::default(), stopping: Arc::default(), fatal }, heard)
+        let (running, stopping, serving) = (Arc::default(), Arc::default(), Arc::default());
+        (Self { runtime, running, stopping, serving, fatal }, heard)
     }
 
     /// Runs a task that comes to an end by itself.
@@ -65,17 +69,32 @@ impl Tasks {
         });
     }
 
-    /// Runs a task that serves until [`Self::stop`]; that it ends before is fatal.
+    /// Runs a task that serves until [`Self::stop`]; that it ends before, in whatever way, is fatal.
     pub fn serve(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
-        let (stopping, fatal) = (self.stopping.clone(), self.fatal.clone());
-        self.runtime.spawn(async move {
-            let end = match AssertUnwindSafe(task).catch_unwind().await {
-                Ok(()) if stopping.load(Ordering::Acquire) => return,
-                Ok(()) => TaskEnd::Ended { name },
-                Err(panic) => TaskEnd::Panicked { name, message: panic_message(&*panic) },
-            };
-            let _ = fatal.send(end);
+        let mut end = Reported { name, stopping: self.stopping.clone(), fatal: self.fatal.clone(), end: None };
+        let task = self.runtime.spawn(async move {
+            if let Err(panic) = AssertUnwindSafe(task).catch_unwind().await {
+                end.end = Some(TaskEnd::Panicked { name, message: panic_message(&*panic) });
+            }
+            drop(end);
         });
+        self.serving().push((name, task.abort_handle()));
+    }
+
+    /// The names of the tasks that serve, in the order in which they were started.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.serving().iter().filter(|(_, task)| !task.is_finished()).map(|(name, _)| *name).collect()
+    }
+
+    /// Cuts the serving tasks of this name off, wherever they are, as a test does to see that it is heard of. Says how many.
+    pub fn kill(&self, name: &str) -> usize {
+        let serving = self.serving();
+        let killed = serving.iter().filter(|(known, task)| *known == name && !task.is_finished());
+        killed.map(|(_, task)| task.abort()).count()
+    }
+
+    fn serving(&self) -> MutexGuard<'_, Vec<(&'static str, AbortHandle)>> {
+        self.serving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on serving tasks may end.
@@ -108,6 +127,27 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Reports the end of a serving task when it is dropped, be it that the task has returned, panicked or been cut off.
+struct Reported {
+    name: &'static str,
+    stopping: Arc<AtomicBool>,
+    fatal: mpsc::UnboundedSender<TaskEnd>,
+    /// How it ended, if it did not just return.
+    end: Option<TaskEnd>,
+}
+
+impl Drop for Reported {
+    fn drop(&mut self) {
+        let end = match self.end.take() {
+            Some(end) => end,
+            None if self.stopping.load(Ordering::Acquire) => return,
+            None => TaskEnd::Ended { name: self.name },
+        };
+        // Nobody listens any more only when the process is ending anyway.
+        let _ = self.fatal.send(end);
     }
 }
 
@@ -148,5 +188,19 @@ mod tests {
         tasks.serve("reflector", async {});
         runtime.block_on(tokio::task::yield_now());
         assert!(fatal.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_serving_task_that_is_cut_off_or_panics_is_heard_of() {
+        let runtime = runtime();
+        let (tasks, mut fatal) = Tasks::new(runtime.handle().clone());
+        tasks.serve("metrics", std::future::pending());
+        tasks.serve("reflector", async { panic!("boom") });
+        assert_eq!(tasks.names(), ["metrics", "reflector"]);
+        let end = runtime.block_on(fatal.recv());
+        assert_eq!(end, Some(TaskEnd::Panicked { name: "reflector", message: "boom".into() }));
+        assert_eq!((tasks.kill("reflector"), tasks.kill("metrics")), (0, 1));
+        assert_eq!(runtime.block_on(fatal.recv()), Some(TaskEnd::Ended { name: "metrics" }));
+        assert!(tasks.names().is_empty());
     }
 }

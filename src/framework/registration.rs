@@ -19,7 +19,6 @@ pub type PluginFactory = Arc<dyn Fn(PluginArgs, &Handle) -> Result<Registration,
 #[must_use]
 pub struct Registration {
     name: Arc<str>,
-    pub(crate) needs_full_objects: bool,
     pub(crate) events: Option<Arc<dyn EnqueueExtensions>>,
     pub(crate) sign: Option<Arc<dyn SignPlugin>>,
     pub(crate) pre_enqueue: Option<Arc<dyn PreEnqueuePlugin>>,
@@ -55,7 +54,6 @@ impl Registration {
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
-            needs_full_objects: false,
             events: None,
             sign: None,
             pre_enqueue: None,
@@ -95,12 +93,6 @@ impl Registration {
         pre_bind: PreBindPlugin, "works before a pod is bound";
         bind: BindPlugin, "binds pods";
         post_bind: PostBindPlugin, "hears of bound pods";
-    }
-
-    /// The plugin reads fields that the slim types do not keep: the original JSON of pods and nodes is kept beside them.
-    pub fn full_objects(mut self) -> Self {
-        self.needs_full_objects = true;
-        self
     }
 
     /// Whether the plugin has this point.

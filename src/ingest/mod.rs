@@ -82,6 +82,15 @@ impl Ingest {
         Self { starter, watched }
     }
 
+    /// Sets what says of a node that came or changed whether a pod might fit on it, for when hints are off. Before
+    /// [`Self::start`] only.
+    #[must_use]
+    pub fn with_node_check(mut self, check: NodeCheck) -> Self {
+        let handlers = Arc::get_mut(&mut self.starter.handlers).expect("nothing was started yet");
+        handlers.set_node_check(check);
+        self
+    }
+
     /// Sets what spreads watch timeouts and waits, so that not all schedulers of a cluster ask at the same time.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {

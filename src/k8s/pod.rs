@@ -150,6 +150,8 @@ pub enum VolumeSource {
     Image {
         /// The image, as written.
         reference: String,
+        /// When it is pulled; part of a pod's signature only.
+        pull_policy: Option<String>,
     },
     /// A config map or secret: set apart because a pod's signature leaves these out.
     Synthetic,
@@ -339,10 +341,11 @@ impl<'de> Deserialize<'de> for Volume {
             #[serde(default)]
             read_only: bool,
         }
-        #[derive(Deserialize)]
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
         struct Image {
-            #[serde(default)]
             reference: String,
+            pull_policy: Option<String>,
         }
         struct VolumeVisitor;
         impl<'de> Visitor<'de> for VolumeVisitor {
@@ -371,7 +374,8 @@ impl<'de> Deserialize<'de> for Volume {
                         }
                         "image" => {
                             let Some(image) = map.next_value::<Option<Image>>()? else { continue };
-                            volume.source = VolumeSource::Image { reference: image.reference };
+                            volume.source =
+                                VolumeSource::Image { reference: image.reference, pull_policy: image.pull_policy };
                         }
                         "configMap" | "secret" => {
                             if map.next_value::<Option<IgnoredAny>>()?.is_some() {

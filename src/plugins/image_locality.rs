@@ -54,7 +54,7 @@ impl Images {
     fn new(cx: &CycleContext<'_>) -> Self {
         let spec = &cx.pod.pod().spec;
         let volumes = spec.volumes.iter().filter_map(|volume| match &volume.source {
-            VolumeSource::Image { reference } => Some(reference.as_str()),
+            VolumeSource::Image { reference, .. } => Some(reference.as_str()),
             _ => None,
         });
         Self {

@@ -4,6 +4,7 @@
 //! pod brings along is compiled once a cycle, in `PreFilter` or `PreScore`; per node nothing is allocated. Plugins that are
 //! not built yet stand in their places as `unsupported` ones.
 
+pub mod admission;
 pub mod default_binder;
 pub mod default_preemption;
 pub mod dynamic_resources;

@@ -41,6 +41,14 @@ impl PodNominator {
         self.read().nodes.get(uid).cloned()
     }
 
+    /// The pods for which a node is held, by UID. For checks.
+    #[expect(clippy::disallowed_methods, reason = "sorted right after")]
+    pub fn pods(&self) -> Vec<Arc<PodInfo>> {
+        let mut pods: Vec<Arc<PodInfo>> = self.read().by_node.values().flatten().cloned().collect();
+        pods.sort_unstable_by(|a, b| a.uid().cmp(b.uid()));
+        pods
+    }
+
     /// The pod `old` is now `new`. A node that is held in memory only, since neither status names one, stays held.
     /// Follows `pkg/scheduler/backend/queue/nominator.go#nominator.UpdateNominatedPod @v1.36.3`.
     pub(super) fn update(&self, old: &Pod, new: &Arc<PodInfo>) {

@@ -119,7 +119,9 @@ impl BindingCycle {
         let shared = &self.shared;
         let pod = self.reservation.pod().clone();
         let node = self.reservation.node().clone();
-        self.reservation.keep();
+        if !self.reservation.keep() {
+            shared.pod_left(&pod, None);
+        }
         let text = format!("Successfully assigned {} to {node}", pod.key());
         shared.effects.record(
             self.framework.name(),

@@ -50,9 +50,19 @@ impl Reservation {
         &self.node
     }
 
-    /// The pod is bound: the informers will confirm it.
-    pub(super) fn keep(mut self) {
+    /// The pod is bound: the informers will confirm it. Not if they have seen its end before: then nothing would ever take
+    /// it out of the cache, so it is let go here, and this is `false`. The API server also binds a pod that has finished,
+    /// which to informers is gone, and upstream keeps such a pod for good.
+    pub(super) fn keep(mut self) -> bool {
         self.settled = true;
+        let known = self.shared.listers.pods.get(self.pod.key());
+        if known.is_some_and(|known| known.uid() == self.pod.uid()) {
+            return true;
+        }
+        if let Err(error) = self.shared.cache.forget_pod(self.pod.pod()) {
+            tracing::error!(pod = &**self.pod.key(), %error, "ForgetPod failed");
+        }
+        false
     }
 
     /// Takes everything back: plugins' reservations, last first, and then the assumption.

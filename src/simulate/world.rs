@@ -14,6 +14,7 @@ use crate::config::{Config, FeatureGates};
 use crate::engine::{Engine, EngineOptions};
 use crate::framework::Registry;
 use crate::ingest::Ingest;
+use crate::plugins::admission::node_check;
 use crate::queue::Place;
 
 /// How often the runtime has to find nothing to do before it counts as idle: the longest chain of wake-ups between tasks
@@ -26,6 +27,9 @@ const QUIET_ROUNDS: usize = 256;
 /// How long a pod stays unschedulable without any event that helps it.
 /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#DefaultPodMaxInUnschedulablePodsDuration @v1.36.3`.
 const MAX_IN_UNSCHEDULABLE: Duration = Duration::from_mins(5);
+
+/// A pod whose attempts break is retried for ever; the simulation ends once nothing else has changed for this long.
+const GIVE_UP_AFTER: Duration = Duration::from_mins(10);
 
 /// What a world is made of.
 pub(super) struct WorldOptions {
@@ -116,7 +120,8 @@ impl World {
             max_in_unschedulable: MAX_IN_UNSCHEDULABLE,
         });
         let engine = self.runtime.block_on(building).map_err(|error| SimulateError::Engine(error.to_string()))?;
-        let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client);
+        let check = node_check(engine.profiles[0].handle());
+        let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_node_check(check);
         ingest.start(|name, task| engine.tasks.serve(name, task));
         let start = self.clock.now().mono;
         let mut running = Running { world: self, engine, start, last_change: (0, start) };
@@ -149,7 +154,7 @@ impl Running {
     }
 
     /// Schedules until nothing changes any more: no pod is to be tried, none is on its way, and one flush of the pods that
-    /// nothing helped has placed none.
+    /// nothing helped has placed none; or until nothing has changed for long, though some pods are still retried.
     pub(super) fn run(&mut self, progress: &mut Progress) -> Result<(), SimulateError> {
         let mut placed_at_last_flush = None;
         loop {
@@ -167,6 +172,10 @@ impl Running {
                 placed_at_last_flush = Some(placed);
                 self.flush_unschedulable()?;
                 continue;
+            }
+            let idle_for = self.now().mono - self.last_change.1;
+            if self.engine.tasks.running() == 0 && idle_for > GIVE_UP_AFTER {
+                return Ok(());
             }
             self.advance(self.next_deadline())?;
         }

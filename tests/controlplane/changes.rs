@@ -92,7 +92,8 @@ fn deliveries(cluster: &Cluster, pod: &PodInfo, request: &Value) -> Result<Vec<D
         }
         Some("Pod") => {
             let pod_of = |object: &Value| Pod::deserialize(object).map(Arc::new).map_err(|error| error.to_string());
-            Ok(pod_deliveries(cluster, pod, side("old").map(pod_of).transpose()?, side("new").map(pod_of).transpose()?))
+            let (old, new) = (side("old").map(pod_of).transpose()?, side("new").map(pod_of).transpose()?);
+            Ok(pod_deliveries(cluster, pod, old.as_ref(), new.as_ref()))
         }
         Some("DeviceClass") => {
             let class = |object: &Value| {
@@ -118,29 +119,34 @@ fn deliver(events: Vec<ClusterEvent>, objects: &EventObjects) -> Vec<Delivery> {
 }
 
 /// Pods on a node concern everybody; those that wait concern themselves, and their nomination whoever ranks no higher.
-fn pod_deliveries(cluster: &Cluster, pending: &PodInfo, old: Option<Arc<Pod>>, new: Option<Arc<Pod>>) -> Vec<Delivery> {
-    let on_node = |pod: &Option<Arc<Pod>>| pod.as_ref().is_some_and(|pod| pod.node_name().is_some());
+fn pod_deliveries(
+    cluster: &Cluster,
+    pending: &PodInfo,
+    old: Option<&Arc<Pod>>,
+    new: Option<&Arc<Pod>>,
+) -> Vec<Delivery> {
+    let on_node = |pod: Option<&Arc<Pod>>| pod.is_some_and(|pod| pod.node_name().is_some());
     let assigned = |action| vec![ClusterEvent::new(EventResource::AssignedPod, action)];
-    let objects = |old: &Option<Arc<Pod>>, new: &Option<Arc<Pod>>| EventObjects {
-        old: old.clone().map(Object::Pod),
-        new: new.clone().map(Object::Pod),
+    let objects = |old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>| EventObjects {
+        old: old.cloned().map(Object::Pod),
+        new: new.cloned().map(Object::Pod),
     };
-    match (&old, &new) {
-        (Some(_), None) if on_node(&old) => return deliver(assigned(ActionType::DELETE), &objects(&old, &None)),
-        (Some(before), Some(after)) if on_node(&old) => {
-            return deliver(pod_events(before, after, &cluster.gates), &objects(&old, &new));
+    match (old, new) {
+        (Some(_), None) if on_node(old) => return deliver(assigned(ActionType::DELETE), &objects(old, None)),
+        (Some(before), Some(after)) if on_node(old) => {
+            return deliver(pod_events(before, after, &cluster.gates), &objects(old, new));
         }
-        _ if on_node(&new) => return deliver(assigned(ActionType::ADD), &objects(&None, &new)),
+        _ if on_node(new) => return deliver(assigned(ActionType::ADD), &objects(None, new)),
         _ => {}
     }
-    let Some(before) = &old else { return Vec::new() };
+    let Some(before) = old else { return Vec::new() };
     let mut all = Vec::new();
-    if let Some(after) = new.as_ref().filter(|after| after.uid() == pending.uid()) {
-        all = deliver(pod_events(before, after, &cluster.gates), &objects(&old, &new));
+    if let Some(after) = new.filter(|after| after.uid() == pending.uid()) {
+        all = deliver(pod_events(before, after, &cluster.gates), &objects(old, new));
     }
-    let still = new.as_ref().and_then(|after| after.nominated_node_name());
+    let still = new.and_then(|after| after.nominated_node_name());
     if before.nominated_node_name().is_some_and(|node| still != Some(node)) {
-        let mut lost = deliver(assigned(ActionType::DELETE), &objects(&old, &None));
+        let mut lost = deliver(assigned(ActionType::DELETE), &objects(old, None));
         lost[0].up_to_priority = Some(before.priority());
         all.append(&mut lost);
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::case::{BUILT, Case};
+use crate::case::BUILT;
 
 /// Where two answers differ, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,12 +40,12 @@ impl fmt::Display for Mismatch {
 }
 
 /// Where our answer differs from upstream's.
-pub(crate) fn compare(case: &Case, theirs: &Value, ours: &Value) -> Vec<Mismatch> {
+pub(crate) fn compare(theirs: &Value, ours: &Value) -> Vec<Mismatch> {
     let mut found = Vec::new();
     let (their_pods, our_pods) = (list(&theirs["pods"]), list(&ours["pods"]));
     differ(&mut found, "pods", &names(their_pods, "pod"), &names(our_pods, "pod"));
     for (theirs, ours) in their_pods.iter().zip(our_pods) {
-        pod(&mut found, case, theirs, ours);
+        pod(&mut found, theirs, ours);
     }
     for (theirs, ours) in list(&theirs["events"]).iter().zip(list(&ours["events"])) {
         let path = format!("events[{}]", theirs["index"]);
@@ -72,7 +72,7 @@ fn differ(found: &mut Vec<Mismatch>, path: &str, theirs: &Value, ours: &Value) {
     }
 }
 
-fn pod(found: &mut Vec<Mismatch>, case: &Case, theirs: &Value, ours: &Value) {
+fn pod(found: &mut Vec<Mismatch>, theirs: &Value, ours: &Value) {
     let path = format!("pods[{}]", theirs["pod"].as_str().unwrap_or_default());
     let mut field = |name: &str, theirs: Value, ours: Value| {
         differ(found, &format!("{path}.{name}"), &filled(theirs), &filled(ours));
@@ -99,7 +99,7 @@ fn pod(found: &mut Vec<Mismatch>, case: &Case, theirs: &Value, ours: &Value) {
     for (theirs, ours) in their_nodes.iter().zip(our_nodes) {
         node(found, &path, theirs, ours, scored);
     }
-    host(found, case, &path, theirs, ours);
+    host(found, &path, theirs, ours);
 }
 
 /// What is absent counts as empty: answers leave out what they have nothing to say of.
@@ -159,7 +159,7 @@ fn message(theirs: &Value) -> Value {
     without.unwrap_or(message).into()
 }
 
-/// The error of PreScore; of Score only that there is one, since the oracle runs it by itself.
+/// The error of `PreScore`; of Score only that there is one, since the oracle runs it by itself.
 fn score_error(answer: &Value) -> Value {
     let text = answer["scoreError"].as_str().unwrap_or_default();
     if text.is_empty() || text.starts_with("running PreScore") { text.into() } else { "an error of Score".into() }
@@ -186,8 +186,8 @@ fn node(found: &mut Vec<Mismatch>, pod: &str, theirs: &Value, ours: &Value, scor
     }
 }
 
-/// Where PreFilter narrows the nodes, upstream tries them in the order of a map: of equals, any may be chosen.
-fn host(found: &mut Vec<Mismatch>, _case: &Case, pod: &str, theirs: &Value, ours: &Value) {
+/// Where `PreFilter` narrows the nodes, upstream tries them in the order of a map: of equals, any may be chosen.
+fn host(found: &mut Vec<Mismatch>, pod: &str, theirs: &Value, ours: &Value) {
     let total = |answer: &Value| {
         let nodes = list(&answer["nodes"]);
         nodes.iter().find(|node| node["node"] == answer["host"]).map(|node| node["total"].clone())

@@ -134,7 +134,7 @@ impl fmt::Display for Coverage {
     }
 }
 
-/// How the profile's NodeResourcesFit scores.
+/// How the profile's `NodeResourcesFit` scores.
 fn strategy(case: &Case, profile: &str) -> String {
     let profiles = list(&case.config["profiles"]);
     let profile = profiles.iter().find(|entry| entry["schedulerName"] == profile).unwrap_or(&Value::Null);

@@ -2,8 +2,10 @@
 //!
 //! `KS_CASES` and `KS_SEED` say how many random clusters are compared and where they start.
 
+mod binds;
 mod case;
 mod changes;
+mod cluster;
 mod compare;
 mod coverage;
 mod generate;
@@ -22,7 +24,9 @@ fn main() {
     arguments.test_threads.get_or_insert(1);
     let trials = vec![
         Trial::test("unreachable_reasons", parity::unreachable_reasons),
+        Trial::test("cases_are_cluster_files", parity::cases_are_cluster_files),
         Trial::test("random_clusters", parity::random_clusters),
+        Trial::test("binds_500_pods", binds::binds_500_pods),
     ];
     libtest_mimic::run(&arguments, trials).exit();
 }

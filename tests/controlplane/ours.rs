@@ -63,7 +63,7 @@ fn parts(gates: &FeatureGates) -> Arc<HandleParts> {
     static METRICS: OnceLock<Arc<Metrics>> = OnceLock::new();
     Arc::new(HandleParts {
         client: None,
-        gates: gates.clone(),
+        gates: *gates,
         listers: Arc::new(Listers::default()),
         metrics: METRICS.get_or_init(Metrics::detached).clone(),
         clock: Clock::real(),

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::process::Command;
+use std::time::Duration;
 
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
 
 use crate::case::Case;
+use crate::cluster::{Process, wait_for};
 use crate::compare::{Mismatch, compare};
 use crate::coverage::Coverage;
 use crate::oracle::Oracle;
@@ -19,6 +22,12 @@ const CASES: u64 = 1500;
 
 /// Failures that are shrunk and reported; after these the comparison ends.
 const REPORTED: usize = 5;
+
+/// How many cases are written to files and read by both programs.
+const FILES: u64 = 40;
+
+/// How long a program may take for one of them.
+const READ: Duration = Duration::from_mins(1);
 
 /// An oracle for each set of feature gates.
 #[derive(Default)]
@@ -50,7 +59,7 @@ pub(crate) fn random_clusters() -> Result<(), Failed> {
     for seed in seeds {
         let case = generate::case(seed);
         let theirs = oracles.with(case.gates).ask(&case.request()).map_err(|error| format!("seed {seed}: {error}"))?;
-        match ours::answer(&case).map(|ours| compare(&case, &theirs, &ours)) {
+        match ours::answer(&case).map(|ours| compare(&theirs, &ours)) {
             Ok(mismatches) if mismatches.is_empty() => coverage.add(&case, &theirs),
             Ok(mismatches) => failures.push(report(&case, &mismatches, &mut oracles)),
             Err(error) => failures.push(format!("seed {seed}: we refuse the case: {error}")),
@@ -69,6 +78,35 @@ pub(crate) fn random_clusters() -> Result<(), Failed> {
     // A handful of cases says nothing about what is never reached.
     let missing = if cases >= CASES { coverage.missing() } else { Vec::new() };
     if missing.is_empty() { Ok(()) } else { Err(format!("never reached:\n  {}", missing.join("\n  ")).into()) }
+}
+
+/// The files that failing cases are written to are cluster files: the oracle reads them, and so does the simulator.
+pub(crate) fn cases_are_cluster_files() -> Result<(), Failed> {
+    let folder = programs::folder().join("cases");
+    for seed in 0..FILES {
+        let case = generate::case(seed);
+        let cluster = case.write(&folder)?;
+        let mut commands =
+            [Command::new(programs::program("oracle")), Command::new(env!("CARGO_BIN_EXE_kube-scheduler"))];
+        commands[0].arg("-f").arg(&cluster);
+        commands[1].arg("simulate").arg(&cluster);
+        for mut command in commands {
+            if !case.config.is_null() {
+                command.arg("--config").arg(cluster.with_file_name(format!("case-{seed}-config.yaml")));
+            }
+            if !case.gates.is_empty() {
+                command.args(["--feature-gates", case.gates]);
+            }
+            let mut process = Process::start(&format!("case-{seed}"), &folder, &mut command)?;
+            let status = wait_for(&format!("{command:?}"), READ, || Ok(process.ended()))?;
+            // 2 says that pods are pending, which most cases have.
+            if !matches!(status.code(), Some(0 | 2)) {
+                return Err(format!("{command:?} ended with {status}; {}", process.tail()).into());
+            }
+        }
+    }
+    std::fs::remove_dir_all(folder)?;
+    Ok(())
 }
 
 /// Asks plugins alone what no pod that waits can make them say.
@@ -104,7 +142,7 @@ fn report(case: &Case, mismatches: &[Mismatch], oracles: &mut Oracles) -> String
     let oracle = oracles.with(case.gates);
     let mut mismatches_of = |case: &Case| {
         let theirs = oracle.ask(&case.request()).ok()?;
-        Some(compare(case, &theirs, &ours::answer(case).ok()?))
+        Some(compare(&theirs, &ours::answer(case).ok()?))
     };
     let small = shrink::shrink(case, |case| {
         mismatches_of(case).is_some_and(|found| found.iter().any(|one| one.kind() == kind))

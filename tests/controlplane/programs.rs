@@ -32,11 +32,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
 fn build() -> Result<(), String> {
     let bin = folder().join("bin");
     std::fs::create_dir_all(&bin).map_err(|error| format!("creating {}: {error}", bin.display()))?;
-    eprintln!(
-        "building etcd, kube-apiserver, kube-scheduler, kube-controller-manager and the oracle into {}",
-        bin.display()
-    );
-    let started = std::time::Instant::now();
+    eprintln!("building the control plane, kubectl and the oracle into {}", bin.display());
     let variable = |package: &str, name: &str, value: &str| format!("-X {package}.{name}={value}");
     let flags: Vec<String> = ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"]
         .iter()
@@ -57,6 +53,6 @@ fn build() -> Result<(), String> {
     if !status.success() {
         return Err(format!("go build failed: {status}"));
     }
-    eprintln!("built in {:.0?}", started.elapsed());
+    eprintln!("built");
     Ok(())
 }

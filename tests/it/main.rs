@@ -3,5 +3,6 @@
 mod command;
 mod cycle;
 mod examples;
+mod faults;
 mod metrics;
 mod world;

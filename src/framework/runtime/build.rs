@@ -108,7 +108,6 @@ impl Framework {
             post_bind: parts.entries(ExtensionPoint::PostBind, Point::PostBind, |plugin| plugin.post_bind.clone()),
             signers: signers(&parts),
             events: events(&parts),
-            needs_full_objects: parts.registrations.values().any(|plugin| plugin.needs_full_objects),
             expanded: parts.expanded,
             metrics: profile_metrics,
             handle,

@@ -90,7 +90,6 @@ pub struct Framework {
     signers: Option<Vec<Entry<dyn SignPlugin>>>,
     /// What wakes the pods that a plugin rejects; `None` for a plugin that does not say, which is told of everything.
     events: Vec<EventPlugin>,
-    needs_full_objects: bool,
 }
 
 impl Framework {
@@ -142,11 +141,6 @@ impl Framework {
     /// Whether nodes are scored.
     pub fn has_score_plugins(&self) -> bool {
         !self.score.is_empty()
-    }
-
-    /// Whether a plugin reads fields that the slim types do not keep.
-    pub fn needs_full_objects(&self) -> bool {
-        self.needs_full_objects
     }
 
     fn mono(&self) -> Mono {

@@ -72,6 +72,11 @@ const UNSCHEDULED_POD_UPDATE: ClusterEvent = ClusterEvent::new(EventResource::Un
 const UNSCHEDULED_POD_DELETE: ClusterEvent = ClusterEvent::new(EventResource::UnschedulablePod, ActionType::DELETE);
 
 impl Handlers {
+    /// Sets what says of a node whether a pod might fit on it.
+    pub(super) fn set_node_check(&mut self, check: NodeCheck) {
+        self.parts.node_check = Some(check);
+    }
+
     /// Handlers for these.
     pub fn new(parts: HandlerParts) -> Self {
         let hints = parts.gates.enabled(Gate::SchedulerQueueingHints);

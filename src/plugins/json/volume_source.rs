@@ -201,9 +201,12 @@ impl Signed {
                 let name = json(claim_name);
                 Self::Text(format!(r#"{{"persistentVolumeClaim":{{"claimName":{name}{read_only}}}}}"#))
             }
-            VolumeSource::Image { reference } if reference.is_empty() => Self::Text(r#"{"image":{}}"#.into()),
-            VolumeSource::Image { reference } => {
-                Self::Text(format!(r#"{{"image":{{"reference":{}}}}}"#, json(reference)))
+            VolumeSource::Image { reference, pull_policy } => {
+                let field = |name, value: &str| (!value.is_empty()).then(|| format!("{}:{}", json(name), json(value)));
+                let fields =
+                    [field("reference", reference), field("pullPolicy", pull_policy.as_deref().unwrap_or_default())];
+                let fields: Vec<String> = fields.into_iter().flatten().collect();
+                Self::Text(format!(r#"{{"image":{{{}}}}}"#, fields.join(",")))
             }
             VolumeSource::Other { kind, content } => Self::Text(fields(kind).map_or_else(
                 || "{}".into(),

@@ -6,7 +6,7 @@ use super::{Gen, Topic, images, placement, resources};
 
 /// A pod on a node.
 pub(super) fn existing(g: &mut Gen, at: usize) -> Value {
-    let mut pod = pod(g, format!("running-{at}"));
+    let mut pod = pod(g, &format!("running-{at}"));
     let node = if g.percent(3) { "ghost".to_owned() } else { g.node_name() };
     pod["spec"]["nodeName"] = node.into();
     pod["status"]["phase"] = if g.percent(4) { g.pick(&["Succeeded", "Failed"]) } else { "Running" }.into();
@@ -21,7 +21,7 @@ pub(super) fn existing(g: &mut Gen, at: usize) -> Value {
 
 /// A pod that waits for a node.
 pub(super) fn pending(g: &mut Gen, at: usize) -> Value {
-    let mut pod = pod(g, format!("pending-{at}"));
+    let mut pod = pod(g, &format!("pending-{at}"));
     pod["status"]["phase"] = "Pending".into();
     pod["spec"]["schedulerName"] = if g.percent(2) { "another-scheduler".to_owned() } else { g.profile() }.into();
     if g.uses(Topic::Nominated) {
@@ -39,7 +39,7 @@ pub(super) fn pending(g: &mut Gen, at: usize) -> Value {
 }
 
 /// A pod, running or not.
-fn pod(g: &mut Gen, name: String) -> Value {
+fn pod(g: &mut Gen, name: &str) -> Value {
     let namespace = g.pick(&["default", "default", "team"]);
     let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -50,17 +50,17 @@ fn pod(g: &mut Gen, name: String) -> Value {
     if g.percent(70) {
         pod["metadata"]["labels"] = json!({"app": g.pick(&["web", "db"]), "tier": g.pick(&["front", "back"])});
     }
-    let containers: Vec<Value> = (0..g.pick(&[1, 1, 1, 2, 3])).map(|at| container(g, format!("c{at}"))).collect();
+    let containers: Vec<Value> = (0..g.pick(&[1, 1, 1, 2, 3])).map(|at| container(g, &format!("c{at}"))).collect();
     pod["spec"]["containers"] = containers.into();
     if g.uses(Topic::Resources) || g.uses(Topic::Ports) {
-        let init: Vec<Value> = (0..g.between(0, 3)).map(|at| init_container(g, format!("i{at}"))).collect();
+        let init: Vec<Value> = (0..g.between(0, 3)).map(|at| init_container(g, &format!("i{at}"))).collect();
         pod["spec"]["initContainers"] = init.into();
     }
-    if g.percent(50) {
+    if g.percent(60) {
         pod["spec"]["priority"] = g.pick(&[0, 0, 10, 10, 100, -5, 2_000_000_000]).into();
-    }
-    if g.percent(10) {
-        pod["spec"]["preemptionPolicy"] = g.pick(&["Never", "PreemptLowerPriority"]).into();
+        if g.percent(50) {
+            pod["spec"]["preemptionPolicy"] = g.pick(&["Never", "PreemptLowerPriority"]).into();
+        }
     }
     if g.percent(4) {
         pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
@@ -113,7 +113,7 @@ fn extras(g: &mut Gen, pod: &mut Value) {
     }
 }
 
-fn container(g: &mut Gen, name: String) -> Value {
+fn container(g: &mut Gen, name: &str) -> Value {
     let mut container = json!({"name": name, "image": images::wanted(g), "resources": resources::container(g)});
     if g.uses(Topic::Ports) {
         container["ports"] = g.list(1, 3, port).into();
@@ -126,7 +126,7 @@ fn container(g: &mut Gen, name: String) -> Value {
     container
 }
 
-fn init_container(g: &mut Gen, name: String) -> Value {
+fn init_container(g: &mut Gen, name: &str) -> Value {
     let mut container = container(g, name);
     if g.percent(50) {
         container["restartPolicy"] = "Always".into();

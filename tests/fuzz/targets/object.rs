@@ -39,8 +39,8 @@ fuzz_target!(|data: &[u8]| {
 /// Everything that is derived from a pod, and what a node adds up to with it.
 fn check_pod(pod: &Arc<Pod>, node: &Arc<Node>) {
     let classes = LabelClasses::default();
-    let every_gate = ResourceGates { pod_level: true, pod_level_resize: true, claims: true };
-    let no_gate = ResourceGates { pod_level: false, pod_level_resize: false, claims: false };
+    let every_gate = ResourceGates { resize: true, pod_level: true, pod_level_resize: true, claims: true };
+    let no_gate = ResourceGates { resize: false, pod_level: false, pod_level_resize: false, claims: false };
     for gates in [ResourceGates::default(), every_gate, no_gate] {
         let info = Arc::new(PodInfo::with_gates(pod.clone(), &classes, gates));
         assert!(
@@ -83,7 +83,12 @@ fn check_sums(node: &Arc<Node>, pod: &Arc<PodInfo>) {
         info.add_pod(other.clone());
         assert!(info.take_pod(first));
         assert!(!info.take_pod(first), "taken once");
-        assert_eq!(info.requested(), pod.requests());
+        let (sum, one) = (info.requested(), pod.requests());
+        assert_eq!((sum.milli_cpu, sum.memory), (one.milli_cpu, one.memory));
+        assert_eq!(sum.ephemeral_storage, one.ephemeral_storage);
+        // A request for `pods` counts nowhere: nodes count their pods.
+        assert_eq!(sum.allowed_pods, 0);
+        assert!(sum.scalars().eq(one.scalars()), "{sum:?} {one:?}");
         assert_eq!(info.non_zero_requested(), pod.non_zero_request());
         assert!(info.remove_pod(second.uid()).is_some());
         assert!(info.pods().is_empty() && info.pods_with_affinity().is_empty());

@@ -209,7 +209,7 @@ impl PostFilterPlugin for Probe {
         let (pod, state, diagnosis) = (cx.pod, &*cx.state, Some(failed.diagnosis));
         self.ask_about(
             "PostFilter",
-            &self.points.post_filter,
+            self.points.post_filter.as_ref(),
             &Seen { pod, node: "", state, handle, info: None, diagnosis },
         )
     }

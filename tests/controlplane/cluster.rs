@@ -1,0 +1,263 @@
+//! A real control plane: etcd and kube-apiserver, on free ports of the loopback address, in a folder of their own.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use tokio::runtime::Runtime;
+
+use crate::programs::{folder, program};
+
+/// How long anything may take to become ready: the API server takes two to three seconds on an idle machine.
+const READY: Duration = Duration::from_secs(90);
+
+/// How long a process may take to end once it is told to: the API server takes three seconds.
+const END: Duration = Duration::from_secs(30);
+
+/// Between two looks at something that is waited for.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A process that ends with its owner, its output in a file.
+pub(crate) struct Process {
+    name: String,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts a program; its output goes to `<name>.log` in `folder`.
+    pub(crate) fn start(name: &str, folder: &Path, command: &mut Command) -> Result<Self, String> {
+        let log = folder.join(format!("{name}.log"));
+        let file = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+        let errors = file.try_clone().map_err(|error| error.to_string())?;
+        let child = command.stdin(Stdio::null()).stdout(file).stderr(errors).spawn();
+        let child = child.map_err(|error| format!("starting {name}: {error}"))?;
+        Ok(Self { name: name.to_owned(), child, log })
+    }
+
+    /// The end of what it has printed.
+    pub(crate) fn tail(&self) -> String {
+        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        let tail = lines[lines.len().saturating_sub(30)..].join("\n");
+        format!("the end of {}:\n{tail}", self.log.display())
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Tells it to end, and waits until it has.
+    pub(crate) fn terminate(&mut self) -> Result<ExitStatus, String> {
+        if let Some(status) = self.ended() {
+            return Ok(status);
+        }
+        let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        if !told.is_ok_and(|status| status.success()) {
+            return Err(format!("{} could not be told to end", self.name));
+        }
+        let name = self.name.clone();
+        wait_for(&format!("the end of {name}"), END, || Ok(self.ended()))
+            .map_err(|error| format!("{error}; {}", self.tail()))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.terminate().is_err() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// A control plane. Dropping it stops the API server, then etcd, and removes their folder unless a test is failing.
+pub(crate) struct ControlPlane {
+    /// Stopped in this order.
+    processes: Vec<Process>,
+    folder: PathBuf,
+    /// Runs what a test does with [`Self::client`].
+    pub(crate) runtime: Runtime,
+    /// An administrator's client.
+    pub(crate) client: kube::Client,
+}
+
+/// Ports that nobody listens on just now, all different: they are held until each has been chosen.
+fn free_ports<const N: usize>() -> Result<[u16; N], String> {
+    let listeners: Result<Vec<TcpListener>, _> = (0..N).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect();
+    let listeners = listeners.map_err(|error| error.to_string())?;
+    let mut ports = [0; N];
+    for (port, listener) in ports.iter_mut().zip(&listeners) {
+        *port = listener.local_addr().map_err(|error| error.to_string())?.port();
+    }
+    Ok(ports)
+}
+
+impl ControlPlane {
+    /// Starts one and waits until it is ready.
+    pub(crate) fn start() -> Result<Self, String> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = folder().join("run").join(format!("{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let [clients, peers, secure] = free_ports()?;
+        write_files(&folder, secure)?;
+        let etcd = Process::start("etcd", &folder, &mut etcd(&folder, clients, peers))?;
+        let apiserver = Process::start("kube-apiserver", &folder, &mut apiserver(&folder, clients, secure))?;
+        let runtime = Runtime::new().map_err(|error| error.to_string())?;
+        let client = runtime.block_on(client(&folder))?;
+        let mut plane = Self { processes: vec![apiserver, etcd], folder, runtime, client };
+        plane.wait_until_ready()?;
+        Ok(plane)
+    }
+
+    /// The administrator's kubeconfig.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.folder.join("kubeconfig")
+    }
+
+    /// Where it keeps everything.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Starts a program that belongs to the control plane's folder.
+    pub(crate) fn run(&self, name: &str, command: &mut Command) -> Result<Process, String> {
+        Process::start(name, &self.folder, command)
+    }
+
+    /// What kubectl prints.
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> Result<String, String> {
+        let output = Command::new(program("kubectl"))
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig())
+            .args(arguments)
+            .output()
+            .map_err(|error| format!("kubectl: {error}"))?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+    }
+
+    /// The text at a path of the API server.
+    pub(crate) fn get(&self, path: &str) -> Result<String, String> {
+        let request = http::Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
+        self.runtime.block_on(self.client.request_text(request)).map_err(|error| error.to_string())
+    }
+
+    fn wait_until_ready(&mut self) -> Result<(), String> {
+        let mut last = String::new();
+        let ready = wait_for("the API server to be ready", READY, || {
+            let ended = self.processes.iter_mut().find_map(|process| process.ended().map(|status| (status, &*process)));
+            if let Some((status, process)) = ended {
+                return Err(format!("{} ended with {status}", process.name));
+            }
+            match (self.get("/readyz"), self.get("/api/v1/namespaces/default")) {
+                (Ok(ready), Ok(_)) if ready == "ok" => return Ok(Some(())),
+                (Ok(ready), Err(error)) if ready == "ok" => last = error,
+                (Err(error) | Ok(error), _) => last = error,
+            }
+            Ok(None)
+        });
+        ready.map_err(|error| format!("{error}: {last}; {}", self.processes[0].tail()))
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        // In order: an API server without etcd takes a long time to end.
+        while !self.processes.is_empty() {
+            drop(self.processes.remove(0));
+        }
+        if !std::thread::panicking() {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+fn write_files(folder: &Path, port: u16) -> Result<(), String> {
+    let status = Command::new(program("certificates")).arg(folder).status();
+    if !status.is_ok_and(|status| status.success()) {
+        return Err("certificates could not be made".to_owned());
+    }
+    let kubeconfig = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: admin\n\
+         clusters: [{{name: test, cluster: {{server: 'https://127.0.0.1:{port}', insecure-skip-tls-verify: true}}}}]\n\
+         users: [{{name: admin, user: {{token: admin-token}}}}]\n\
+         contexts: [{{name: admin, context: {{cluster: test, user: admin}}}}]\n"
+    );
+    for (name, text) in
+        [("kubeconfig", kubeconfig.as_str()), ("tokens.csv", "admin-token,admin,admin,system:masters\n")]
+    {
+        fs::write(folder.join(name), text).map_err(|error| format!("{name}: {error}"))?;
+    }
+    Ok(())
+}
+
+async fn client(folder: &Path) -> Result<kube::Client, String> {
+    let file = Kubeconfig::read_from(folder.join("kubeconfig")).map_err(|error| error.to_string())?;
+    let options = KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(file, &options);
+    kube::Client::try_from(config.await.map_err(|error| error.to_string())?).map_err(|error| error.to_string())
+}
+
+fn etcd(folder: &Path, clients: u16, peers: u16) -> Command {
+    let (clients, peers) = (format!("http://127.0.0.1:{clients}"), format!("http://127.0.0.1:{peers}"));
+    let mut command = Command::new(program("etcd"));
+    command.arg("--data-dir").arg(folder.join("etcd")).args(["--unsafe-no-fsync", "--log-level", "warn"]);
+    command.args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients]);
+    command.args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers]);
+    command.args(["--initial-cluster", &format!("default={peers}")]);
+    command
+}
+
+fn apiserver(folder: &Path, etcd: u16, port: u16) -> Command {
+    let mut command = Command::new(program("kube-apiserver"));
+    let (etcd, port) = (format!("http://127.0.0.1:{etcd}"), port.to_string());
+    command.args(["--etcd-servers", &etcd, "--bind-address", "127.0.0.1", "--secure-port", &port]);
+    for (flag, file) in [
+        ("--cert-dir", "apiserver"),
+        ("--service-account-key-file", "sa.key"),
+        ("--service-account-signing-key-file", "sa.key"),
+        ("--token-auth-file", "tokens.csv"),
+        ("--client-ca-file", "ca.crt"),
+        ("--requestheader-client-ca-file", "ca.crt"),
+    ] {
+        command.arg(flag).arg(folder.join(file));
+    }
+    command.args([
+        "--service-account-issuer=https://kubernetes.default.svc",
+        "--authorization-mode=RBAC",
+        "--requestheader-allowed-names=front-proxy",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--endpoint-reconciler-type=none",
+    ]);
+    command
+}
+
+/// Looks again and again until `look` gives something, or the time is up.
+#[expect(clippy::disallowed_methods, reason = "other processes run in real time, and do not say when they are ready")]
+pub(crate) fn wait_for<T>(
+    what: &str,
+    bound: Duration,
+    mut look: impl FnMut() -> Result<Option<T>, String>,
+) -> Result<T, String> {
+    let deadline = Instant::now() + bound;
+    loop {
+        if let Some(found) = look()? {
+            return Ok(found);
+        }
+        if Instant::now() > deadline {
+            return Err(format!("after {bound:?} still waiting for {what}"));
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
