@@ -106,10 +106,13 @@ impl App {
         };
         let commands = Commands::from_arg_matches(&matches).expect("the matches are those of this command");
         match commands.command {
-            Command::Simulate(args) => match simulate(&args, self.plugins) {
-                Ok(report) => print(&report, args.output),
-                Err(error) => fail(&error),
-            },
+            Command::Simulate(args) => {
+                serve::log_warnings_of_plugins();
+                match simulate(&args, self.plugins) {
+                    Ok(report) => print(&report, args.output),
+                    Err(error) => fail(&error),
+                }
+            }
         }
     }
 }

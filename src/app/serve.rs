@@ -35,7 +35,7 @@ pub(super) fn run(plugins: Registry, arguments: Vec<OsString>) -> ExitCode {
     let flags = match parse(arguments) {
         Ok(flags) => flags,
         Err(error) => {
-            eprint!("{error}");
+            eprintln!("{}", error.to_string().trim_end());
             return ExitCode::from(FAILED);
         }
     };
@@ -85,6 +85,20 @@ fn log(verbosity: u32) {
     let _ = tracing_subscriber::registry().with(filter).with(layer).try_init();
 }
 
+/// What plugins warn of, such as preferences that they ignore, goes to stderr.
+pub(super) fn log_warnings_of_plugins() {
+    let filter = tracing_subscriber::filter::Targets::new()
+        .with_target("kube_scheduler::plugins", tracing::Level::WARN)
+        .with_default(tracing_subscriber::filter::LevelFilter::OFF);
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .without_time();
+    // A second App in one process keeps the first one's log.
+    let _ = tracing_subscriber::registry().with(filter).with(layer).try_init();
+}
+
 async fn schedule(plugins: Registry, flags: &Flags) -> anyhow::Result<()> {
     let gates = flags.gates().map_err(|error| anyhow!("{error}"))?;
     for warning in gates.warnings() {
@@ -122,7 +136,10 @@ async fn schedule(plugins: Registry, flags: &Flags) -> anyhow::Result<()> {
 fn refuse(config: &Config) -> anyhow::Result<()> {
     config.refuse_extenders().map_err(|error| anyhow!("{error}"))?;
     if config.leader_election.leader_elect {
-        return Err(anyhow!("leader election is not supported yet: set --leader-elect=false"));
+        return Err(anyhow!(
+            "leader election is not supported yet: add --leader-elect=false, or leaderElection.leaderElect: false in the \
+             configuration file"
+        ));
     }
     Ok(())
 }
@@ -146,7 +163,7 @@ async fn connect(config: &Config, flags: &Flags) -> anyhow::Result<kube::Client>
             }
         }
     } else {
-        let file = kube::config::Kubeconfig::read_from(path).with_context(|| format!("reading kubeconfig {path}"))?;
+        let file = kube::config::Kubeconfig::read_from(path).map_err(|error| anyhow!("kubeconfig {path}: {error}"))?;
         kube::Config::from_custom_kubeconfig(file, &kube::config::KubeConfigOptions::default())
             .await
             .with_context(|| format!("using kubeconfig {path}"))?

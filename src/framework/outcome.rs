@@ -27,6 +27,12 @@ impl PluginError {
     }
 }
 
+impl From<crate::config::ArgsError> for PluginError {
+    fn from(error: crate::config::ArgsError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
 impl From<String> for PluginError {
     fn from(text: String) -> Self {
         Self::new(text)

@@ -116,7 +116,7 @@ pub fn simulate(args: &SimulateArgs, plugins: Registry) -> Result<Report, Simula
     let seconds = began.elapsed().as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     let rate = report.totals.placed as f64 / seconds;
-    eprintln!("{seconds:.2} s, {rate:.0} pods/s");
+    eprintln!("took {seconds:.2} s of real time, {rate:.0} pods placed a second");
     Ok(report)
 }
 

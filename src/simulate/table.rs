@@ -82,11 +82,11 @@ impl fmt::Display for Report {
         writeln!(f)?;
         writeln!(
             f,
-            "{} placed, {} pending, {} already there, on {} nodes, in {:.1} s of virtual time",
+            "{} placed, {} pending, {} already there, on {}; the last one was placed after {:.1} s of virtual time",
             count(totals.placed, "pod"),
             totals.pending,
             totals.already_placed,
-            totals.nodes,
+            count(totals.nodes, "node"),
             totals.virtual_seconds,
         )
     }

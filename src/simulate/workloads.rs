@@ -114,9 +114,16 @@ struct Expansion<'a> {
     roots: BTreeMap<String, Arc<Object>>,
 }
 
-fn count(object: &Value, path: &str, default: u64) -> usize {
-    let count = object.pointer(path).and_then(Value::as_u64).unwrap_or(default);
-    usize::try_from(count).unwrap_or(usize::MAX)
+/// The whole number at `path`, or `default` where there is none.
+fn count(object: &Value, path: &str, default: u64) -> Result<usize, String> {
+    let count = match object.pointer(path) {
+        None | Some(Value::Null) => default,
+        Some(value) => value.as_u64().ok_or_else(|| {
+            let field = path.trim_start_matches('/').replace('/', ".");
+            format!("{field}: Invalid value: {value}: must be a whole number, 0 or greater")
+        })?,
+    };
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
 fn label(labels: &mut Value, key: &str, value: &str) {
@@ -165,8 +172,8 @@ impl Expansion<'_> {
                 "annotations": {"deployment.kubernetes.io/revision": "1"},
             },
             "spec": {
-                "replicas": count(value, "/spec/replicas", 1),
-                "minReadySeconds": count(value, "/spec/minReadySeconds", 0),
+                "replicas": count(value, "/spec/replicas", 1)?,
+                "minReadySeconds": count(value, "/spec/minReadySeconds", 0)?,
                 "selector": selector, "template": template,
             },
         }))?;
@@ -176,7 +183,7 @@ impl Expansion<'_> {
 
     /// Replica sets and replication controllers.
     fn replicas(&mut self, object: &Arc<Object>, value: &Value) -> Result<(), String> {
-        let missing = count(value, "/spec/replicas", 1).saturating_sub(self.owned.active(object.uid()).len());
+        let missing = count(value, "/spec/replicas", 1)?.saturating_sub(self.owned.active(object.uid()).len());
         let Some(template) = value.pointer("/spec/template").filter(|_| missing > 0) else { return Ok(()) };
         self.limit("spec.replicas", missing)?;
         let pod = Owner::of(object).pod(template);
@@ -190,7 +197,7 @@ impl Expansion<'_> {
     fn stateful_set(&mut self, object: &Arc<Object>, value: &Value) -> Result<(), String> {
         let owner = Owner::of(object);
         let Some(template) = value.pointer("/spec/template") else { return Ok(()) };
-        let (first, replicas) = (count(value, "/spec/ordinals/start", 0), count(value, "/spec/replicas", 1));
+        let (first, replicas) = (count(value, "/spec/ordinals/start", 0)?, count(value, "/spec/replicas", 1)?);
         self.limit("spec.replicas", replicas.saturating_sub(self.owned.active(owner.uid).len()))?;
         let revision = format!("{}-{}", owner.name, template_hash(template));
         for ordinal in first..first.saturating_add(replicas) {
@@ -274,8 +281,8 @@ impl Expansion<'_> {
             return Ok(());
         }
         let active = self.owned.active(owner.uid);
-        let parallelism = count(value, "/spec/parallelism", 1);
-        let succeeded = count(value, "/status/succeeded", 0);
+        let parallelism = count(value, "/spec/parallelism", 1)?;
+        let succeeded = count(value, "/status/succeeded", 0)?;
         let wanted = match value.pointer("/spec/completions").and_then(Value::as_u64) {
             Some(completions) => {
                 parallelism.min(usize::try_from(completions).unwrap_or(usize::MAX).saturating_sub(succeeded))

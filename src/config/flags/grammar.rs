@@ -39,7 +39,13 @@ impl Flags {
 
     /// What `--help` prints.
     pub fn help() -> String {
-        Self::command().render_help().to_string()
+        let command = Self::command()
+            .about("Schedules the pods of a Kubernetes cluster.")
+            .long_about(None)
+            .override_usage(
+                "kube-scheduler [OPTIONS]\n       kube-scheduler simulate [OPTIONS] [FILE]...   (needs no cluster; see 'kube-scheduler simulate --help')",
+            );
+        command.clone().render_help().to_string()
     }
 }
 
