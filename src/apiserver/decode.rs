@@ -3,9 +3,10 @@
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::kinds::{Kind, NODES, PODS};
+use super::kinds::{Kind, PODS};
 use super::status::Status;
-use crate::k8s::{Node, Pod};
+use super::types;
+use crate::k8s::Pod;
 
 /// Parses a body that should hold an object of `kind`; YAML is accepted where the request says so.
 pub(super) fn body(kind_name: &str, content_type: &str, body: &[u8]) -> Result<Value, Status> {
@@ -71,8 +72,9 @@ pub(super) fn typed(kind: &Kind, mut value: Value) -> Result<Value, Status> {
              version {expected:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
         )));
     }
+    drop_nulls(&mut value);
     check_metadata(kind, &value)?;
-    check_body(kind, &value)?;
+    types::check(kind, &value).map_err(|why| mistyped(kind, &why))?;
     value["apiVersion"] = json!(expected);
     value["kind"] = json!(kind.kind);
     Ok(value)
@@ -83,15 +85,23 @@ pub(super) fn pod(value: &Value) -> Result<Pod, Status> {
     Pod::deserialize(value).map_err(|error| mistyped(&PODS, &error.to_string()))
 }
 
-/// Checks the types of what scheduling reads of an object.
-fn check_body(kind: &Kind, value: &Value) -> Result<(), Status> {
-    if kind.slot == PODS.slot {
-        return pod(value).map(drop);
+/// Leaves out what is null, which to Go's decoder is as good as absent. An entry of a map of texts stays, as an empty one.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members.iter_mut() {
+                if let ("labels" | "annotations" | "matchLabels" | "nodeSelector", Value::Object(texts)) =
+                    (key.as_str(), &mut *member)
+                {
+                    texts.values_mut().filter(|text| text.is_null()).for_each(|text| *text = json!(""));
+                }
+            }
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
     }
-    if kind.slot == NODES.slot {
-        Node::deserialize(value).map_err(|error| mistyped(kind, &error.to_string()))?;
-    }
-    Ok(())
 }
 
 fn mistyped(kind: &Kind, why: &str) -> Status {

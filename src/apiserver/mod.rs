@@ -42,6 +42,7 @@ mod service;
 mod status;
 mod store;
 mod strategy;
+mod types;
 mod update;
 mod validation;
 mod watch;

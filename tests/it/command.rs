@@ -75,14 +75,36 @@ fn bad_input_is_named_by_file_document_object_and_field() {
     check_bad_file(
         "quantity.yaml",
         pod("{containers: [{name: c, image: i, resources: {requests: {cpu: much}}}]}"),
-        "quantity.yaml: document 2: Pod p: ",
+        "quantity.yaml: document 2: Pod p: Pod in version \"v1\" cannot be handled as a Pod: \
+         spec.containers[0].resources.requests.cpu: quantities must match the regular expression",
     );
     check_bad_file(
         "operator.yaml",
         pod("{containers: [{name: c, image: i}], tolerations: [{key: a, operator: Sometimes}]}"),
         "operator.yaml: document 2: Pod p: ",
     );
-    check_bad_file("type.yaml", pod("{containers: 5}"), "type.yaml: document 2: Pod p: ");
+    check_bad_file(
+        "type.yaml",
+        pod("{containers: 5}"),
+        "type.yaml: document 2: Pod p: Pod in version \"v1\" cannot be handled as a Pod: spec.containers: invalid type: ",
+    );
+    check_bad_file(
+        "replicas.yaml",
+        dumped("Deployment", "{replicas: '3'}", ""),
+        "replicas.yaml: document 2: Deployment default/w: Deployment in version \"v1\" cannot be handled as a Deployment: \
+         spec.replicas: invalid type: string \"3\", expected a 32-bit integer",
+    );
+    // These two ended in a panic.
+    check_bad_file(
+        "selector.yaml",
+        dumped("Deployment", "{selector: a}", ""),
+        "spec.selector: invalid type: string \"a\"",
+    );
+    check_bad_file(
+        "metadata.yaml",
+        dumped("Job", "{template: {metadata: 5}}", ""),
+        "spec.template.metadata: invalid type",
+    );
     check_bad_file(
         "duplicate-key.yaml",
         "apiVersion: v1\nkind: Node\nmetadata: {name: a, name: b}\n",
@@ -166,6 +188,16 @@ fn workloads_that_are_done_or_leaving_get_no_pods() {
     check("set.yaml", set.clone(), 2);
     let leaving = "uid: u, finalizers: [foregroundDeletion], deletionTimestamp: '2026-01-01T00:00:00Z'";
     check("set-leaving.yaml", set.replace("uid: u", leaving), 0);
+}
+
+#[test]
+fn null_is_as_good_as_absent() {
+    let content = "apiVersion: v1\nkind: Node\nmetadata: {name: node, labels: {a: }, annotations: }\nspec:\nstatus: {allocatable: \
+                   {pods: 1}, conditions: , images: [{names: , sizeBytes: }]}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: \
+                   p, labels: , creationTimestamp: null}\nspec: {containers: [{name: c, image: i, resources: , ports: }], \
+                   nodeSelector: {a: }, affinity: , tolerations: }\nstatus:\n";
+    let output = run(&["simulate", &file("null.yaml", content).display().to_string()]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
