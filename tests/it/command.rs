@@ -136,6 +136,8 @@ fn bad_configuration() {
 
 const TEMPLATE: &str = "template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}";
 
+const ENDING: &str = "template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}";
+
 /// A workload with a UID, as a dump has it: it is not validated.
 fn dumped(kind: &str, spec: &str, rest: &str) -> String {
     let version = if matches!(kind, "Job" | "CronJob") { "batch/v1" } else { "apps/v1" };
@@ -149,7 +151,8 @@ fn workloads_that_cannot_have_their_pods_are_named() {
     check_bad_file(
         "no-containers.yaml",
         dumped("Deployment", "{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}}}", ""),
-        "no-containers.yaml: document 2: Deployment default/w: Pod \"w-",
+        "no-containers.yaml: document 2: Deployment default/w: ReplicaSet.apps \"w-846cbb7b5c\" is invalid: \
+         spec.template.spec.containers: Required value",
     );
     for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
         check_bad_file(
@@ -164,10 +167,37 @@ fn workloads_that_cannot_have_their_pods_are_named() {
         "many-jobs.yaml",
         dumped(
             "CronJob",
-            &format!("{{schedule: '* * * * *', jobTemplate: {{spec: {{parallelism: 2000000, {TEMPLATE}}}}}}}"),
+            &format!("{{schedule: '* * * * *', jobTemplate: {{spec: {{parallelism: 2000000, {ENDING}}}}}}}"),
             "",
         ),
         "many-jobs.yaml: document 2: CronJob default/w: spec.parallelism: 2000000 more pods",
+    );
+}
+
+#[test]
+fn workloads_of_manifests_are_validated() {
+    let check = |name: &str, kind: &str, spec: &str, expected: &str| {
+        let content = dumped(kind, spec, "").replace(", uid: u", "");
+        check_bad_file(name, content, &format!("{name}: document 2: {kind} default/w: {expected}"));
+    };
+    check(
+        "negative.yaml",
+        "ReplicaSet",
+        &format!("{{replicas: -1, selector: {{matchLabels: {{a: b}}}}, {TEMPLATE}}}"),
+        "ReplicaSet.apps \"w\" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0",
+    );
+    check(
+        "mismatch.yaml",
+        "Deployment",
+        &format!("{{selector: {{matchLabels: {{a: c}}}}, {TEMPLATE}}}"),
+        "Deployment.apps \"w\" is invalid: spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does not match \
+         template `labels`",
+    );
+    check(
+        "restart.yaml",
+        "Job",
+        &format!("{{{TEMPLATE}}}"),
+        "Job.batch \"w\" is invalid: spec.template.spec.restartPolicy: Required value",
     );
 }
 
@@ -179,7 +209,7 @@ fn workloads_that_are_done_or_leaving_get_no_pods() {
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a report");
         assert_eq!(report["totals"]["placed"], pods, "{name}: {report}");
     };
-    let job = |status: &str| dumped("Job", &format!("{{parallelism: 3, {TEMPLATE}}}"), status);
+    let job = |status: &str| dumped("Job", &format!("{{parallelism: 3, {ENDING}}}"), status);
     check("job.yaml", job(""), 3);
     check("job-failed.yaml", job("status: {failed: 7, conditions: [{type: Failed, status: 'True'}]}\n"), 0);
     check("job-suspended.yaml", job("status: {conditions: [{type: Suspended, status: 'True'}]}\n"), 3);

@@ -11,6 +11,7 @@ mod pod_update;
 mod resources;
 mod scheduling;
 mod storage;
+mod workload;
 
 use std::fmt;
 
@@ -85,6 +86,8 @@ pub(super) fn on_create(kind: &Kind, value: &Value, origin: Origin) -> Errors {
         classes::on_priority_class(value, &mut errors);
     } else if kind.slot == STORAGE_CLASSES.slot {
         storage::on_class(value, &mut errors);
+    } else {
+        workload::on_create(kind, value, &mut errors);
     }
     errors
 }

@@ -12,7 +12,7 @@ use crate::k8s::names;
 pub(super) fn on_create(pod: &Value, errors: &mut Errors) {
     let spec = &pod["spec"];
     let path = Path::Root("spec");
-    self::spec(spec, errors);
+    self::spec(spec, path, errors);
     if !meta::is_empty(&spec["ephemeralContainers"]) {
         errors.push(FieldError::forbidden(path.child("ephemeralContainers"), "cannot be set on create"));
     }
@@ -23,8 +23,7 @@ pub(super) fn on_create(pod: &Value, errors: &mut Errors) {
 }
 
 /// Follows `#ValidatePodSpec`.
-pub(super) fn spec(spec: &Value, errors: &mut Errors) {
-    let path = Path::Root("spec");
+pub(super) fn spec(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     if meta::is_empty(&spec["containers"]) {
         errors.push(FieldError::required(path.child("containers"), ""));
     }

@@ -21,7 +21,7 @@ pub(super) fn check(pod: &Value, before: &Value, errors: &mut Errors) {
     let (spec, old) = (&pod["spec"], &before["spec"]);
     let path = Path::Root("spec");
     if spec != old {
-        super::pod::spec(spec, errors);
+        super::pod::spec(spec, Path::Root("spec"), errors);
     }
     for list in ["containers", "initContainers"] {
         if meta::list(&spec[list]).len() != meta::list(&old[list]).len() {
