@@ -100,7 +100,10 @@ pub fn simulate(args: &SimulateArgs, plugins: Registry) -> Result<Report, Simula
             world.load(input.objects)?;
         }
     }
-    let mut running = world.start()?;
+    let mut running = world.start().map_err(|error| match (error, &args.config) {
+        (SimulateError::Engine(error), Some(path)) => SimulateError::Config { file: path.display().to_string(), error },
+        (error, _) => error,
+    })?;
     let before = Before::take(&running);
     let pods = running.server().list(&kinds::PODS);
     let assigned =
@@ -129,12 +132,13 @@ fn gates(args: &SimulateArgs) -> Result<FeatureGates, SimulateError> {
     .map_err(|error| SimulateError::Gates(Arc::new(error)))
 }
 
-/// Reads the configuration, names the fields that are not honoured, and refuses what would change decisions.
+/// Reads and checks the configuration, names the fields that are not honoured, and refuses what would change decisions.
 fn config(args: &SimulateArgs, gates: &FeatureGates) -> Result<Config, SimulateError> {
     let Some(path) = &args.config else { return Ok(Config::defaults(gates)) };
     let file = path.display().to_string();
     let config = Config::load(path, gates)
         .map_err(|error: ConfigError| SimulateError::Config { file: file.clone(), error: error.to_string() })?;
+    config.validate(gates).map_err(|error| SimulateError::Config { file: file.clone(), error: error.to_string() })?;
     for warning in config.warnings() {
         eprintln!("warning: {file}: {warning}");
     }

@@ -130,7 +130,17 @@ fn bad_configuration() {
     check(
         "plugin.yaml",
         &format!("{head}profiles: [{{schedulerName: a, plugins: {{filter: {{enabled: [{{name: Nope}}]}}}}}}]\n"),
-        "FilterPlugin \"Nope\" does not exist",
+        "plugin.yaml: initializing profiles: creating profile for scheduler name a: FilterPlugin \"Nope\" does not exist",
+    );
+    check(
+        "parallelism.yaml",
+        &format!("{head}parallelism: 0\n"),
+        "parallelism.yaml: parallelism: Invalid value: 0: should be an integer value greater than zero",
+    );
+    check(
+        "two-names.yaml",
+        &format!("{head}percentageOfNodesToScore: 101\nprofiles: [{{schedulerName: a}}, {{schedulerName: a}}]\n"),
+        "two-names.yaml: [profiles[1].schedulerName: Duplicate value: {}, percentageOfNodesToScore: Invalid value: 101: ",
     );
 }
 
