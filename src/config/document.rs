@@ -7,13 +7,13 @@ use super::decode;
 #[error("{0}")]
 pub struct DocumentError(String);
 
-/// Reads one YAML document; an empty one is null. A repeated key is an error, since one of the two is not meant.
-pub fn parse_document(text: &str) -> Result<serde_json::Value, DocumentError> {
-    let (value, repeated) = decode::document(text).map_err(|error| DocumentError(error.0))?;
-    match repeated {
-        Some(error) => Err(DocumentError(error.0)),
-        None => Ok(value.to_json()),
-    }
+/// Reads the YAML documents of a text, one after another; an empty one is null, and after an error there are no more. A
+/// repeated key is an error, since one of the two is not meant.
+pub fn parse_documents(text: &str) -> impl Iterator<Item = Result<serde_json::Value, DocumentError>> {
+    decode::documents(text).map(|document| match document {
+        Ok((value, None)) => Ok(value.to_json()),
+        Ok((_, Some(error))) | Err(error) => Err(DocumentError(error.0)),
+    })
 }
 
 /// The text of a file, which may be UTF-8 or, with a byte order mark, UTF-16.

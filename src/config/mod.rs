@@ -34,7 +34,7 @@ pub use args::{
     RequestedToCapacityRatio, ResourceSpec, ScoringStrategy, UtilizationShapePoint, VolumeBindingArgs,
 };
 pub use defaults::DEFAULT_SCHEDULER_NAME;
-pub use document::{DocumentError, document_text, parse_document};
+pub use document::{DocumentError, document_text, parse_documents};
 pub use duration::{GoDuration, ParseDurationError};
 pub use expand::{ExpandError, ExpandedPlugin, ExpandedPlugins, Implements, ProfileChecker, expand};
 pub use flags::{FlagError, Flags, VersionFlag};

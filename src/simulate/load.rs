@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::documents::documents;
 use crate::apiserver::kinds;
-use crate::config::{document_text, parse_document};
+use crate::config::document_text;
 
 /// Files that a folder's entries are read from.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
@@ -150,19 +151,9 @@ impl Input {
         };
         let text = document_text(data).map_err(|error| failed(1, error.to_string()))?;
         let before = self.objects.len() + self.ignored.len();
-        for (number, document) in documents(&text).into_iter().enumerate() {
+        for (number, value) in documents(&text).enumerate() {
             let number = number + 1;
-            let value = match document {
-                Document::Yaml { text, line } => parse_document(text).map_err(|error| {
-                    let from = if line > 1 {
-                        format!(" (lines are counted from line {line} of the file)")
-                    } else {
-                        String::new()
-                    };
-                    failed(number, format!("{error}{from}"))
-                })?,
-                Document::Json(value) => value.map_err(|error| failed(number, error))?,
-            };
+            let value = value.map_err(|error| failed(number, error))?;
             if !value.is_null() {
                 self.take(value, &Origin { file: file.clone(), document: number, item: None })?;
             }
@@ -219,65 +210,6 @@ fn field(object: &Map<String, Value>, name: &str) -> Result<String, String> {
         Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
         Some(Value::String(_) | Value::Null) | None => Err(format!("{name}: Required value")),
         Some(other) => Err(format!("{name}: Invalid value: {other}: a string is expected")),
-    }
-}
-
-enum Document<'a> {
-    Yaml { text: &'a str, line: usize },
-    Json(Result<Value, String>),
-}
-
-/// The documents of a text: JSON values one after the other, or YAML between lines that begin with `---`.
-fn documents(text: &str) -> Vec<Document<'_>> {
-    let start = text.trim_start();
-    if start.starts_with('{') {
-        let mut found = Vec::new();
-        let mut rest = start;
-        while !rest.is_empty() {
-            let (value, after) = match json_value(rest) {
-                Ok(found) => found,
-                Err(error) => {
-                    found.push(Document::Json(Err(error)));
-                    break;
-                }
-            };
-            found.push(Document::Json(Ok(value)));
-            rest = after;
-        }
-        return found;
-    }
-    let mut found = Vec::new();
-    let (mut from, mut from_line) = (0, 1);
-    let mut at = 0;
-    for (number, line) in text.split_inclusive('\n').enumerate() {
-        let rest = line.strip_prefix("---");
-        if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(|letter: char| letter.is_whitespace())) {
-            found.push(Document::Yaml { text: &text[from..at], line: from_line });
-            // What follows the dashes on their line belongs to the document.
-            (from, from_line) = (at + 3, number + 1);
-        }
-        at += line.len();
-    }
-    found.push(Document::Yaml { text: &text[from..], line: from_line });
-    // A text that begins with dashes has nothing before them.
-    if found.len() > 1 && matches!(&found[0], Document::Yaml { text, .. } if is_blank(text)) {
-        found.remove(0);
-    }
-    found
-}
-
-/// Whether there is nothing but comments and space.
-fn is_blank(text: &str) -> bool {
-    text.lines().all(|line| line.trim_start().is_empty() || line.trim_start().starts_with('#'))
-}
-
-/// The first JSON value of the text and what follows it. A repeated key is an error.
-fn json_value(text: &str) -> Result<(Value, &str), String> {
-    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<super::json::Unique>();
-    match stream.next() {
-        Some(Ok(value)) => Ok((value.0, text[stream.byte_offset()..].trim_start())),
-        Some(Err(error)) => Err(error.to_string()),
-        None => Ok((Value::Null, "")),
     }
 }
 

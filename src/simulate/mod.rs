@@ -5,6 +5,7 @@
 
 mod args;
 mod daemon;
+mod documents;
 mod generate;
 mod hash;
 mod json;

@@ -5,6 +5,7 @@
 //! `serializer/versioning/versioning.go#Decode` and `kube-scheduler/config/v1/types.go#DecodeNestedObjects @v1.36.3`.
 
 mod json;
+mod nesting;
 mod nodes;
 mod reader;
 mod scalar;
@@ -95,19 +96,19 @@ fn is_json(text: &str) -> bool {
     text.trim_start().starts_with('{')
 }
 
-/// The value, and what is held against repeated keys in YAML.
-/// Reads one YAML document, and says what strict reading holds against it.
-pub(super) fn document(text: &str) -> Result<(Value, Option<DecodeError>), DecodeError> {
-    yaml::parse(text).map(|document| (document.value, document.repeated))
+/// Reads the YAML documents of a text one after another, each with what strict reading holds against it.
+pub(super) fn documents(text: &str) -> impl Iterator<Item = Result<(Value, Option<DecodeError>), DecodeError>> {
+    yaml::parse_all(text).map(|document| document.map(|document| (document.value, document.repeated)))
 }
 
+/// The value, and what is held against repeated keys in YAML.
 fn parse(text: &str) -> Result<(Value, Option<DecodeError>), DecodeError> {
     if is_json(text) {
         let value = json::parse(text)
             .map_err(|error| DecodeError(format!("couldn't get version/kind; json parse error: {error}")))?;
         return Ok((value, None));
     }
-    document(text)
+    yaml::parse(text).map(|document| (document.value, document.repeated))
 }
 
 fn strict_error(faults: &[String]) -> Result<(), DecodeError> {

@@ -13,8 +13,9 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, EnumAccess, Error as _, MapAccess, SeqAccess, VariantAccess, Visitor};
 
+use super::nesting::up_to_deep;
 use super::scalar::{Scalar, resolve};
-use super::syntax::yaml_error;
+use super::syntax::{Lines, too_deep, yaml_error};
 use super::value::DecodeError;
 
 /// A node, with aliases replaced by what they stand for.
@@ -28,31 +29,81 @@ pub(super) enum Node {
     Mapping(Vec<(Node, usize, Node)>),
 }
 
+/// What the texts of a document may be longer than the text that it is read from, by aliases: this many times, and a bit.
+const MAX_GROWTH: usize = 10;
+
+/// The bit.
+const MAX_EXTRA: usize = 1 << 20;
+
 /// The root of the first document of `text`; null for an empty text.
 pub(super) fn read(text: &str) -> Result<Node, DecodeError> {
-    let reader = Reader { text, count: Cell::new(0), trap: None };
-    match serde_yaml::Deserializer::from_str(text).next() {
-        Some(document) => reader.deserialize(document).map_err(|error| yaml_error(&error, text)),
-        None => Ok(Node::Scalar(Scalar::Null)),
+    Documents::new(text, Lines::Upstream).next().unwrap_or(Ok(Node::Scalar(Scalar::Null)))
+}
+
+/// Reads the roots of a text's documents, one after another; after an error there are no more.
+pub(super) struct Documents<'a> {
+    text: &'a str,
+    rest: serde_yaml::Deserializer<'a>,
+    lines: Lines,
+    has_failed: bool,
+}
+
+impl<'a> Documents<'a> {
+    /// The documents of `text`.
+    pub(super) fn new(text: &'a str, lines: Lines) -> Self {
+        let is_deep =
+            |part: &&str| Documents::raw(part, lines).any(|node| node.is_err_and(|error| error == too_deep()));
+        // What is nested too deep is read up to there, where reading fails; the rest would take too long.
+        Self::raw(up_to_deep(text).filter(is_deep).unwrap_or(text), lines)
+    }
+
+    fn raw(text: &'a str, lines: Lines) -> Self {
+        Self { text, rest: serde_yaml::Deserializer::from_str(text), lines, has_failed: false }
     }
 }
 
-/// The line, counted from 1, of the node that was read as the `number`th. Only an error carries a position, so the text is
-/// read again up to there.
-pub(super) fn line_of(text: &str, number: usize) -> usize {
-    let reader = Reader { text, count: Cell::new(0), trap: Some(number) };
-    let document = serde_yaml::Deserializer::from_str(text).next();
-    let error = document.and_then(|document| reader.deserialize(document).err());
+impl Iterator for Documents<'_> {
+    type Item = Result<Node, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.has_failed {
+            return None;
+        }
+        let node = Reader::new(self.text, None).deserialize(self.rest.next()?);
+        self.has_failed = node.is_err();
+        Some(node.map_err(|error| yaml_error(&error, self.text, self.lines)))
+    }
+}
+
+/// The line, counted from 1, of the node that was read as the `number`th of a document. Only an error carries a position, so
+/// the text is read again up to there.
+pub(super) fn line_of(text: &str, document: usize, number: usize) -> usize {
+    let document = serde_yaml::Deserializer::from_str(text).nth(document);
+    let error = document.and_then(|document| Reader::new(text, Some(number)).deserialize(document).err());
     error.and_then(|error| error.location()).map_or(0, |location| location.line())
 }
 
 /// Reads nodes, counting them.
-#[derive(Clone)]
 struct Reader<'a> {
     text: &'a str,
     count: Cell<usize>,
+    /// Bytes of the texts so far.
+    bytes: Cell<usize>,
     /// The number of the node at which to stop with an error.
     trap: Option<usize>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str, trap: Option<usize>) -> Self {
+        Self { text, count: Cell::new(0), bytes: Cell::new(0), trap }
+    }
+
+    /// Fails once aliases have made more of the text than it says.
+    fn grow<E: serde::de::Error>(&self, bytes: usize) -> Result<(), E> {
+        self.bytes.set(self.bytes.get() + bytes);
+        let limit = self.text.len().saturating_mul(MAX_GROWTH).saturating_add(MAX_EXTRA);
+        if self.bytes.get() > limit { Err(E::custom("repetition limit exceeded")) } else { Ok(()) }
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for &Reader<'de> {
@@ -61,6 +112,7 @@ impl<'de> DeserializeSeed<'de> for &Reader<'de> {
     fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
         let number = self.count.get();
         self.count.set(number + 1);
+        self.grow(1)?;
         deserializer.deserialize_any(NodeVisitor { reader: self, trapped: self.trap == Some(number) })
     }
 }
@@ -129,6 +181,7 @@ impl<'de> Visitor<'de> for NodeVisitor<'_, 'de> {
     }
 
     fn visit_borrowed_str<E: serde::de::Error>(self, text: &'de str) -> Result<Node, E> {
+        self.reader.grow(text.len())?;
         let scalar = match self.written(text) {
             (false, None) if text == "<<" && !self.trapped => return Ok(Node::Merge),
             (false, None) => resolve(text),
@@ -143,6 +196,7 @@ impl<'de> Visitor<'de> for NodeVisitor<'_, 'de> {
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Node, E> {
+        self.reader.grow(text.len())?;
         self.scalar(Scalar::String(text.to_owned()))
     }
 

@@ -6,12 +6,21 @@
 use super::scalar::resolve;
 use super::value::DecodeError;
 
+/// Which lines errors name.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Lines {
+    /// Upstream's, which are off by one, or none, in some errors.
+    Upstream,
+    /// Those on which the problem is.
+    True,
+}
+
 /// `error`, met in `text`, as upstream prints it where it has such an error.
-pub(super) fn yaml_error(error: &serde_yaml::Error, text: &str) -> DecodeError {
+pub(super) fn yaml_error(error: &serde_yaml::Error, text: &str, lines: Lines) -> DecodeError {
     let details = format!("{error:?}");
     let shown = error.to_string();
     if let Some(kind) = details.strip_prefix("Error { kind: ") {
-        return syntax_error(kind, &details, &shown);
+        return syntax_error(kind, &details, &shown, lines);
     }
     let problem = shown.split(" at line ").next().unwrap_or(&shown);
     if let Some(text) = tag_error(problem) {
@@ -21,9 +30,14 @@ pub(super) fn yaml_error(error: &serde_yaml::Error, text: &str) -> DecodeError {
     match problem.rsplit(": ").next().unwrap_or(problem) {
         "unknown anchor" => DecodeError(format!("yaml: unknown anchor '{}' referenced", alias(error, text))),
         "repetition limit exceeded" => "yaml: document contains excessive aliasing".into(),
-        "recursion limit exceeded" => "yaml: exceeded max depth".into(),
+        "recursion limit exceeded" => too_deep(),
         problem => DecodeError(format!("yaml: {problem}")),
     }
+}
+
+/// The error about a document that is nested too deep.
+pub(super) fn too_deep() -> DecodeError {
+    "yaml: exceeded max depth".into()
 }
 
 /// The text for a scalar that is not what its tag says.
@@ -41,11 +55,12 @@ fn tag_error(problem: &str) -> Option<DecodeError> {
     Some(DecodeError(format!("yaml: cannot decode !!{found} `{text}` as a !!{tag}")))
 }
 
-fn syntax_error(kind: &str, details: &str, shown: &str) -> DecodeError {
+fn syntax_error(kind: &str, details: &str, shown: &str, lines: Lines) -> DecodeError {
     let end = [" at line ", " at position ", ", while ", ", block "].iter().filter_map(|word| shown.find(word)).min();
     let problem = &shown[..end.unwrap_or(shown.len())];
     // Lines here are counted from 0; a scanner is still on the line before.
     let line = match line_of(details, "problem_mark") {
+        line if matches!(lines, Lines::True) && (line > 0 || details.contains("problem_mark: ")) => line + 1,
         0 => line_of(details, "context_mark"),
         line if kind.starts_with("SCANNER") => line + 1,
         line => line,

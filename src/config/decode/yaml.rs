@@ -6,32 +6,48 @@
 use std::collections::BTreeMap;
 
 use super::super::text::{general_float, quote};
-use super::nodes::{Node, line_of, read};
+use super::nodes::{Documents, Node, line_of, read};
 use super::scalar::Scalar;
+use super::syntax::Lines;
 use super::value::{DecodeError, Value};
 
 /// What a document says, and what strict reading holds against it.
 #[derive(Debug)]
 pub(super) struct Document {
-    /// The first document of the text; keys of mappings are sorted, and of repeated ones the last counts.
+    /// The document's content; keys of mappings are sorted, and of repeated ones the last counts.
     pub(super) value: Value,
     /// Upstream's text about repeated keys.
     pub(super) repeated: Option<DecodeError>,
 }
 
+/// Repeated keys that an error lists; a text of nothing else would make it as long as itself.
+const MAX_LISTED: usize = 10;
+
 /// Reads the first document of `text`; an empty text is null.
 pub(super) fn parse(text: &str) -> Result<Document, DecodeError> {
+    document(text, 0, read(text)?)
+}
+
+/// Reads all documents of `text`, one after another; after an error there are no more.
+pub(super) fn parse_all(text: &str) -> impl Iterator<Item = Result<Document, DecodeError>> {
+    Documents::new(text, Lines::True).enumerate().map(move |(number, node)| document(text, number, node?))
+}
+
+fn document(text: &str, number: usize, node: Node) -> Result<Document, DecodeError> {
     let mut reader = NodeReader::default();
-    let value = reader.meaning(read(text)?)?.into_value()?;
+    let value = reader.meaning(node)?.into_value()?;
     if reader.repeated.is_empty() {
         return Ok(Document { value, repeated: None });
     }
-    let faults = reader.repeated.iter().map(|(value, key)| {
-        let line = line_of(text, *value);
+    let faults = reader.repeated.iter().take(MAX_LISTED).map(|(value, key)| {
+        let line = line_of(text, number, *value);
         format!("\n  line {line}: key {} already set in map", key.in_go())
     });
-    let text = format!("yaml: unmarshal errors:{}", faults.collect::<String>());
-    Ok(Document { value, repeated: Some(DecodeError(text)) })
+    let mut faults: String = faults.collect();
+    if let Some(more @ 1..) = reader.repeated.len().checked_sub(MAX_LISTED) {
+        faults = format!("{faults}\n  and {more} more");
+    }
+    Ok(Document { value, repeated: Some(DecodeError(format!("yaml: unmarshal errors:{faults}"))) })
 }
 
 /// A key of a mapping: what makes two of them the same.

@@ -98,3 +98,53 @@ fn nesting_and_aliasing_are_bounded() {
     }
     check_error(&bomb, "yaml: document contains excessive aliasing");
 }
+
+#[test]
+fn what_would_take_too_long_is_refused() {
+    let nested = |open: &str, close: &str| format!("a: {}{}", open.repeat(100_000), close.repeat(100_000));
+    check_error(&nested("[", "]"), "yaml: exceeded max depth");
+    check_error(&nested("{a: ", "}"), "yaml: exceeded max depth");
+    let aliases = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), "*a, ".repeat(1000));
+    check_error(&aliases, "yaml: document contains excessive aliasing");
+    let document = parse(&"a: 1\n".repeat(20_000)).expect("reads");
+    let faults = document.repeated.expect("repeated keys").0;
+    assert!(faults.ends_with("\n  line 11: key \"a\" already set in map\n  and 19989 more"), "{faults}");
+}
+
+#[test]
+fn text_that_only_looks_deep_is_read() {
+    let block = "a: |\n".to_owned() + &"  log: [[ {\n".repeat(1000) + "b: 1\n";
+    assert_eq!(parse(&block).expect("reads").value.to_json()["b"], 1);
+}
+
+fn check_all(text: &str, expected: &[Result<serde_json::Value, &str>]) {
+    let documents: Vec<_> =
+        super::parse_all(text).map(|document| document.map(|document| document.value.to_json())).collect();
+    let documents: Vec<_> = documents.iter().map(|document| document.as_ref().map_err(|error| &*error.0)).collect();
+    let expected: Vec<_> = expected.iter().map(|document| document.as_ref().map_err(|error| *error)).collect();
+    assert_eq!(documents, expected, "{text:?}");
+}
+
+#[test]
+fn documents_end_as_yaml_says() {
+    let (one, two) = (serde_json::json!({"a": 1}), serde_json::json!({"b": 2}));
+    for between in ["---\n", "--- # two\n", "...\n---\n", "\u{85}---\u{2028}", "\r---\r", "...\n%YAML 1.1\n---\n"] {
+        let both = [Ok(one.clone()), Ok(two.clone())];
+        check_all(&format!("a: 1\n{between}b: 2\n").replace("\n\u{85}", "\u{85}").replace("\n\r", "\r"), &both);
+    }
+    check_all("# c\n---\n--- {b: 2}", &[Ok(serde_json::Value::Null), Ok(two.clone())]);
+    check_all("a: 1\n...\nb: 2\n", &[Ok(one.clone()), Err("yaml: line 3: did not find expected <document start>")]);
+    check_all(
+        "a: 1\n---\na: [\n---\nb: 2\n",
+        &[Ok(one.clone()), Err("yaml: line 4: did not find expected node content")],
+    );
+    let bad = Err("yaml: line 4: did not find expected <document start>");
+    check_all("x: 1\n---\n  a: 1\n b: 2\n", &[Ok(serde_json::json!({"x": 1})), Ok(one), bad]);
+}
+
+#[test]
+fn repeated_keys_of_later_documents_have_their_lines() {
+    let document = super::parse_all("a: 1\n---\nb: 1\nb: 2\n").nth(1).expect("two").expect("reads");
+    let text = "yaml: unmarshal errors:\n  line 4: key \"b\" already set in map";
+    assert_eq!(document.repeated.map(|error| error.0).as_deref(), Some(text));
+}

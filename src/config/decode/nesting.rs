@@ -1,0 +1,118 @@
+//! How deep the `[]` and `{}` of a text are nested, found without parsing it.
+//!
+//! libyaml's scanner looks at every open bracket for each token, so a hundred thousand of them in one another keep it busy
+//! for minutes. No document may be nested so deep (see [`super::nodes`]); but that is only found out once it has been
+//! scanned. What is told here may be too deep, since a bracket in a block of text is taken for one that opens; whoever
+//! asks has to make sure.
+
+/// Brackets in one another that a scanner copes with. Documents are refused long before.
+const DEEP: usize = 1000;
+
+/// The text up to where its brackets are nested too deep, if they are.
+pub(super) fn up_to_deep(text: &str) -> Option<&str> {
+    let mut scanner = Scanner { depth: 0, is_start: true };
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        at = scanner.step(bytes, at);
+        if scanner.depth > DEEP {
+            // A bracket has just been read, so this is between two characters.
+            return text.get(..at);
+        }
+    }
+    None
+}
+
+struct Scanner {
+    depth: usize,
+    /// Whether a token may begin here; elsewhere a quote is a part of a word.
+    is_start: bool,
+}
+
+impl Scanner {
+    /// Reads what begins at `at`, and returns where it ends.
+    fn step(&mut self, bytes: &[u8], at: usize) -> usize {
+        let byte = bytes[at];
+        match byte {
+            b'[' | b'{' => {
+                self.depth += 1;
+                self.is_start = true;
+            }
+            b']' | b'}' => {
+                self.depth = self.depth.saturating_sub(1);
+                self.is_start = false;
+            }
+            // Outside brackets only brackets matter.
+            _ if self.depth == 0 => {}
+            b',' => self.is_start = true,
+            b':' | b'?'
+                if bytes.get(at + 1).is_none_or(|next| next.is_ascii_whitespace() || b"[]{},'\"".contains(next)) =>
+            {
+                self.is_start = true;
+            }
+            b'"' | b'\'' if self.is_start => {
+                self.is_start = false;
+                return quoted(bytes, at);
+            }
+            // A tag or an anchor; what it belongs to follows.
+            b'!' | b'&' if self.is_start => {
+                let end = |byte: &u8| byte.is_ascii_whitespace() || b"[]{},".contains(byte);
+                return bytes[at..].iter().position(end).map_or(bytes.len(), |length| at + length);
+            }
+            b'#' if bytes[at - 1].is_ascii_whitespace() => {
+                return bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |length| at + length);
+            }
+            _ if byte.is_ascii_whitespace() => {}
+            _ => self.is_start = false,
+        }
+        at + 1
+    }
+}
+
+/// Where the quoted text that begins at `at` ends.
+fn quoted(bytes: &[u8], at: usize) -> usize {
+    let mut end = at + 1;
+    while end < bytes.len() {
+        match bytes[end] {
+            b'\\' if bytes[at] == b'"' => end += 1,
+            b'\'' if bytes[at] == b'\'' && bytes.get(end + 1) == Some(&b'\'') => end += 1,
+            byte if byte == bytes[at] => return end + 1,
+            _ => {}
+        }
+        end += 1;
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(unit: &str, expected: bool) {
+        let text = format!("a: {}", unit.repeat(DEEP + 1));
+        assert_eq!(up_to_deep(&text).is_some(), expected, "{unit}");
+    }
+
+    #[test]
+    fn brackets_count_where_they_open() {
+        check("[", true);
+        check("{a: ", true);
+        check("{\"]\": ", true);
+        check("['}', ", true);
+        check("[!!str \"]\", ", true);
+        check("[it's, ", true);
+        check("[ # ]\n", true);
+        check("[]", false);
+        check("[\"[\"]\n", false);
+        check("['[', a]\n", false);
+        check("[a, {b: [c]}]\n", false);
+        check("['it''s [']\n", false);
+        check("[\"\\\"[\"]\n", false);
+    }
+
+    #[test]
+    fn the_text_ends_with_the_bracket_that_is_too_much() {
+        let text = "[".repeat(DEEP + 5);
+        assert_eq!(up_to_deep(&text).map(str::len), Some(DEEP + 1));
+    }
+}

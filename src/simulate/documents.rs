@@ -1,0 +1,69 @@
+//! The documents of a file's text: JSON values one after another, or YAML.
+
+use serde_json::Value;
+
+use super::json::Unique;
+use crate::config::parse_documents;
+
+/// The documents of a text, up to the first that cannot be read.
+///
+/// A text that begins with `{` is a stream of JSON values, unless it is not: YAML may begin so, too, and files of JSON values
+/// between lines of `---` are YAML. Follows `apimachinery/pkg/util/yaml/decoder.go#YAMLOrJSONDecoder @v1.36.3`, which
+/// `kubectl` reads with.
+pub(super) fn documents(text: &str) -> Box<dyn Iterator<Item = Result<Value, String>> + '_> {
+    let yaml = || parse_documents(text).map(|document| document.map_err(|error| error.to_string()));
+    let Some(members) = text.trim_start().strip_prefix('{') else { return Box::new(yaml()) };
+    let values: Vec<Result<Value, String>> = json(text).collect();
+    if values.iter().all(Result::is_ok) {
+        return Box::new(values.into_iter());
+    }
+    // Neither: a text with quoted keys is meant to be JSON.
+    if yaml().any(|document| document.is_err()) && members.trim_start().starts_with('"') {
+        return Box::new(values.into_iter());
+    }
+    Box::new(yaml())
+}
+
+/// JSON values one after another, up to the first that cannot be read. A repeated key is an error.
+fn json(text: &str) -> impl Iterator<Item = Result<Value, String>> {
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Unique>();
+    let mut has_failed = false;
+    std::iter::from_fn(move || {
+        let value = stream.next().filter(|_| !has_failed)?;
+        has_failed = value.is_err();
+        Some(value.map(|Unique(value)| value).map_err(|error| error.to_string()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(text: &str, expected: &[Result<Value, &str>]) {
+        let found: Vec<Result<Value, String>> = documents(text).collect();
+        let expected: Vec<Result<Value, String>> =
+            expected.iter().map(|document| document.clone().map_err(str::to_owned)).collect();
+        assert_eq!(found, expected, "{text:?}");
+    }
+
+    #[test]
+    fn json_and_yaml_are_told_apart() {
+        let (a, b) = (|| Ok(json!({"a": 1})), || Ok(json!({"b": 2})));
+        check("{\"a\": 1}\n{\"b\": 2}", &[a(), b()]);
+        check("{\"a\": 1} {\"b\": 2}", &[a(), b()]);
+        check("{\"a\": 1}\n---\n{\"b\": 2}\n", &[a(), b()]);
+        check("{a: 1}\n---\nb: 2\n", &[a(), b()]);
+        check("\n {a: 1}", &[a()]);
+        check("a: 1\n---\n{\"b\": 2}\n", &[a(), b()]);
+        check("[1]", &[Ok(json!([1]))]);
+    }
+
+    #[test]
+    fn what_is_neither_fails_as_what_it_looks_like() {
+        check("{\"a\": 1}\n{\"b\":\n ]", &[Ok(json!({"a": 1})), Err("expected value at line 3 column 2")]);
+        check("{\"a\": 1, \"a\": 2}", &[Err("duplicate key \"a\" at line 1 column 12")]);
+        check("{a: 1}\n---\n{b: [}\n", &[Ok(json!({"a": 1})), Err("yaml: line 3: did not find expected node content")]);
+    }
+}
