@@ -2,18 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::documents::documents;
+use super::files;
 use crate::apiserver::kinds;
 use crate::config::document_text;
-
-/// Files that a folder's entries are read from.
-const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// Where an object came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +50,7 @@ impl Loaded {
 pub(super) fn title(object: &Value) -> String {
     let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let (kind, namespace, name) = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
+    let name = if name.is_empty() { "without a name" } else { name };
     if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
 }
 
@@ -96,49 +94,13 @@ pub enum LoadError {
 pub fn load(paths: &[PathBuf]) -> Result<Input, LoadError> {
     let mut input = Input::default();
     for path in paths {
-        if path.as_os_str() == "-" {
-            let mut data = Vec::new();
-            std::io::stdin().read_to_end(&mut data).map_err(|error| file_error("standard input", &error))?;
-            input.add("standard input", &data)?;
-            continue;
-        }
-        for file in files(path)? {
-            let name = file.display().to_string();
-            let data = std::fs::read(&file).map_err(|error| file_error(&name, &error))?;
+        for file in files::files(path)? {
+            let (name, data) = files::read(&file)?;
             input.add(&name, &data)?;
         }
     }
     input.objects.sort_by_key(|loaded| rank(&loaded.object));
     Ok(input)
-}
-
-fn file_error(file: &str, error: &std::io::Error) -> LoadError {
-    LoadError::File { file: file.to_owned(), error: error.to_string() }
-}
-
-/// The file itself, or the cluster files below a folder, sorted by path.
-fn files(path: &Path) -> Result<Vec<PathBuf>, LoadError> {
-    let name = path.display().to_string();
-    let meta = std::fs::metadata(path).map_err(|error| file_error(&name, &error))?;
-    if !meta.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let mut found = Vec::new();
-    let mut folders = vec![path.to_owned()];
-    while let Some(folder) = folders.pop() {
-        let shown = folder.display().to_string();
-        for entry in std::fs::read_dir(&folder).map_err(|error| file_error(&shown, &error))? {
-            let entry = entry.map_err(|error| file_error(&shown, &error))?.path();
-            let extension = entry.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-            if entry.is_dir() {
-                folders.push(entry);
-            } else if EXTENSIONS.contains(&extension) {
-                found.push(entry);
-            }
-        }
-    }
-    found.sort();
-    if found.is_empty() { Err(LoadError::EmptyFolder(name)) } else { Ok(found) }
 }
 
 impl Input {
@@ -178,7 +140,7 @@ impl Input {
             Ok(version) => version,
             Err(error) => return failed(error),
         };
-        if let Some(item_kind) = kind.strip_suffix("List").filter(|_| object.contains_key("items")) {
+        if let Some(item_kind) = kind.strip_suffix("List").filter(|of| of.is_empty() || object.contains_key("items")) {
             let items = match object.remove("items") {
                 Some(Value::Array(items)) => items,
                 Some(Value::Null) | None => Vec::new(),
@@ -197,12 +159,24 @@ impl Input {
             return Ok(());
         }
         if kinds::by_name(&version, &kind).is_none() {
+            if let Some(known) = misnamed(&version, &kind) {
+                return failed(format!("no kind {kind:?} is read in version {version:?}, but {known}"));
+            }
             *self.ignored.entry(format!("{version} {kind}")).or_default() += 1;
             return Ok(());
         }
         self.objects.push(Loaded { object: Value::Object(object), origin: origin.clone() });
         Ok(())
     }
+}
+
+/// The kind that is meant, as far as one can tell. A group of its own may have kinds that are called as ours are; ours and
+/// the core's have no others.
+fn misnamed(version: &str, kind: &str) -> Option<String> {
+    let group = version.rsplit_once('/').map_or("", |(group, _)| group);
+    let known = kinds::ALL.iter().find(|known| known.kind.eq_ignore_ascii_case(kind))?;
+    let api_version = known.api_version();
+    (group.is_empty() || group == known.group).then(|| format!("{} in {api_version}", known.kind))
 }
 
 fn field(object: &Map<String, Value>, name: &str) -> Result<String, String> {
@@ -261,6 +235,21 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_place() {
         check("", Err("c.yaml: no objects"));
+        check("apiVersion: v1\nkind: List\n", Err("c.yaml: no objects"));
+        check(
+            "apiVersion: v1\nkind: node\n",
+            Err("c.yaml: document 1: no kind \"node\" is read in version \"v1\", but Node in v1"),
+        );
+        check(
+            "apiVersion: v1\nkind: Deployment\n",
+            Err("c.yaml: document 1: no kind \"Deployment\" is read in version \"v1\", but Deployment in apps/v1"),
+        );
+        check(
+            "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\n",
+            Err("c.yaml: document 1: no kind \"PodDisruptionBudget\" is read in version \"policy/v1beta1\", but \
+                 PodDisruptionBudget in policy/v1"),
+        );
+        check("apiVersion: serving.knative.dev/v1\nkind: Service\n", Ok(&[]));
         check("- a\n", Err("c.yaml: document 1: an object with apiVersion and kind is expected"));
         check("kind: Pod\n", Err("c.yaml: document 1: apiVersion: Required value"));
         check(

@@ -6,6 +6,7 @@
 mod args;
 mod daemon;
 mod documents;
+mod files;
 mod generate;
 mod hash;
 mod json;
