@@ -81,9 +81,10 @@ fn resource_list(list: Option<&mut Value>) {
         }
         let Some(text) = amount.as_str() else { continue };
         let Ok(quantity) = Quantity::parse(text) else { continue };
-        let milli = quantity.milli_value();
-        let rounded = Quantity::from_milli(milli).with_format(quantity.format());
-        let written = if milli != i64::MAX && rounded != quantity {
+        // Amounts whose thousandths do not fit into 64 bits wrap there, and are none that would have to be rounded.
+        let rounded = Quantity::from_milli(quantity.milli_value()).with_format(quantity.format());
+        let is_near = rounded < next_thousandth(quantity) && quantity < next_thousandth(rounded);
+        let written = if is_near && rounded != quantity {
             rounded.to_string()
         } else {
             Quantity::canonical_text(text).unwrap_or_else(|_| text.to_owned())
@@ -92,6 +93,11 @@ fn resource_list(list: Option<&mut Value>) {
             *amount = json!(written);
         }
     }
+}
+
+fn next_thousandth(mut amount: Quantity) -> Quantity {
+    amount += Quantity::from_milli(1);
+    amount
 }
 
 fn node(node: &mut Value) {
@@ -157,5 +163,26 @@ fn limit_range(range: &mut Value) {
 fn priority_class(class: &mut Value) {
     if let Some(class) = class.as_object_mut() {
         default(class, "preemptionPolicy", "PreemptLowerPriority");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_rounded_up_to_thousandths_and_huge_ones_are_kept() {
+        let check = |given: Value, expected: &str| {
+            let mut list = json!({"cpu": given});
+            resource_list(Some(&mut list));
+            assert_eq!(list["cpu"], expected, "{given}");
+        };
+        check(json!(2), "2");
+        check(json!("0.0001"), "1m");
+        check(json!("1.0005"), "1001m");
+        check(json!("9223372036854775807"), "9223372036854775807");
+        check(json!("8Ei"), "9223372036854775807");
+        check(json!("1Ei"), "1Ei");
+        check(json!("1e400"), "10e399");
     }
 }
