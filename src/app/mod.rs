@@ -11,7 +11,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::framework::{DuplicatePlugin, Handle, PluginArgs, PluginError, Registration, Registry};
 use crate::plugins;
-use crate::simulate::{Output, Report, SimulateArgs, simulate};
+use crate::simulate::{Output, Report, SimulateArgs, say, simulate};
 
 /// All pods were placed, or the command did what it was told.
 const DONE: u8 = 0;
@@ -21,6 +21,9 @@ const FAILED: u8 = 1;
 
 /// Some pods are pending.
 const PENDING: u8 = 2;
+
+/// What is shown of an error, in characters: some quote what they complain about, which may be a whole file.
+const MAX_ERROR: usize = 2000;
 
 /// A scheduler with the in-tree plugins, and with those from outside that are added to it.
 ///
@@ -138,6 +141,13 @@ fn print(report: &Report, output: Output) -> ExitCode {
 }
 
 fn fail(error: &dyn std::fmt::Display) -> ExitCode {
-    eprintln!("error: {error}");
+    let text = error.to_string();
+    match text.char_indices().nth(MAX_ERROR) {
+        None => say(format_args!("error: {text}")),
+        Some((end, _)) => {
+            let more = text[end..].chars().count();
+            say(format_args!("error: {} … and {more} more characters", &text[..end]));
+        }
+    }
     ExitCode::from(FAILED)
 }

@@ -1,6 +1,7 @@
 //! Schedules a real cluster: flags to configuration to client to a running engine, in phases.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
@@ -18,6 +19,7 @@ use crate::framework::Registry;
 use crate::ingest::Ingest;
 use crate::plugins::admission::node_check;
 use crate::scheduler::Scheduler;
+use crate::simulate::say;
 
 /// The version that this scheduler reports and stands in for.
 const VERSION: &str = "v1.36.3";
@@ -35,16 +37,16 @@ pub(super) fn run(plugins: Registry, arguments: Vec<OsString>) -> ExitCode {
     let flags = match parse(arguments) {
         Ok(flags) => flags,
         Err(error) => {
-            eprintln!("{}", error.to_string().trim_end());
+            say(format_args!("{}", error.to_string().trim_end()));
             return ExitCode::from(FAILED);
         }
     };
     if flags.global.help == Some(true) {
-        print!("{}", Flags::help());
+        let _ = write!(std::io::stdout(), "{}", Flags::help());
         return ExitCode::from(DONE);
     }
     if let Some(VersionFlag::Print | VersionFlag::Raw) = &flags.global.version {
-        println!("Kubernetes {VERSION}");
+        let _ = writeln!(std::io::stdout(), "Kubernetes {VERSION}");
         return ExitCode::from(DONE);
     }
     log(flags.verbosity());
@@ -80,7 +82,8 @@ fn log(verbosity: u32) {
         .with_target("kube_scheduler", level)
         .with_default(tracing::Level::WARN)
         .with_target("kube_client", tracing_subscriber::filter::LevelFilter::OFF);
-    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    let layer =
+        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).log_internal_errors(false);
     // A second App in one process, as tests have it, keeps the first one's log.
     let _ = tracing_subscriber::registry().with(filter).with(layer).try_init();
 }
@@ -94,7 +97,8 @@ pub(super) fn log_warnings_of_plugins() {
         .with_writer(std::io::stderr)
         .with_ansi(false)
         .with_target(false)
-        .without_time();
+        .without_time()
+        .log_internal_errors(false);
     // A second App in one process keeps the first one's log.
     let _ = tracing_subscriber::registry().with(filter).with(layer).try_init();
 }

@@ -14,6 +14,7 @@ mod load;
 mod owned;
 mod progress;
 mod report;
+mod say;
 mod table;
 mod workloads;
 mod world;
@@ -24,6 +25,7 @@ use std::time::Instant;
 pub use args::{Output, SimulateArgs};
 pub use load::{Input, LoadError, Loaded, Origin, load};
 pub use report::{EventReport, NodeReport, PodReport, Report, Totals};
+pub use say::say;
 
 use progress::Progress;
 use report::Before;
@@ -33,6 +35,11 @@ use crate::apiserver::kinds;
 use crate::config::{Config, ConfigError, FeatureGates, GateError, GateFlags};
 use crate::engine::TaskEnd;
 use crate::framework::Registry;
+
+/// The most pods that are made for workloads, all together, and the most nodes and pods of a made-up cluster. Kubernetes is
+/// tested to 150,000 pods a cluster; what asks for more than a few times that is a slip, and each pod takes some ten
+/// kilobytes of memory.
+const MAX_MADE: usize = 1_000_000;
 
 /// When every simulation begins: 2026-01-01T00:00:00Z.
 const EPOCH_SECONDS: u64 = 1_767_225_600;
@@ -73,6 +80,16 @@ pub enum SimulateError {
     /// The scheduler cannot be built.
     #[error("{0}")]
     Engine(String),
+    /// More is to be made up than is sensible.
+    #[error("--{flag} {number}: a simulation makes {most} at most")]
+    TooMany {
+        /// The flag.
+        flag: &'static str,
+        /// What it says.
+        number: usize,
+        /// The most that is made.
+        most: usize,
+    },
     /// The operating system refuses.
     #[error("starting: {0}")]
     Runtime(String),
@@ -88,6 +105,11 @@ pub enum SimulateError {
 #[expect(clippy::disallowed_methods, reason = "how long it took is shown on stderr only")]
 pub fn simulate(args: &SimulateArgs, plugins: Registry) -> Result<Report, SimulateError> {
     let began = Instant::now();
+    for (flag, number) in [("nodes", args.nodes), ("pods", args.pods)] {
+        if let Some(number) = number.filter(|number| *number > MAX_MADE) {
+            return Err(SimulateError::TooMany { flag, number, most: MAX_MADE });
+        }
+    }
     let gates = gates(args)?;
     let config = config(args, &gates)?;
     let world = World::new(WorldOptions { config, gates, plugins, seed: args.seed })?;
@@ -97,7 +119,7 @@ pub fn simulate(args: &SimulateArgs, plugins: Registry) -> Result<Report, Simula
         _ => {
             let input = load(&args.files)?;
             for (kind, count) in &input.ignored {
-                eprintln!("warning: {count} × {kind} left out: scheduling does not read it");
+                say(format_args!("warning: {count} × {kind} left out: scheduling does not read it"));
             }
             world.load(input.objects)?;
         }
@@ -121,7 +143,7 @@ pub fn simulate(args: &SimulateArgs, plugins: Registry) -> Result<Report, Simula
     let seconds = began.elapsed().as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     let rate = report.totals.placed as f64 / seconds;
-    eprintln!("took {seconds:.2} s of real time, {rate:.0} pods placed a second");
+    say(format_args!("took {seconds:.2} s of real time, {rate:.0} pods placed a second"));
     Ok(report)
 }
 
@@ -142,7 +164,7 @@ fn config(args: &SimulateArgs, gates: &FeatureGates) -> Result<Config, SimulateE
         .map_err(|error: ConfigError| SimulateError::Config { file: file.clone(), error: error.to_string() })?;
     config.validate(gates).map_err(|error| SimulateError::Config { file: file.clone(), error: error.to_string() })?;
     for warning in config.warnings() {
-        eprintln!("warning: {file}: {warning}");
+        say(format_args!("warning: {file}: {warning}"));
     }
     config.refuse_extenders().map_err(|error| SimulateError::Config { file, error: error.to_string() })?;
     Ok(config)

@@ -8,14 +8,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::MAX_MADE;
 use super::daemon;
 use super::hash::template_hash;
 use super::owned::Owned;
 use crate::apiserver::{ApiServer, Kind, Object, kinds};
-
-/// The most pods that are made for workloads, all together. Kubernetes is tested to 150,000 pods a cluster; what asks for
-/// more than a few times that is a slip, and each pod takes some ten kilobytes of memory.
-const MAX_PODS: usize = 1_000_000;
 
 /// Why a workload does not get its pods.
 #[derive(Debug)]
@@ -63,14 +60,6 @@ impl Owner<'_> {
             "spec": template.get("spec").cloned().unwrap_or_else(|| json!({})),
         })
     }
-}
-
-/// Whether objects of this kind describe pods that a controller makes.
-pub(super) fn has_template(kind: &Kind) -> bool {
-    matches!(
-        kind.kind,
-        "CronJob" | "Deployment" | "ReplicaSet" | "ReplicationController" | "StatefulSet" | "DaemonSet" | "Job"
-    )
 }
 
 /// Makes the pods that workloads lack, in the order of kinds and names, and returns how many.
@@ -146,10 +135,10 @@ impl Expansion<'_> {
 
     /// Complains about a number that asks for more pods than are made.
     fn limit(&self, field: &str, more: usize) -> Result<(), String> {
-        if more <= MAX_PODS - self.made {
+        if more <= MAX_MADE - self.made {
             return Ok(());
         }
-        Err(format!("{field}: {more} more pods: a simulation makes {MAX_PODS} at most"))
+        Err(format!("{field}: {more} more pods: a simulation makes {MAX_MADE} at most"))
     }
 
     /// A replica set for a deployment that has none.

@@ -10,7 +10,7 @@ use super::load::{Loaded, Origin, title};
 use super::progress::Progress;
 use super::workloads::{self, ExpandError};
 use super::{EPOCH_SECONDS, SimulateError, generate};
-use crate::apiserver::{ApiServer, Options};
+use crate::apiserver::{ApiServer, Options, Status, kinds};
 use crate::clock::{Mono, Now, SimClock};
 use crate::config::{Config, FeatureGates};
 use crate::engine::{Engine, EngineOptions};
@@ -84,12 +84,10 @@ impl World {
             let name = title(&object);
             let loaded = self.server.load(object).map_err(|status| SimulateError::Object {
                 origin: origin.to_string(),
+                error: self.with_first(status, &name, &origins),
                 object: name,
-                error: status.message,
             })?;
-            if workloads::has_template(loaded.kind()) {
-                origins.insert(loaded.uid().to_owned(), origin);
-            }
+            origins.insert(loaded.uid().to_owned(), origin);
         }
         workloads::expand(&self.server).map_err(|ExpandError { owner, message }| SimulateError::Object {
             origin: origins.get(owner.uid()).map(ToString::to_string).unwrap_or_default(),
@@ -97,6 +95,21 @@ impl World {
             error: message,
         })?;
         Ok(())
+    }
+
+    /// What the server says, and of an object that is there already, where that came from.
+    fn with_first(&self, status: Status, name: &str, origins: &BTreeMap<String, Origin>) -> String {
+        let first = (status.reason == "AlreadyExists").then(|| {
+            let (kind, path) = name.split_once(' ')?;
+            let kind = kinds::ALL.iter().find(|known| known.kind == kind)?;
+            let (namespace, name) =
+                path.split_once('/').unwrap_or((if kind.namespaced { "default" } else { "" }, path));
+            origins.get(self.server.get(kind, namespace, name)?.uid())
+        });
+        match first.flatten() {
+            Some(origin) => format!("{}, from {origin}", status.message),
+            None => status.message,
+        }
     }
 
     /// Makes up a cluster.

@@ -1,7 +1,7 @@
 //! The command's arguments, messages and exit codes.
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// Runs the command in the project's folder.
 pub(crate) fn run(arguments: &[&str]) -> Output {
@@ -45,6 +45,10 @@ fn usage() {
     check_failure(&["simulate"], "nothing to simulate");
     check_failure(&["simulate", "--nodes", "3"], "--pods");
     check_failure(&["simulate", "--bogus"], "--bogus");
+    check_failure(
+        &["simulate", "--nodes", "1", "--pods", "1000001"],
+        "--pods 1000001: a simulation makes 1000000 at most",
+    );
     check_failure(&["simulate", "no-such-file.yaml"], "no-such-file.yaml: No such file or directory");
     check_failure(&["--bogus"], "unknown flag: --bogus");
     check_failure(&["stray"], "\"kube-scheduler\" does not take any arguments, got [\"stray\"]");
@@ -70,7 +74,7 @@ fn bad_input_is_named_by_file_document_object_and_field() {
     check_bad_file(
         "twice.yaml",
         format!("{NODE}{NODE}"),
-        "twice.yaml: document 2: Node node-1: nodes \"node-1\" already exists",
+        "twice.yaml: document 2: Node node-1: nodes \"node-1\" already exists, from ",
     );
     check_bad_file(
         "quantity.yaml",
@@ -238,6 +242,25 @@ fn null_is_as_good_as_absent() {
                    nodeSelector: {a: }, affinity: , tolerations: }\nstatus:\n";
     let output = run(&["simulate", &file("null.yaml", content).display().to_string()]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn what_cannot_be_written_is_no_panic() {
+    let full = || std::fs::File::options().write(true).open("/dev/full").expect("a full device");
+    let check = |arguments: &[&str], stdout: Stdio, stderr: Stdio, code: i32| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kube-scheduler"));
+        let status = command.args(arguments).stdout(stdout).stderr(stderr).status().expect("the command runs");
+        assert_eq!(status.code(), Some(code), "{arguments:?}");
+    };
+    let placed = &["simulate", "--nodes", "1", "--pods", "1"];
+    check(placed, Stdio::null(), full().into(), 0);
+    check(placed, full().into(), Stdio::null(), 1);
+    for bad in [&["simulate", "nowhere.yaml"][..], &["--bogus"], &["--config", "nowhere.yaml"]] {
+        check(bad, Stdio::null(), full().into(), 1);
+    }
+    for told in [&["--help"][..], &["--version"], &["simulate", "--help"]] {
+        check(told, full().into(), Stdio::null(), 0);
+    }
 }
 
 #[test]
