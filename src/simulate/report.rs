@@ -39,8 +39,8 @@ pub struct PodReport {
     pub node: Option<String>,
     /// Whether it was on that node from the start.
     pub was_placed: bool,
-    /// Why it is pending, in one word: `Unschedulable`, `SchedulerError`, `SchedulingGated`, or `NotOurs` for a pod of a
-    /// scheduler that is not configured.
+    /// Why it is pending, in one word: `Unschedulable`, `SchedulerError`, `SchedulingGated`, `Terminating`, or `NotOurs` for
+    /// a pod of a scheduler that is not configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Why it is pending, in the scheduler's words.
@@ -169,6 +169,10 @@ impl PodReport {
                 let names: Vec<&str> = gates.iter().filter_map(|gate| gate["name"].as_str()).collect();
                 let message = format!("waiting for scheduling gates: {}", names.join(", "));
                 (Some("SchedulingGated".to_owned()), Some(message))
+            }
+            (None, None) if !pod["metadata"]["deletionTimestamp"].is_null() => {
+                let message = "it is being deleted, and so left alone";
+                (Some("Terminating".to_owned()), Some(message.to_owned()))
             }
             (None, None) if !ours => {
                 let message = format!("no profile is named {scheduler:?}");

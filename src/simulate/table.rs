@@ -1,5 +1,6 @@
 //! A report as tables for people.
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
 use super::report::{NodeReport, PodReport, Report};
@@ -23,8 +24,9 @@ fn columns(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
     Ok(())
 }
 
-fn pod_row(pod: &PodReport) -> Vec<String> {
+fn pod_row(pod: &PodReport, nodes: &BTreeSet<&str>) -> Vec<String> {
     let (node, reason) = match (&pod.node, &pod.reason) {
+        (Some(node), _) if !nodes.contains(node.as_str()) => (node.clone(), "there is no such node".to_owned()),
         (Some(node), _) => (node.clone(), if pod.was_placed { "was there".to_owned() } else { String::new() }),
         (None, reason) => {
             let reason = reason.as_deref().unwrap_or("Pending");
@@ -64,7 +66,8 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let header = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
         let pods = std::iter::once(header(&["NAMESPACE", "POD", "NODE", "REASON"]));
-        columns(f, &pods.chain(self.pods.iter().map(pod_row)).collect::<Vec<_>>())?;
+        let names: BTreeSet<&str> = self.nodes.iter().map(|node| node.name.as_str()).collect();
+        columns(f, &pods.chain(self.pods.iter().map(|pod| pod_row(pod, &names))).collect::<Vec<_>>())?;
         writeln!(f)?;
         let nodes = std::iter::once(header(&["NODE", "CPU", "MEMORY", "PODS", "OTHER"]));
         columns(f, &nodes.chain(self.nodes.iter().map(node_row)).collect::<Vec<_>>())?;

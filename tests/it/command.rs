@@ -264,6 +264,32 @@ fn what_cannot_be_written_is_no_panic() {
 }
 
 #[test]
+fn pods_that_are_not_to_be_placed_say_why() {
+    let container = "containers: [{name: c, image: i}]";
+    let check = |name: &str, content: String, expected: &str| {
+        let output = run(&["simulate", &file(name, content).display().to_string()]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(text.lines().nth(1), Some(expected), "{name}: {text}");
+    };
+    let leaving = "name: p, finalizers: [example.com/wait], deletionTimestamp: '2026-01-01T00:00:00Z'";
+    check(
+        "leaving.yaml",
+        pod(&format!("{{{container}}}")).replace("name: p", leaving),
+        "default    p    -     Terminating: it is being deleted, and so left alone",
+    );
+    check(
+        "stray.yaml",
+        pod(&format!("{{{container}, nodeName: gone}}")),
+        "default    p    gone  there is no such node",
+    );
+    check(
+        "other.yaml",
+        pod(&format!("{{{container}, schedulerName: theirs}}")),
+        "default    p    -     NotOurs: no profile is named \"theirs\"",
+    );
+}
+
+#[test]
 fn exit_codes_say_what_became_of_the_pods() {
     let check = |name: &str, spec: &str, code: i32| {
         let path = file(name, pod(spec));
