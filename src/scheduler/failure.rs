@@ -7,7 +7,7 @@ use super::Shared;
 use crate::clock::{Mono, Now};
 use crate::dispatcher::StatusUpdate;
 use crate::events;
-use crate::framework::{Diagnosis, Framework, NO_NODES_AVAILABLE, NominatingInfo, PluginError, PodEvent, Rejection};
+use crate::framework::{Diagnosis, Framework, NO_NODES_AVAILABLE, NominatingInfo, PluginError, Rejection};
 use crate::metrics::AttemptResult;
 use crate::model::PodInfo;
 use crate::queue::QueuedPodInfo;
@@ -136,17 +136,8 @@ impl Shared {
         message: &str,
         nominating: NominatingInfo,
     ) {
-        self.effects.record(
-            framework.name(),
-            PodEvent {
-                regarding: pod.pod(),
-                warning: true,
-                reason: "FailedScheduling",
-                action: "Scheduling",
-                // Upstream passes the message as a format.
-                note: &events::without_arguments(&events::truncate(message)),
-            },
-        );
+        // Upstream passes the message as a format.
+        self.warn(framework, pod, &events::without_arguments(&events::truncate(message)));
         let nominated = match nominating {
             NominatingInfo::Keep => None,
             NominatingInfo::Override(node) => Some(node),

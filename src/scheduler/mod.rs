@@ -88,6 +88,13 @@ impl Shared {
         self.metrics.flush();
     }
 
+    /// Records that the attempt to schedule the pod failed.
+    fn warn(&self, framework: &Framework, pod: &PodInfo, note: &str) {
+        let event =
+            PodEvent { regarding: pod.pod(), warning: true, reason: "FailedScheduling", action: "Scheduling", note };
+        self.effects.record(framework.name(), event);
+    }
+
     fn count_bug(&self) {
         self.bugs.fetch_add(1, Ordering::Relaxed);
     }
@@ -217,16 +224,7 @@ impl Scheduler {
     fn skips(&self, framework: &Framework, pod: &PodInfo) -> bool {
         if pod.pod().is_terminating() {
             let note = format!("skip schedule deleting pod: {}", pod.key());
-            self.shared.effects.record(
-                framework.name(),
-                PodEvent {
-                    regarding: pod.pod(),
-                    warning: true,
-                    reason: "FailedScheduling",
-                    action: "Scheduling",
-                    note: &note,
-                },
-            );
+            self.shared.warn(framework, pod, &note);
             return true;
         }
         self.shared.cache.is_assumed(pod.pod()).unwrap_or_else(|error| {
