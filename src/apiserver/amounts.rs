@@ -4,18 +4,10 @@ use serde_json::{Map, Value};
 
 use super::meta;
 use crate::k8s::Quantity;
+use crate::k8s::requests::is_pod_level_resource;
 
 /// Amounts by resource, in the order in which they first appeared.
 pub(super) type Amounts = Vec<(String, Quantity)>;
-
-/// What the names of huge page resources start with.
-pub(super) const HUGE_PAGES: &str = "hugepages-";
-
-/// Whether a pod as a whole can have the resource.
-/// `k8s.io/component-helpers/resource/helpers.go#IsSupportedPodLevelResource @v1.36.3`.
-pub(super) fn is_pod_level(name: &str) -> bool {
-    matches!(name, "cpu" | "memory") || name.starts_with(HUGE_PAGES)
-}
 
 /// The amounts of a resource list.
 pub(super) fn of_list(list: &Value) -> Amounts {
@@ -51,7 +43,7 @@ pub(super) fn of_containers(spec: &Map<String, Value>, list: &str) -> Amounts {
 pub(super) fn of_pod(spec: &Map<String, Value>, list: &str) -> Amounts {
     let mut sum = of_containers(spec, list);
     let own = spec.get("resources").map(|resources| of_list(&resources[list])).unwrap_or_default();
-    for (name, amount) in own.into_iter().filter(|(name, _)| is_pod_level(name)) {
+    for (name, amount) in own.into_iter().filter(|(name, _)| is_pod_level_resource(name)) {
         match sum.iter_mut().find(|(known, _)| *known == name) {
             Some((_, total)) => *total = amount,
             None => sum.push((name, amount)),

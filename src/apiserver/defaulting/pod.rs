@@ -5,6 +5,8 @@ use serde_json::{Map, Value, json};
 use super::{default, default_absent, resource_list};
 use crate::apiserver::amounts;
 use crate::apiserver::meta;
+use crate::k8s::names::is_huge_page_resource;
+use crate::k8s::requests::is_pod_level_resource;
 
 const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
 
@@ -93,7 +95,7 @@ fn pod_level(spec: &mut Map<String, Value>) {
     let (mut requests, mut limits) = (part("requests"), part("limits"));
     if !(requests.is_empty() && limits.is_empty()) {
         for (name, sum) in amounts::of_containers(spec, "limits") {
-            if name.starts_with(amounts::HUGE_PAGES) && !requests.contains_key(&name) {
+            if is_huge_page_resource(&name) && !requests.contains_key(&name) {
                 limits.entry(name).or_insert_with(|| json!(sum.to_string()));
             }
         }
@@ -104,7 +106,7 @@ fn pod_level(spec: &mut Map<String, Value>) {
                 requests.entry(name).or_insert_with(|| json!(sum.to_string()));
             }
         }
-        for (name, limit) in limits.iter().filter(|(name, _)| amounts::is_pod_level(name)) {
+        for (name, limit) in limits.iter().filter(|(name, _)| is_pod_level_resource(name)) {
             requests.entry(name.as_str()).or_insert_with(|| limit.clone());
         }
     }
