@@ -16,6 +16,7 @@ use crate::framework::{
     PreFilterOutcome, PreFilterPlugin, PreScoreOutcome, PreScorePlugin, Rejection, ReservePlugin, ScorePlugin, Scratch,
     SignOutcome, SignPlugin, Verdict,
 };
+use crate::k8s::Volume;
 use crate::metrics::Metrics;
 use crate::model::{NodeInfo, PodInfo};
 
@@ -41,6 +42,27 @@ pub(super) trait Missing: Send + Sync + 'static {
     /// The events that may lift a rejection.
     fn events(self: Arc<Self>) -> Vec<EventRegistration> {
         Vec::new()
+    }
+}
+
+/// A plugin that is needed for volumes of some kinds, whatever else the pod has.
+pub(super) trait MissingForVolumes: Send + Sync + 'static {
+    /// The plugin's name.
+    const NAME: &'static str;
+
+    /// Whether the plugin is needed for this volume.
+    fn is_needed(volume: &Volume) -> bool;
+}
+
+impl<M: MissingForVolumes> Missing for M {
+    const NAME: &'static str = M::NAME;
+
+    fn requirement(&self, cx: &CycleContext<'_>) -> Option<Cow<'static, str>> {
+        cx.pod.pod().spec.volumes.iter().any(M::is_needed).then(|| not_supported(M::NAME))
+    }
+
+    fn sign(&self, pod: &PodInfo) -> SignOutcome {
+        sign_volumes(pod, M::NAME)
     }
 }
 

@@ -2,12 +2,9 @@
 //!
 //! Follows `pkg/scheduler/framework/plugins/volumebinding/volume_binding.go @v1.36.3` in who needs it.
 
-use std::borrow::Cow;
-
-use super::unsupported::{Missing, Unsupported, not_supported, sign_volumes};
-use crate::framework::{CycleContext, Handle, PluginArgs, PluginError, Registration, SignOutcome};
+use super::unsupported::{MissingForVolumes, Unsupported};
+use crate::framework::{Handle, PluginArgs, PluginError, Registration};
 use crate::k8s::{Volume, VolumeSource};
-use crate::model::PodInfo;
 
 /// The plugin's name.
 pub const NAME: &str = "VolumeBinding";
@@ -28,19 +25,11 @@ pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, Plugi
         .sign(&plugin))
 }
 
-fn needs_plugin(volume: &Volume) -> bool {
-    matches!(volume.source, VolumeSource::PersistentVolumeClaim { .. } | VolumeSource::Ephemeral)
-}
-
-impl Missing for VolumeBinding {
+impl MissingForVolumes for VolumeBinding {
     const NAME: &'static str = NAME;
 
-    fn requirement(&self, cx: &CycleContext<'_>) -> Option<Cow<'static, str>> {
-        cx.pod.pod().spec.volumes.iter().any(needs_plugin).then(|| not_supported(NAME))
-    }
-
-    fn sign(&self, pod: &PodInfo) -> SignOutcome {
-        sign_volumes(pod, NAME)
+    fn is_needed(volume: &Volume) -> bool {
+        matches!(volume.source, VolumeSource::PersistentVolumeClaim { .. } | VolumeSource::Ephemeral)
     }
 }
 
@@ -49,7 +38,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::framework::{BindContext, CycleState, PreBindOutcome, PreBindPreFlight, PreScoreOutcome, Verdict};
+    use crate::framework::{
+        BindContext, CycleState, PreBindOutcome, PreBindPreFlight, PreScoreOutcome, SignOutcome, Verdict,
+    };
     use crate::plugins::tests::harness::Harness;
     use crate::testing::{node, pod};
 

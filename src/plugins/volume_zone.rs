@@ -2,12 +2,9 @@
 //!
 //! Follows `pkg/scheduler/framework/plugins/volumezone/volume_zone.go @v1.36.3` in who needs it.
 
-use std::borrow::Cow;
-
-use super::unsupported::{Missing, Unsupported, not_supported, sign_volumes};
-use crate::framework::{CycleContext, Handle, PluginArgs, PluginError, Registration, SignOutcome};
+use super::unsupported::{MissingForVolumes, Unsupported};
+use crate::framework::{Handle, PluginArgs, PluginError, Registration};
 use crate::k8s::{Volume, VolumeSource};
-use crate::model::PodInfo;
 
 /// The plugin's name.
 pub const NAME: &str = "VolumeZone";
@@ -20,19 +17,11 @@ pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, Plugi
     Ok(Registration::new(NAME).events(&plugin).pre_filter(&plugin).filter(&plugin).sign(&plugin))
 }
 
-fn needs_plugin(volume: &Volume) -> bool {
-    matches!(volume.source, VolumeSource::PersistentVolumeClaim { .. })
-}
-
-impl Missing for VolumeZone {
+impl MissingForVolumes for VolumeZone {
     const NAME: &'static str = NAME;
 
-    fn requirement(&self, cx: &CycleContext<'_>) -> Option<Cow<'static, str>> {
-        cx.pod.pod().spec.volumes.iter().any(needs_plugin).then(|| not_supported(NAME))
-    }
-
-    fn sign(&self, pod: &PodInfo) -> SignOutcome {
-        sign_volumes(pod, NAME)
+    fn is_needed(volume: &Volume) -> bool {
+        matches!(volume.source, VolumeSource::PersistentVolumeClaim { .. })
     }
 }
 
