@@ -42,6 +42,13 @@ fn list<'a>(value: &'a mut Value, path: &[&str], key: &str) -> &'a mut Vec<Value
     object(value, path).entry(key).or_insert_with(|| json!([])).as_array_mut().expect("a list at the end of the path")
 }
 
+/// Sets a field by its path.
+fn set(object: &mut Value, path: &str, value: Value) {
+    let (path, key) = path.rsplit_once('.').unwrap_or(("", path));
+    let path: Vec<&str> = path.split('.').filter(|part| !part.is_empty()).collect();
+    self::object(object, &path).insert(key.into(), value);
+}
+
 fn toleration_or_taint(key: &str, value: &str, effect: &str) -> Map<String, Value> {
     let mut entry = Map::new();
     for (field, text) in [("key", key), ("value", value), ("effect", effect)] {
@@ -158,9 +165,7 @@ impl PodFixture {
 
     /// Sets a field by its path (`spec.affinity`, `status.phase`).
     pub fn set(mut self, path: &str, value: Value) -> Self {
-        let (path, key) = path.rsplit_once('.').unwrap_or(("", path));
-        let path: Vec<&str> = path.split('.').filter(|part| !part.is_empty()).collect();
-        object(&mut self.0, &path).insert(key.into(), value);
+        set(&mut self.0, path, value);
         self
     }
 
@@ -227,9 +232,7 @@ impl NodeFixture {
 
     /// Sets a field by its path (`status.declaredFeatures`).
     pub fn set(mut self, path: &str, value: Value) -> Self {
-        let (path, key) = path.rsplit_once('.').unwrap_or(("", path));
-        let path: Vec<&str> = path.split('.').filter(|part| !part.is_empty()).collect();
-        object(&mut self.0, &path).insert(key.into(), value);
+        set(&mut self.0, path, value);
         self
     }
 
