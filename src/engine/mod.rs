@@ -7,8 +7,8 @@ mod places;
 mod tasks;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub use places::{Misplaced, PlaceCheck, Underway};
@@ -19,12 +19,9 @@ use crate::clock::{Clock, Rng};
 use crate::config::{Config, ExpandError, FeatureGates, Gate, ProfileChecker};
 use crate::dispatcher::{ApiWrites, RateLimiter, RestClient};
 use crate::events::{EventBroadcaster, EventsApi};
-use crate::framework::{
-    BuildError, Framework, HandleParts, Parallelizer, PluginError, PodsInPreBind, Registry, WaitingPods,
-};
-use crate::listers::Listers;
+use crate::framework::{BuildError, Framework, HandleParts, Parallelizer, PluginError, Registry};
 use crate::metrics::{FLUSH_INTERVAL, Metrics};
-use crate::model::{LabelClasses, ResourceGates};
+use crate::model::ResourceGates;
 use crate::queue::{Queue, QueueOptions};
 use crate::scheduler::{ApiEffects, Extender, Scheduler, Shared};
 
@@ -119,17 +116,8 @@ impl Engine {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let parts = Arc::new(HandleParts {
             client: Some(client),
-            gates,
-            listers: Arc::new(Listers::default()),
-            metrics: metrics.clone(),
-            clock: clock.clone(),
-            classes: LabelClasses::default(),
-            waiting_pods: WaitingPods::default(),
-            pods_in_pre_bind: PodsInPreBind::default(),
             parallelizer: Arc::new(Parallelizer::new(workers.min(processors))),
-            effects: effects.clone(),
-            nominator: OnceLock::new(),
-            activator: OnceLock::new(),
+            ..HandleParts::new(gates, metrics.clone(), clock.clone(), effects.clone())
         });
         let profiles = build_profiles(&config, &plugins, &parts)?;
         let queue = Queue::new(

@@ -124,6 +124,26 @@ pub struct HandleParts {
     pub activator: OnceLock<Arc<dyn Activator>>,
 }
 
+impl HandleParts {
+    /// An empty cluster without API client, on one thread.
+    pub fn new(gates: FeatureGates, metrics: Arc<Metrics>, clock: Clock, effects: Arc<dyn Effects>) -> Self {
+        Self {
+            client: None,
+            gates,
+            listers: Arc::new(Listers::default()),
+            metrics,
+            clock,
+            classes: LabelClasses::default(),
+            waiting_pods: WaitingPods::default(),
+            pods_in_pre_bind: PodsInPreBind::default(),
+            parallelizer: Arc::new(Parallelizer::new(1)),
+            effects,
+            nominator: OnceLock::new(),
+            activator: OnceLock::new(),
+        }
+    }
+}
+
 /// What a plugin may ask of the scheduler; cheap to clone and keep. The nodes of a cycle are not here but in the
 /// [`super::CycleContext`], since they may be looked at during a cycle only.
 #[derive(Clone)]

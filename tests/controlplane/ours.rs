@@ -8,8 +8,7 @@ use kube_scheduler::cache::Cache;
 use kube_scheduler::clock::{Clock, Now};
 use kube_scheduler::config::{Config, FeatureGates, Gate, GateFlags};
 use kube_scheduler::framework::{
-    BoxFuture, Effects, Framework, HandleParts, Parallelizer, PluginError, PodEvent, PodsInPreBind, WaitingPods,
-    evaluate, evaluate_filters,
+    BoxFuture, Effects, Framework, HandleParts, PluginError, PodEvent, evaluate, evaluate_filters,
 };
 use kube_scheduler::k8s::{Node, Pod};
 use kube_scheduler::listers::Listers;
@@ -61,20 +60,12 @@ fn decode<T: DeserializeOwned>(object: &Value) -> Result<T, String> {
 /// What a case's profiles share. Metric families are registered once: they are no part of the comparison.
 fn parts(gates: &FeatureGates) -> Arc<HandleParts> {
     static METRICS: OnceLock<Arc<Metrics>> = OnceLock::new();
-    Arc::new(HandleParts {
-        client: None,
-        gates: *gates,
-        listers: Arc::new(Listers::default()),
-        metrics: METRICS.get_or_init(Metrics::detached).clone(),
-        clock: Clock::real(),
-        classes: LabelClasses::default(),
-        waiting_pods: WaitingPods::default(),
-        pods_in_pre_bind: PodsInPreBind::default(),
-        parallelizer: Arc::new(Parallelizer::new(1)),
-        effects: Arc::new(NoEffects),
-        nominator: OnceLock::new(),
-        activator: OnceLock::new(),
-    })
+    Arc::new(HandleParts::new(
+        *gates,
+        METRICS.get_or_init(Metrics::detached).clone(),
+        Clock::real(),
+        Arc::new(NoEffects),
+    ))
 }
 
 impl Cluster {

@@ -1,18 +1,17 @@
 //! Runs a plugin as a scheduler would: in a profile of its own, cycle by cycle. What a test of a plugin from outside needs
 //! and no more.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use kube_scheduler::clock::{Clock, Now, SimClock};
 use kube_scheduler::config::{Config, FeatureGates};
 use kube_scheduler::framework::{
     BindContext, BindOutcome, BindPlugin, BoxFuture, CycleContext, CycleState, Effects, Framework, Handle, HandleParts,
-    Parallelizer, Plugin, PluginArgs, PluginError, PodEvent, PodsInPreBind, QueueSortKey, QueueSortPlugin,
-    Registration, Registry, Rejection, ScoreRun, WaitingPods,
+    Plugin, PluginArgs, PluginError, PodEvent, QueueSortKey, QueueSortPlugin, Registration, Registry, Rejection,
+    ScoreRun,
 };
-use kube_scheduler::listers::Listers;
 use kube_scheduler::metrics::Metrics;
-use kube_scheduler::model::{LabelClasses, NodeInfo, PodInfo, Snapshot};
+use kube_scheduler::model::{NodeInfo, PodInfo, Snapshot};
 use kube_scheduler::testing::{NodeFixture, PodFixture};
 
 /// The two points that a profile cannot do without.
@@ -66,20 +65,7 @@ pub(crate) fn profile(
     );
     let gates = FeatureGates::default();
     let config = Config::parse(format!("# YAML\n{text}").as_bytes(), &gates).expect("a configuration");
-    let parts = HandleParts {
-        client: None,
-        gates,
-        listers: Arc::new(Listers::default()),
-        metrics: Metrics::detached(),
-        clock: clock(),
-        classes: LabelClasses::default(),
-        waiting_pods: WaitingPods::default(),
-        pods_in_pre_bind: PodsInPreBind::default(),
-        parallelizer: Arc::new(Parallelizer::new(1)),
-        effects: Arc::new(NoEffects),
-        nominator: OnceLock::new(),
-        activator: OnceLock::new(),
-    };
+    let parts = HandleParts::new(gates, Metrics::detached(), clock(), Arc::new(NoEffects));
     Framework::new(&registry, &config.profiles[0], Arc::new(parts)).expect("a profile")
 }
 

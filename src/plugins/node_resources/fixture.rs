@@ -1,49 +1,15 @@
 //! Runs one of the plugins as a profile would.
 
-use std::sync::{Arc, OnceLock};
-
 use crate::clock::Clock;
-use crate::config::{
-    FeatureGates, NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy,
-};
+use crate::config::{NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy};
 use crate::framework::{
-    BoxFuture, Candidates, CycleContext, CycleState, Effects, Handle, HandleParts, NodeOutcome, NodeScores,
-    Parallelizer, PluginArgs, PluginError, PodEvent, PodsInPreBind, PreScoreOutcome, Registration, Scratch, Verdict,
-    WaitingPods,
+    Candidates, CycleContext, CycleState, Handle, NodeOutcome, NodeScores, PluginArgs, PluginError, PreScoreOutcome,
+    Registration, Scratch, Verdict,
 };
-use crate::listers::Listers;
-use crate::metrics::Metrics;
-use crate::model::{LabelClasses, NodeInfo, PodInfo, Snapshot};
+use crate::model::{NodeInfo, Snapshot};
 use crate::testing::PodFixture;
 
-/// Writes nothing, and is not asked to.
-struct NoEffects;
-
-impl Effects for NoEffects {
-    fn bind(&self, _pod: &Arc<PodInfo>, _node: &Arc<str>) -> BoxFuture<'static, Result<(), PluginError>> {
-        unreachable!("these plugins bind nothing")
-    }
-
-    fn record(&self, _profile: &str, _event: PodEvent<'_>) {}
-}
-
-pub(super) fn handle(gates: FeatureGates) -> Handle {
-    let parts = HandleParts {
-        client: None,
-        gates,
-        listers: Arc::new(Listers::default()),
-        metrics: Metrics::detached(),
-        clock: Clock::real(),
-        classes: LabelClasses::default(),
-        waiting_pods: WaitingPods::default(),
-        pods_in_pre_bind: PodsInPreBind::default(),
-        parallelizer: Arc::new(Parallelizer::new(1)),
-        effects: Arc::new(NoEffects),
-        nominator: OnceLock::new(),
-        activator: OnceLock::new(),
-    };
-    Handle::new(Arc::new(parts), "default-scheduler")
-}
+pub(super) use crate::plugins::tests::harness::handle;
 
 pub(super) fn specs(names: &[&str]) -> Vec<ResourceSpec> {
     names.iter().map(|name| ResourceSpec { name: (*name).into(), weight: 1 }).collect()

@@ -1,18 +1,16 @@
 //! Runs one plugin at a time, as a profile would, for the plugins' own tests.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use crate::clock::{Clock, Now};
 use crate::config::{FeatureGates, PluginArgs};
 use crate::framework::{
     BoxFuture, Candidates, CycleContext, CycleState, Diagnosis, Effects, EventRegistration, FilterRunner, Fragment,
-    Handle, HandleParts, NodeScores, Parallelizer, PermitOutcome, PluginError, PodEvent, PodsInPreBind,
-    PostFilterContext, PostFilterOutcome, PreFilterOutcome, PreScoreOutcome, QueueingHint, Registration, Scratch,
-    SignOutcome, Verdict, WaitingPods,
+    Handle, HandleParts, NodeScores, PermitOutcome, PluginError, PodEvent, PostFilterContext, PostFilterOutcome,
+    PreFilterOutcome, PreScoreOutcome, QueueingHint, Registration, Scratch, SignOutcome, Verdict,
 };
-use crate::listers::Listers;
 use crate::metrics::Metrics;
-use crate::model::{EventObjects, LabelClasses, NodeInfo, Object, PodInfo, Snapshot};
+use crate::model::{EventObjects, NodeInfo, Object, PodInfo, Snapshot};
 use crate::testing::{NodeFixture, PodFixture};
 
 /// Remembers what is bound and answers as it was told to.
@@ -70,20 +68,7 @@ fn handle_with(gates: FeatureGates, effects: Arc<RecordedEffects>) -> Handle {
 }
 
 fn parts_with(gates: FeatureGates, effects: Arc<RecordedEffects>) -> Arc<HandleParts> {
-    Arc::new(HandleParts {
-        client: None,
-        gates,
-        listers: Arc::new(Listers::default()),
-        metrics: Metrics::detached(),
-        clock: Clock::real(),
-        classes: LabelClasses::default(),
-        waiting_pods: WaitingPods::default(),
-        pods_in_pre_bind: PodsInPreBind::default(),
-        parallelizer: Arc::new(Parallelizer::new(1)),
-        effects,
-        nominator: OnceLock::new(),
-        activator: OnceLock::new(),
-    })
+    Arc::new(HandleParts::new(gates, Metrics::detached(), Clock::real(), effects))
 }
 
 /// One plugin, built.

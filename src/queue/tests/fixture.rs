@@ -1,7 +1,7 @@
 //! A queue on a clock that the test moves, with plugins whose answers the test gives.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -10,9 +10,8 @@ use crate::clock::{Mono, Now, SimClock};
 use crate::config::{FeatureGates, Gate, Plugin as PluginName, Profile};
 use crate::framework::{
     BindContext, BindOutcome, BindPlugin, BoxFuture, CycleContext, Effects, EnqueueExtensions, EventRegistration,
-    FilterPlugin, Framework, HandleParts, Parallelizer, Plugin, PluginError, PodEvent, PodsInPreBind, PreEnqueuePlugin,
-    QueueSortKey, QueueSortPlugin, QueueingHint, Registration, Registry, Scratch, SignOutcome, SignPlugin, Verdict,
-    WaitingPods,
+    FilterPlugin, Framework, HandleParts, Plugin, PluginError, PodEvent, PreEnqueuePlugin, QueueSortKey,
+    QueueSortPlugin, QueueingHint, Registration, Registry, Scratch, SignOutcome, SignPlugin, Verdict,
 };
 use crate::listers::Listers;
 use crate::metrics::Metrics;
@@ -244,22 +243,9 @@ impl Setup {
 
     pub(super) fn try_build(self) -> Result<Bench, PluginError> {
         let clock = SimClock::new(Timestamp::from_millisecond(1_767_225_600_000 + self.phase_ms).expect("a time"));
-        let (listers, metrics, shared) =
-            (Arc::new(Listers::default()), Metrics::detached(), Arc::new(Shared::default()));
-        let parts = Arc::new(HandleParts {
-            client: None,
-            gates: self.gates,
-            listers: listers.clone(),
-            metrics: metrics.clone(),
-            clock: clock.clock(),
-            classes: LabelClasses::default(),
-            waiting_pods: WaitingPods::default(),
-            pods_in_pre_bind: PodsInPreBind::default(),
-            parallelizer: Arc::new(Parallelizer::new(1)),
-            effects: Arc::new(NoEffects),
-            nominator: OnceLock::new(),
-            activator: OnceLock::new(),
-        });
+        let (metrics, shared) = (Metrics::detached(), Arc::new(Shared::default()));
+        let parts = Arc::new(HandleParts::new(self.gates, metrics.clone(), clock.clock(), Arc::new(NoEffects)));
+        let listers = parts.listers.clone();
         let framework = |(name, fakes): (&str, Vec<Fake>)| {
             let mut registry = Registry::default();
             let basics = Arc::new(Basics);

@@ -8,15 +8,12 @@ use crate::clock::{Clock, Now, SimClock};
 use crate::config::{Config, FeatureGates};
 use crate::framework::{
     BindContext, BindOutcome, BindPlugin, BoxFuture, CycleContext, Effects, EnqueueExtensions, EventRegistration,
-    FilterPlugin, Framework, HandleParts, Parallelizer, Plugin, PluginError, PodEvent, PodsInPreBind, QueueSortKey,
-    QueueSortPlugin, QueueingHint, Registration, Registry, Scratch, Verdict, WaitingPods,
+    FilterPlugin, Framework, HandleParts, Plugin, PluginError, PodEvent, QueueSortKey, QueueSortPlugin, QueueingHint,
+    Registration, Registry, Scratch, Verdict, WaitingPods,
 };
 use crate::k8s::{Node, Pod};
-use crate::listers::Listers;
 use crate::metrics::Metrics;
-use crate::model::{
-    ActionType, ClusterEvent, EventObjects, EventResource, LabelClasses, NodeInfo, Object, PodInfo, ResourceGates,
-};
+use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, NodeInfo, Object, PodInfo, ResourceGates};
 use crate::queue::{Queue, QueueOptions};
 use crate::testing::{NodeFixture, PodFixture};
 
@@ -120,20 +117,7 @@ impl World {
     pub(super) fn with_gates(gates: FeatureGates, node_check: Option<NodeCheck>) -> Self {
         let clock = SimClock::new(jiff::Timestamp::UNIX_EPOCH).clock();
         let (log, cache, metrics) = (Log::default(), Arc::new(Cache::new()), Metrics::detached());
-        let parts = Arc::new(HandleParts {
-            client: None,
-            gates,
-            listers: Arc::new(Listers::default()),
-            metrics: metrics.clone(),
-            clock: clock.clone(),
-            classes: LabelClasses::default(),
-            waiting_pods: WaitingPods::default(),
-            pods_in_pre_bind: PodsInPreBind::default(),
-            parallelizer: Arc::new(Parallelizer::new(1)),
-            effects: Arc::new(NoEffects),
-            nominator: std::sync::OnceLock::new(),
-            activator: std::sync::OnceLock::new(),
-        });
+        let parts = Arc::new(HandleParts::new(gates, metrics.clone(), clock.clone(), Arc::new(NoEffects)));
         let mut registry = Registry::default();
         let listener = Arc::new(Listener { log: log.clone(), cache: cache.clone() });
         let factory = move |_, _: &crate::framework::Handle| {
