@@ -28,7 +28,7 @@ pub use report::{EventReport, NodeReport, PodReport, Report, Totals};
 pub use say::say;
 
 use progress::Progress;
-use report::Before;
+use report::{Before, assigned_node};
 use world::{World, WorldOptions};
 
 use crate::apiserver::kinds;
@@ -130,10 +130,7 @@ pub fn simulate(args: &SimulateArgs, plugins: Registry) -> Result<Report, Simula
     })?;
     let before = Before::take(&running);
     let pods = running.server().list(&kinds::PODS);
-    let assigned =
-        |pod: &Arc<crate::apiserver::Object>| pod.field("spec.nodeName").is_some_and(|node| !node.is_empty());
-    let mut placed: Vec<String> = pods.iter().filter(|pod| assigned(pod)).map(|pod| pod.uid().to_owned()).collect();
-    placed.sort_unstable();
+    let placed = pods.iter().filter(|pod| assigned_node(pod).is_some()).map(|pod| pod.uid().to_owned()).collect();
     let mut progress = Progress::new(pods.len());
     running.run(&mut progress)?;
     progress.finish();

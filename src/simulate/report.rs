@@ -1,12 +1,13 @@
 //! What came of a simulation, as data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::world::Running;
-use crate::apiserver::kinds;
+use crate::apiserver::{Object, kinds};
+use crate::dispatcher::POD_SCHEDULED;
 use crate::k8s::Quantity;
 use crate::k8s::quantity::Format;
 use crate::model::{CPU, EPHEMERAL_STORAGE, MEMORY, NodeInfo, PODS, Resources};
@@ -113,16 +114,14 @@ impl Report {
         self.totals.pending == 0
     }
 
-    pub(super) fn new(running: &Running, mut before: Before, placed_before: &[String], events: bool) -> Self {
+    pub(super) fn new(running: &Running, mut before: Before, placed_before: &BTreeSet<String>, events: bool) -> Self {
         let mut pods: Vec<PodReport> = Vec::new();
         for object in running.server().list(&kinds::PODS) {
-            let value = object.value();
-            if !matches!(text(&value, "/status/phase"), Some("Succeeded" | "Failed")) {
-                let was_placed = placed_before.binary_search_by(|uid| uid.as_str().cmp(object.uid())).is_ok();
-                pods.push(PodReport::new(running, &value, was_placed));
+            if !matches!(object.field("status.phase"), Some("Succeeded" | "Failed")) {
+                pods.push(PodReport::new(running, &object, placed_before.contains(object.uid())));
             }
         }
-        let nodes: Vec<NodeReport> = running
+        let mut nodes: Vec<NodeReport> = running
             .engine
             .shared
             .cache
@@ -136,6 +135,7 @@ impl Report {
                 after: used(node),
             })
             .collect();
+        nodes.sort_by(|a, b| a.name.cmp(&b.name));
         let already_placed = pods.iter().filter(|pod| pod.was_placed).count();
         let pending = pods.iter().filter(|pod| pod.node.is_none()).count();
         let totals = Totals {
@@ -145,9 +145,7 @@ impl Report {
             pending,
             virtual_seconds: running.elapsed().as_secs_f64(),
         };
-        let mut sorted = nodes;
-        sorted.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { pods, nodes: sorted, totals, events: events.then(|| event_reports(running)) }
+        Self { pods, nodes, totals, events: events.then(|| event_reports(running)) }
     }
 }
 
@@ -156,42 +154,46 @@ fn text<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
 }
 
 impl PodReport {
-    fn new(running: &Running, pod: &Value, was_placed: bool) -> Self {
-        let node = text(pod, "/spec/nodeName").map(str::to_owned);
+    fn new(running: &Running, pod: &Object, was_placed: bool) -> Self {
+        let node = assigned_node(pod).map(str::to_owned);
+        // Only what is pending has to be read.
+        let (reason, message) = if node.is_some() { (None, None) } else { Self::why(running, &pod.value()) };
+        let (namespace, name) = (pod.namespace().to_owned(), pod.name().to_owned());
+        Self { namespace, name, node, was_placed, reason, message }
+    }
+
+    /// Why a pod is pending, in one word and in the scheduler's words.
+    fn why(running: &Running, pod: &Value) -> (Option<String>, Option<String>) {
         let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
-        let condition = conditions.into_iter().flatten().find(|condition| condition["type"] == "PodScheduled");
+        let condition = conditions.into_iter().flatten().find(|condition| condition["type"] == POD_SCHEDULED);
         let gated = pod.pointer("/spec/schedulingGates").and_then(Value::as_array).filter(|gates| !gates.is_empty());
         let scheduler = text(pod, "/spec/schedulerName").unwrap_or_default();
         let ours = running.engine.profiles.iter().any(|profile| **profile.name() == *scheduler);
-        let (reason, message) = match (&node, gated) {
-            (Some(_), _) => (None, None),
-            (None, Some(gates)) => {
+        match gated {
+            Some(gates) => {
                 let names: Vec<&str> = gates.iter().filter_map(|gate| gate["name"].as_str()).collect();
                 let message = format!("waiting for scheduling gates: {}", names.join(", "));
                 (Some("SchedulingGated".to_owned()), Some(message))
             }
-            (None, None) if !pod["metadata"]["deletionTimestamp"].is_null() => {
+            None if !pod["metadata"]["deletionTimestamp"].is_null() => {
                 let message = "it is being deleted, and so left alone";
                 (Some("Terminating".to_owned()), Some(message.to_owned()))
             }
-            (None, None) if !ours => {
+            None if !ours => {
                 let message = format!("no profile is named {scheduler:?}");
                 (Some("NotOurs".to_owned()), Some(message))
             }
-            (None, None) => {
+            None => {
                 let said = |path| condition.and_then(|condition| text(condition, path)).map(str::to_owned);
                 (said("/reason"), said("/message"))
             }
-        };
-        Self {
-            namespace: text(pod, "/metadata/namespace").unwrap_or_default().to_owned(),
-            name: text(pod, "/metadata/name").unwrap_or_default().to_owned(),
-            node,
-            was_placed,
-            reason,
-            message,
         }
     }
+}
+
+/// The node that a pod is on.
+pub(super) fn assigned_node(pod: &Object) -> Option<&str> {
+    pod.field("spec.nodeName").filter(|node| !node.is_empty())
 }
 
 fn used(node: &NodeInfo) -> BTreeMap<String, String> {

@@ -62,9 +62,8 @@ impl Owner<'_> {
     }
 }
 
-/// Makes the pods that workloads lack, in the order of kinds and names, and returns how many.
-pub(super) fn expand(server: &ApiServer) -> Result<usize, ExpandError> {
-    let mut expansion = Expansion { server, owned: Owned::new(server), made: 0, roots: BTreeMap::new() };
+/// Makes the pods that workloads lack, in the order of kinds and names.
+pub(super) fn expand(server: &ApiServer) -> Result<(), ExpandError> {
     let steps: [(&'static Kind, Step<'_>); 7] = [
         (&kinds::CRON_JOBS, Expansion::cron_job),
         (&kinds::DEPLOYMENTS, Expansion::deployment),
@@ -74,6 +73,11 @@ pub(super) fn expand(server: &ApiServer) -> Result<usize, ExpandError> {
         (&kinds::DAEMON_SETS, Expansion::daemon_set),
         (&kinds::JOBS, Expansion::job),
     ];
+    // Without workloads nobody asks for what they own, and no pod has to be read.
+    if steps.iter().all(|(kind, _)| server.list(kind).is_empty()) {
+        return Ok(());
+    }
+    let mut expansion = Expansion { server, owned: Owned::new(server), made: 0, roots: BTreeMap::new() };
     for (kind, step) in steps {
         for object in server.list(kind) {
             let value = object.value();
@@ -87,7 +91,7 @@ pub(super) fn expand(server: &ApiServer) -> Result<usize, ExpandError> {
             })?;
         }
     }
-    Ok(expansion.made)
+    Ok(())
 }
 
 /// Makes what one workload lacks.
