@@ -40,7 +40,7 @@ pub use flowcontrol::RateLimiter;
 pub use request::{Call, RestClient, Target};
 use retry::Backoff;
 use status::Draft;
-pub use status::{DISRUPTION_TARGET, POD_SCHEDULED, StatusUpdate};
+pub use status::{POD_SCHEDULED, StatusUpdate};
 use turns::{Turn, Turns};
 
 /// A handle that writes. Cheap to clone. When the last one is gone, [`Dispatcher::run`] ends after what it still has to send.

@@ -32,10 +32,6 @@ impl Backoff {
     /// Follows `client-go/util/retry/util.go#DefaultBackoff @v1.36.3`.
     pub const STATUS_PATCH: Self = Self { steps: 4, duration: Duration::from_millis(10), factor: 5.0, jitter: 0.1 };
 
-    /// Updates that may meet a newer object: 5 tries, 10 ms apart.
-    /// Follows `client-go/util/retry/util.go#DefaultRetry @v1.36.3`.
-    pub const CONFLICT: Self = Self { steps: 5, duration: Duration::from_millis(10), factor: 1.0, jitter: 0.1 };
-
     /// The wait after the failed try number `tried` (from 1); `None` after the last. `random` is in `[0, 1)`.
     pub fn wait_after(&self, tried: u32, random: f64) -> Option<Duration> {
         if tried >= self.steps {

@@ -9,12 +9,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Serialize;
 
 use crate::k8s::Pod;
+use crate::k8s::conditions::{find_pod_condition, update_pod_condition};
 
 /// The condition that says whether a pod is on a node.
 pub const POD_SCHEDULED: &str = "PodScheduled";
 
 /// The condition that says why a pod is about to be ended.
-pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
+const DISRUPTION_TARGET: &str = "DisruptionTarget";
 
 /// What a write wants to change in a pod's status.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -150,9 +151,7 @@ impl Draft {
         let mut new = old.clone();
         let mut needed = false;
         for condition in &self.conditions {
-            let mut condition = condition.clone();
-            needed |= fill(&mut condition, &old, now);
-            set(&mut new, condition);
+            needed |= update_pod_condition(&mut new, condition.clone(), whole_seconds(now));
         }
         let nominated = written.nominated_node_name.as_deref().or(self.pod.nominated_node_name()).unwrap_or_default();
         let renamed = self.nominated_node_name.as_deref().filter(|node| *node != nominated);
@@ -162,7 +161,7 @@ impl Draft {
         let body = encode(&old, &new, renamed)?;
         let mut written = written.clone();
         for condition in &self.conditions {
-            if let Some(condition) = find(&new, &condition.type_) {
+            if let Some(condition) = find_pod_condition(&new, &condition.type_) {
                 set(&mut written.conditions, condition.clone());
             }
         }
@@ -173,30 +172,11 @@ impl Draft {
     }
 }
 
-fn find<'a>(conditions: &'a [PodCondition], kind: &str) -> Option<&'a PodCondition> {
-    conditions.iter().find(|condition| condition.type_ == kind)
-}
-
 fn set(conditions: &mut Vec<PodCondition>, new: PodCondition) {
     match conditions.iter_mut().find(|condition| condition.type_ == new.type_) {
         Some(old) => *old = new,
         None => conditions.push(new),
     }
-}
-
-/// Sets the transition time, and says whether the condition differs from the one there was.
-fn fill(condition: &mut PodCondition, old: &[PodCondition], now: Timestamp) -> bool {
-    let Some(old) = find(old, &condition.type_) else {
-        condition.last_transition_time = Some(whole_seconds(now));
-        return true;
-    };
-    let same_status = condition.status == old.status;
-    condition.last_transition_time =
-        if same_status { old.last_transition_time.clone() } else { Some(whole_seconds(now)) };
-    !(same_status
-        && text(condition.reason.as_ref()) == text(old.reason.as_ref())
-        && text(condition.message.as_ref()) == text(old.message.as_ref())
-        && condition.last_probe_time == old.last_probe_time)
 }
 
 /// The API writes whole seconds.
@@ -212,7 +192,7 @@ fn text(field: Option<&String>) -> &str {
 /// Follows `apimachinery/pkg/util/strategicpatch/patch.go#CreateTwoWayMergePatch @v1.36.3`.
 fn encode(old: &[PodCondition], new: &[PodCondition], renamed: Option<&str>) -> Option<Bytes> {
     let conditions: Vec<ConditionPatch<'_>> =
-        new.iter().filter_map(|condition| difference(find(old, &condition.type_), condition)).collect();
+        new.iter().filter_map(|condition| difference(find_pod_condition(old, &condition.type_), condition)).collect();
     let order = if conditions.is_empty() {
         Vec::new()
     } else {

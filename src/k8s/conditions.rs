@@ -23,14 +23,17 @@ pub fn update_pod_condition(conditions: &mut Vec<PodCondition>, mut condition: P
     if condition.status == old.status {
         condition.last_transition_time.clone_from(&old.last_transition_time);
     }
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let is_same = condition.status == old.status
-        && text(&condition.reason) == text(&old.reason)
-        && text(&condition.message) == text(&old.message)
+        && text(condition.reason.as_ref()) == text(old.reason.as_ref())
+        && text(condition.message.as_ref()) == text(old.message.as_ref())
         && condition.last_probe_time == old.last_probe_time
         && condition.last_transition_time == old.last_transition_time;
     *old = condition;
     !is_same
+}
+
+fn text(field: Option<&String>) -> &str {
+    field.map_or("", String::as_str)
 }
 
 /// Whether the pod's node refused to resize it for good.
