@@ -1,7 +1,5 @@
 //! Names and UIDs that the server makes up: seeded, so that the same requests get the same ones.
 
-use std::fmt::Write as _;
-
 use crate::clock::Rng;
 
 /// Draws what an API server makes up.
@@ -19,14 +17,7 @@ impl Names {
 
     /// A random (version 4) UUID.
     pub(super) fn uid(&mut self) -> String {
-        let bits = (u128::from(self.0.next_u64()) << 64) | u128::from(self.0.next_u64());
-        let bits = bits & !(0xf000_u128 << 64) | (0x4000_u128 << 64);
-        let bits = bits & !(0xc000_u128 << 48) | (0x8000_u128 << 48);
-        let hex = format!("{bits:032x}");
-        let mut uid = String::with_capacity(36);
-        let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
-        write!(uid, "{}", parts.join("-")).expect("a String takes every write");
-        uid
+        self.0.uuid()
     }
 
     /// The five characters that `generateName` gets.

@@ -76,6 +76,21 @@ impl Rng {
         self.below(denominator) < numerator
     }
 
+    /// A random (version 4) UUID.
+    pub fn uuid(&mut self) -> String {
+        let (high, low) = (self.next_u64(), self.next_u64());
+        let version = high & 0xffff_ffff_ffff_0fff | 0x4000;
+        let variant = low & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000;
+        format!(
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            version >> 32,
+            version >> 16 & 0xffff,
+            version & 0xffff,
+            variant >> 48,
+            variant & 0xffff_ffff_ffff
+        )
+    }
+
     /// Puts the entries into random order (Fisher–Yates).
     pub fn shuffle<T>(&mut self, entries: &mut [T]) {
         for last in (1..entries.len()).rev() {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 
 use super::correlate::{Correlated, Correlator};
-use super::event::{Event, EventType, ObjectRef, event_name, json};
+use super::event::{Event, EventType, Meta, ObjectRef, event_name, json};
 use super::series::Queued;
 use super::sink::{MAX_TRIES, RETRY_WAIT, Sink, Verdict};
 
@@ -38,12 +38,6 @@ struct CoreV1<'a> {
     /// What the API calls reportingController in events.k8s.io.
     reporting_component: &'a str,
     reporting_instance: &'a str,
-}
-
-#[derive(Serialize)]
-struct Meta<'a> {
-    name: &'a str,
-    namespace: &'a str,
 }
 
 #[derive(Serialize)]

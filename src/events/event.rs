@@ -9,9 +9,7 @@ use serde::{Serialize, Serializer};
 
 use crate::clock::Rng;
 use crate::k8s::Pod;
-
-/// The longest name that the API takes. Follows `apimachinery/pkg/util/validation/validation.go#DNS1123SubdomainMaxLength @v1.36.3`.
-const MAX_NAME_LENGTH: usize = 253;
+use crate::k8s::names::dns1123_subdomain_errors;
 
 /// Where events about objects without a namespace go. Follows `apimachinery/pkg/apis/meta/v1/types.go#NamespaceDefault @v1.36.3`.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -77,9 +75,9 @@ pub(super) struct Series {
 }
 
 #[derive(Serialize)]
-struct Meta<'a> {
-    name: &'a str,
-    namespace: &'a str,
+pub(super) struct Meta<'a> {
+    pub(super) name: &'a str,
+    pub(super) namespace: &'a str,
 }
 
 #[derive(Serialize)]
@@ -168,34 +166,7 @@ impl Series {
 /// Follows `client-go/tools/record/util/util.go#GenerateEventName @v1.36.3`.
 pub(super) fn event_name(regarding: &str, nanoseconds: u64, rng: impl FnOnce() -> Rng) -> String {
     let name = format!("{regarding}.{nanoseconds:x}");
-    if is_dns_subdomain(&name) { name } else { uuid(&mut rng()) }
-}
-
-/// Lower-case letters, digits and `-` in labels that begin and end with none of the latter, joined by dots.
-/// Follows `apimachinery/pkg/util/validation/validation.go#IsDNS1123Subdomain @v1.36.3`.
-fn is_dns_subdomain(name: &str) -> bool {
-    let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    name.len() <= MAX_NAME_LENGTH
-        && name.as_bytes().split(|byte| *byte == b'.').all(|label| {
-            label.iter().all(|byte| alphanumeric(*byte) || *byte == b'-')
-                && label.first().is_some_and(|byte| alphanumeric(*byte))
-                && label.last().is_some_and(|byte| alphanumeric(*byte))
-        })
-}
-
-/// A random (version 4) UUID.
-fn uuid(rng: &mut Rng) -> String {
-    let (high, low) = (rng.next_u64(), rng.next_u64());
-    let version = high & 0xffff_ffff_ffff_0fff | 0x4000;
-    let variant = low & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000;
-    format!(
-        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-        version >> 32,
-        version >> 16 & 0xffff,
-        version & 0xffff,
-        variant >> 48,
-        variant & 0xffff_ffff_ffff
-    )
+    if dns1123_subdomain_errors(&name).is_empty() { name } else { rng().uuid() }
 }
 
 /// Strings, numbers and times always have a JSON form.
@@ -219,7 +190,7 @@ mod tests {
         for bad in ["System:x", "p_1", "-p", "p..q", "", &"x".repeat(250)] {
             let name = event_name(bad, 0x18ab, rng);
             assert_eq!(name.len(), 36, "{name}");
-            assert!(is_dns_subdomain(&name) && name.as_bytes()[14] == b'4', "{name}");
+            assert!(dns1123_subdomain_errors(&name).is_empty() && name.as_bytes()[14] == b'4', "{name}");
         }
         assert_eq!(event_name(&"x".repeat(248), 0x18ab, rng).len(), 253);
     }

@@ -30,7 +30,7 @@ use crate::dispatcher::{Call, RestClient, Target};
 use crate::k8s::Pod;
 use event::{Event, event_name};
 pub use event::{EventNote, EventType, ObjectRef};
-pub use note::{NOTE_LENGTH_LIMIT, truncate, without_arguments};
+pub use note::{truncate, without_arguments};
 use series::{Queued, SeriesTask};
 use sink::Sink;
 

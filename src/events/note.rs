@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// The most bytes that the API takes as a note. Follows `pkg/apis/core/validation/events.go#NoteLengthLimit @v1.36.3`.
-pub const NOTE_LENGTH_LIMIT: usize = 1024;
+const NOTE_LENGTH_LIMIT: usize = 1024;
 
 /// What stands for the rest of a cut message.
 const CUT: &str = " ...";
