@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Affinity;
 
 use super::{HostPort, LabelClass, LabelClasses, Resources};
 use crate::k8s::requests::{are_pod_level_requests_set, non_missing_requests};
-use crate::k8s::{ContainerPort, Pod, RequestOptions, VolumeSource, pod_requests};
+use crate::k8s::{Pod, RequestOptions, VolumeSource, pod_requests};
 
 /// CPU and memory that count for scoring: containers that request none are assumed to use some.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl PodInfo {
             let filled = pod_requests(&pod, &RequestOptions { non_missing, ..node_options });
             NonZeroRequest { milli_cpu: filled.units("cpu"), memory: filled.units("memory") }
         };
-        let host_ports = host_ports(&pod).filter_map(HostPort::of).collect();
+        let host_ports = pod.host_ports().filter_map(HostPort::of).collect();
         let claims = pod
             .spec
             .volumes
@@ -201,13 +201,6 @@ impl PodInfo {
             anti.required_during_scheduling_ignored_during_execution.as_ref().is_some_and(|terms| !terms.is_empty())
         })
     }
-}
-
-/// The ports of the containers that run for as long as the pod does.
-/// Follows `pkg/scheduler/util/utils.go#GetHostPorts @v1.36.3`.
-fn host_ports(pod: &Pod) -> impl Iterator<Item = &ContainerPort> {
-    let sidecars = pod.spec.init_containers.iter().filter(|container| container.is_restartable_init());
-    sidecars.chain(&pod.spec.containers).flat_map(|container| &container.ports)
 }
 
 #[cfg(test)]

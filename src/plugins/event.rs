@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::config::Gate;
-use crate::framework::{Handle, PluginError};
+use crate::framework::{Handle, PluginError, QueueingHint};
 use crate::k8s::{Node, Pod};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource};
 
@@ -25,8 +25,13 @@ pub(super) fn changed_node(objects: &EventObjects) -> Result<(Option<&Arc<Node>>
 }
 
 /// A hint that fails counts as one that wakes the pod, so this is harmless; it says that an event went to the wrong hint.
-fn unexpected(what: &str) -> PluginError {
+pub(super) fn unexpected(what: &str) -> PluginError {
     PluginError::new(format!("expected {what}, but got another object"))
+}
+
+/// What a hint says of an event that helps, or does not.
+pub(super) fn hint(helps: bool) -> QueueingHint {
+    if helps { QueueingHint::Queue } else { QueueingHint::Skip }
 }
 
 /// Whether hints decide which events wake a pod; if not, a changed node is checked before its event is announced.

@@ -7,17 +7,14 @@ use std::sync::Arc;
 
 use super::json;
 use crate::framework::{
-    CycleContext, Handle, NodeScores, Plugin, PluginArgs, PluginError, Registration, ScorePlugin, Scratch, SignOutcome,
-    SignPlugin,
+    CycleContext, Handle, MAX_NODE_SCORE, NodeScores, Plugin, PluginArgs, PluginError, Registration, ScorePlugin,
+    Scratch, SignOutcome, SignPlugin,
 };
-use crate::k8s::{Pod, VolumeSource};
+use crate::k8s::{Pod, VolumeSource, normalized_image_name};
 use crate::model::{ImageState, NodeInfo, PodInfo};
 
 /// The plugin's name.
 pub const NAME: &str = "ImageLocality";
-
-/// The greatest score. Follows `kube-scheduler/framework/interface.go#MaxNodeScore @v1.36.3`.
-const MAX_NODE_SCORE: i64 = 100;
 
 /// 1 MiB in bytes.
 const MIB: i64 = 1024 * 1024;
@@ -58,7 +55,10 @@ impl Images {
             _ => None,
         });
         Self {
-            names: container_images(cx.pod.pod()).chain(volumes).map(normalized).collect(),
+            names: container_images(cx.pod.pod())
+                .chain(volumes)
+                .map(|name| normalized_image_name(name).into_owned())
+                .collect(),
             num_containers: spec.init_containers.len() + spec.containers.len(),
             num_nodes: cx.snapshot.len(),
         }
@@ -99,13 +99,6 @@ fn container_images(pod: &Pod) -> impl Iterator<Item = &str> {
     containers.map(|container| container.image.as_deref().unwrap_or_default())
 }
 
-/// The name with `:latest` if it has neither a tag nor a digest.
-/// Follows `pkg/scheduler/framework/plugins/imagelocality/image_locality.go#normalizedImageName @v1.36.3`.
-fn normalized(name: &str) -> String {
-    let last = name.rsplit('/').next().unwrap_or_default();
-    if last.contains(':') { name.to_owned() } else { format!("{name}:latest") }
-}
-
 impl Plugin for ImageLocality {
     fn name(&self) -> &str {
         NAME
@@ -128,7 +121,8 @@ impl ScorePlugin for ImageLocality {
 
 impl SignPlugin for ImageLocality {
     fn sign(&self, pod: &PodInfo) -> Result<SignOutcome, PluginError> {
-        let names: BTreeSet<String> = container_images(pod.pod()).map(normalized).collect();
+        let names: BTreeSet<String> =
+            container_images(pod.pod()).map(|name| normalized_image_name(name).into_owned()).collect();
         Ok(SignOutcome::Fragments(vec![json::image_names(&names)]))
     }
 }
@@ -145,7 +139,7 @@ mod tests {
 
     #[test]
     fn names_without_tag_get_one() {
-        let check = |name: &str, expected: &str| assert_eq!(normalized(name), expected);
+        let check = |name: &str, expected: &str| assert_eq!(normalized_image_name(name), expected);
         check("root", "root:latest");
         check("root:tag", "root:tag");
         check("registry.example:5000/root", "registry.example:5000/root:latest");

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PodAffinityTerm;
 
+use super::event::hint;
 use super::json;
 use super::unsupported::{Missing, Unsupported, not_supported};
 use crate::config::InterPodAffinityArgs;
@@ -125,14 +126,15 @@ impl InterPodAffinity {
             _ if has_required(pod.pod()) => false,
             (_, Some(updated)) => updated.uid() == pod.uid(),
             (Some(deleted), None) => {
-                let namespace_labels = self.namespace_labels(pod.pod());
-                let mut terms = required_anti_affinity(deleted).iter();
-                deleted.node_name().is_some()
-                    && terms.any(|term| concerns(term, deleted.namespace(), pod.pod(), &namespace_labels))
+                let terms = required_anti_affinity(deleted);
+                deleted.node_name().is_some() && !terms.is_empty() && {
+                    let namespace_labels = self.namespace_labels(pod.pod());
+                    terms.iter().any(|term| concerns(term, deleted.namespace(), pod.pod(), &namespace_labels))
+                }
             }
             (None, None) => true,
         };
-        if helps { QueueingHint::Queue } else { QueueingHint::Skip }
+        hint(helps)
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{NodeAffinity as Affinity, NodeSelectorTerm};
 
-use super::event::{changed_node, hints_enabled, node_event};
+use super::event::{changed_node, hint, hints_enabled, node_event};
 use super::json;
 use super::normalize::default_normalize_score;
 use crate::config::NodeAffinityArgs;
@@ -169,7 +169,7 @@ impl NodeAffinity {
         let required = RequiredNodeAffinity::new(pod.pod());
         let matches = |node: &Node| required.matches(node).map_err(|errors| PluginError::new(errors.to_string()));
         let helps = matches(new)? && !old.map_or(Ok(false), |old| matches(old))?;
-        Ok(if helps { QueueingHint::Queue } else { QueueingHint::Skip })
+        Ok(hint(helps))
     }
 }
 

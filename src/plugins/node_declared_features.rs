@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::event::{changed_node, updated_pod};
+use super::event::{changed_node, hint, updated_pod};
 use super::json;
 use crate::config::Gate;
 use crate::framework::{
@@ -167,7 +167,7 @@ impl EnqueueExtensions for NodeDeclaredFeatures {
 fn after_node_change(_pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let (old, new) = changed_node(objects)?;
     let unchanged = old.is_some_and(|old| old.status.declared_features == new.status.declared_features);
-    Ok(if unchanged { QueueingHint::Skip } else { QueueingHint::Queue })
+    Ok(hint(!unchanged))
 }
 
 fn after_pod_update(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
@@ -177,7 +177,7 @@ fn after_pod_update(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHin
     }
     let old = objects.pods().0.ok_or_else(|| PluginError::new("expected a pod before its update"))?;
     let unchanged = FeatureSet::required_by(old) == FeatureSet::required_by(new);
-    Ok(if unchanged { QueueingHint::Skip } else { QueueingHint::Queue })
+    Ok(hint(!unchanged))
 }
 
 #[cfg(test)]

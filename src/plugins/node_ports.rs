@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::event::{deleted_pod, hints_enabled, node_event};
+use super::event::{deleted_pod, hint, hints_enabled, node_event};
 use super::json;
 use crate::framework::{
     Candidates, CycleContext, CycleState, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, Plugin,
@@ -109,7 +109,7 @@ fn after_pod_deleted(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHi
     for port in deleted.host_ports().filter_map(HostPort::of) {
         freed.add(&port);
     }
-    Ok(if fits(pod.host_ports(), &freed) { QueueingHint::Skip } else { QueueingHint::Queue })
+    Ok(hint(!fits(pod.host_ports(), &freed)))
 }
 
 #[cfg(test)]

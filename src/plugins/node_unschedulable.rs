@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use k8s_openapi::api::core::v1::Taint;
 
-use super::event::{changed_node, hints_enabled, node_event, updated_pod};
+use super::event::{changed_node, hint, hints_enabled, node_event, updated_pod};
 use super::json;
 use crate::config::Gate;
 use crate::framework::{
@@ -52,7 +52,7 @@ impl NodeUnschedulable {
     fn after_pod_update(self, pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
         let updated = updated_pod(objects)?;
         let helps = updated.uid() == pod.uid() && self.tolerates(updated);
-        Ok(if helps { QueueingHint::Queue } else { QueueingHint::Skip })
+        Ok(hint(helps))
     }
 }
 
@@ -104,7 +104,7 @@ impl EnqueueExtensions for NodeUnschedulable {
 fn after_node_change(_pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let (old, new) = changed_node(objects)?;
     let was_closed = old.is_none_or(|old| old.spec.unschedulable);
-    Ok(if was_closed && !new.spec.unschedulable { QueueingHint::Queue } else { QueueingHint::Skip })
+    Ok(hint(was_closed && !new.spec.unschedulable))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::event::{hints_enabled, updated_pod};
+use super::event::{hint, hints_enabled, updated_pod};
 use crate::framework::{
     EnqueueExtensions, EventRegistration, Handle, Plugin, PluginArgs, PluginError, PreEnqueuePlugin, QueueingHint,
     Registration, Verdict,
@@ -56,7 +56,7 @@ impl EnqueueExtensions for SchedulingGates {
 
 fn after_gates_gone(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let own = updated_pod(objects)?.uid() == pod.uid();
-    Ok(if own { QueueingHint::Queue } else { QueueingHint::Skip })
+    Ok(hint(own))
 }
 
 #[cfg(test)]

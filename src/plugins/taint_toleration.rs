@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 
-use super::event::{changed_node, hints_enabled, node_event, updated_pod};
+use super::event::{changed_node, hint, hints_enabled, node_event, updated_pod};
 use super::json;
 use super::normalize::default_normalize_score;
 use crate::config::Gate;
@@ -84,7 +84,7 @@ impl TaintToleration {
         let tolerations = &pod.pod().spec.tolerations;
         let was_kept_away = old.is_none_or(|old| self.keeps_away(&old.spec.taints, tolerations));
         let helps = was_kept_away && !self.keeps_away(&new.spec.taints, tolerations);
-        Ok(if helps { QueueingHint::Queue } else { QueueingHint::Skip })
+        Ok(hint(helps))
     }
 }
 
@@ -159,7 +159,7 @@ impl EnqueueExtensions for TaintToleration {
 
 fn after_pod_update(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let own = updated_pod(objects)?.uid() == pod.uid();
-    Ok(if own { QueueingHint::Queue } else { QueueingHint::Skip })
+    Ok(hint(own))
 }
 
 #[cfg(test)]

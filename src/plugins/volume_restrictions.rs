@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
+use super::event::{hint, unexpected};
 use super::unsupported::{Missing, Unsupported, not_supported, sign_volumes};
 use crate::framework::{
     CycleContext, EventRegistration, Handle, PluginArgs, PluginError, QueueingHint, Registration, SignOutcome,
@@ -68,10 +69,10 @@ fn is_for_one_pod(claim: &PersistentVolumeClaim) -> bool {
 /// Follows `volume_restrictions.go#isSchedulableAfterPersistentVolumeClaimAdded @v1.36.3`.
 fn after_claim_added(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let claim = objects.new.as_ref().and_then(Object::downcast::<PersistentVolumeClaim>);
-    let claim = claim.ok_or_else(|| PluginError::new("expected a claim, but got another object"))?;
+    let claim = claim.ok_or_else(|| unexpected("a claim"))?;
     let key = crate::k8s::object_key(&claim.metadata);
     let used = pod.claims().iter().any(|used| **used == *key);
-    Ok(if used { QueueingHint::Queue } else { QueueingHint::Skip })
+    Ok(hint(used))
 }
 
 #[cfg(test)]

@@ -40,9 +40,8 @@ pub fn node_selector(pod: &Pod) -> Named {
 /// The host ports of all containers, also of those that end before others start; sorted, once each.
 /// Follows `kube-scheduler/framework/signers.go#HostPortsSigner @v1.36.3`.
 pub fn host_ports(pod: &Pod) -> Named {
-    let containers = pod.spec.containers.iter().chain(&pod.spec.init_containers);
-    let ports = containers.flat_map(|container| &container.ports).map(|port| port.host_port);
-    named("v1.Pod.Spec.HostPorts()", &ports.filter(|port| *port != 0).collect::<BTreeSet<i32>>())
+    let ports = pod.all_host_ports().map(|port| port.host_port);
+    named("v1.Pod.Spec.HostPorts()", &ports.collect::<BTreeSet<i32>>())
 }
 
 /// The pod's tolerations, sorted by key and value.

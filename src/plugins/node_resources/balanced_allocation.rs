@@ -5,12 +5,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::DeviceClasses;
 use super::scorer::ScoredResources;
-use super::{DeviceClasses, MAX_NODE_SCORE};
 use crate::config::{Gate, NodeResourcesBalancedAllocationArgs};
 use crate::framework::{
-    CycleContext, Handle, NodeScores, Plugin, PluginArgs, PluginError, PreScoreOutcome, PreScorePlugin, Registration,
-    ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot,
+    CycleContext, Handle, MAX_NODE_SCORE, NodeScores, Plugin, PluginArgs, PluginError, PreScoreOutcome, PreScorePlugin,
+    Registration, ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot,
 };
 use crate::k8s::{Pod, RequestOptions, pod_requests};
 use crate::model::{NodeInfo, PodInfo};
@@ -31,7 +31,7 @@ pub struct BalancedAllocation {
 
 impl BalancedAllocation {
     /// The plugin with these arguments, which were validated with the configuration.
-    pub fn new(args: &NodeResourcesBalancedAllocationArgs, handle: &Handle) -> Self {
+    fn new(args: &NodeResourcesBalancedAllocationArgs, handle: &Handle) -> Self {
         let gates = handle.gates();
         Self {
             resources: ScoredResources::new(&args.resources, true),

@@ -38,7 +38,7 @@ pub struct Fit {
 
 impl Fit {
     /// The plugin with these arguments, if they make sense.
-    pub fn new(args: &NodeResourcesFitArgs, handle: &Handle) -> Result<Self, PluginError> {
+    fn new(args: &NodeResourcesFitArgs, handle: &Handle) -> Result<Self, PluginError> {
         validate_node_resources_fit_args(args).map_err(|error| PluginError::new(error.to_string()))?;
         let classes = DeviceClasses::new(handle);
         Ok(Self {

@@ -11,6 +11,7 @@ use crate::framework::{EventRegistration, PluginError, QueueingHint};
 use crate::k8s::names::DEVICE_CLASS_PREFIX;
 use crate::k8s::{Pod, RequestOptions, pod_requests};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object, PodInfo, Resources};
+use crate::plugins::event::{hint, node_event, unexpected};
 
 /// Says which events help.
 #[derive(Clone, Debug)]
@@ -42,24 +43,18 @@ impl Hints {
         if self.is_resize_on {
             pod_actions = pod_actions | ActionType::UPDATE_POD_SCALE_DOWN;
         }
-        let mut node_actions = ActionType::ADD | ActionType::UPDATE_NODE_ALLOCATABLE;
-        if !self.are_hints_on {
-            node_actions = node_actions | ActionType::UPDATE_NODE_TAINT | ActionType::UPDATE_NODE_LABEL;
-        }
-        let register = |resource, actions, hint: Hint| {
+        let node_actions = ActionType::ADD | ActionType::UPDATE_NODE_ALLOCATABLE;
+        let register = |event, hint: Hint| {
             let hints = self.clone();
-            let event = ClusterEvent::new(resource, actions);
             EventRegistration::with_hint(event, move |pod, objects| hint(&hints, pod, objects))
         };
         let mut events = vec![
-            register(EventResource::Pod, pod_actions, Self::after_pod_event),
-            register(EventResource::Node, node_actions, Self::after_node_change),
+            register(ClusterEvent::new(EventResource::Pod, pod_actions), Self::after_pod_event),
+            register(node_event(self.are_hints_on, node_actions), Self::after_node_change),
         ];
         if self.classes.is_enabled() {
-            let actions = ActionType::ADD | ActionType::UPDATE;
-            events.push(register(EventResource::DeviceClass, actions, |_, pod, objects| {
-                after_device_class_event(pod, objects)
-            }));
+            let changed = ClusterEvent::new(EventResource::DeviceClass, ActionType::ADD | ActionType::UPDATE);
+            events.push(register(changed, |_, pod, objects| after_device_class_event(pod, objects)));
         }
         events
     }
@@ -124,14 +119,6 @@ fn after_device_class_event(pod: &PodInfo, objects: &EventObjects) -> Result<Que
         }
     }
     Ok(hint(new.spec.extended_resource_name.is_some_and(|name| requests.get(&name).is_some())))
-}
-
-fn hint(helps: bool) -> QueueingHint {
-    if helps { QueueingHint::Queue } else { QueueingHint::Skip }
-}
-
-fn unexpected(what: &str) -> PluginError {
-    PluginError::new(format!("expected {what}, but got another object"))
 }
 
 #[cfg(test)]

@@ -21,9 +21,6 @@ use crate::model::{NodeInfo, PodInfo};
 use crate::plugins::json;
 use demand::{Demand, Ignored};
 
-/// The greatest score. Follows `kube-scheduler/framework/interface.go#MaxNodeScore @v1.36.3`.
-const MAX_NODE_SCORE: i64 = 100;
-
 /// Whether the node has what the pod asks for, with nothing ignored.
 /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#Fits @v1.36.3`.
 pub(super) fn fits(pod: &PodInfo, node: &NodeInfo, handle: &Handle) -> Verdict {

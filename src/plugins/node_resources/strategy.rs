@@ -1,9 +1,8 @@
 //! The strategies by which `NodeResourcesFit` ranks nodes: formulas over amounts, with integers that wrap as Go's do.
 
-use super::MAX_NODE_SCORE;
 use super::scorer::{Amounts, ScoredResource};
 use crate::config::{ScoringStrategy, UtilizationShapePoint};
-use crate::framework::PluginError;
+use crate::framework::{MAX_NODE_SCORE, PluginError};
 
 /// The utilization, in percent, at which a resource is used up.
 /// Follows `pkg/scheduler/framework/plugins/noderesources/requested_to_capacity_ratio.go#maxUtilization @v1.36.3`.
