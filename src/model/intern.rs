@@ -57,11 +57,13 @@ impl Drop for LabelClass {
     }
 }
 
-type Key = (Arc<str>, Arc<StringMap>);
+/// Classes of one namespace by their labels.
+type OfNamespace = BTreeMap<Arc<StringMap>, (ClassId, Weak<LabelClass>)>;
 
 #[derive(Default)]
 struct Table {
-    classes: BTreeMap<Key, (ClassId, Weak<LabelClass>)>,
+    /// By namespace.
+    classes: BTreeMap<Arc<str>, OfNamespace>,
     free: Vec<ClassId>,
     next: u32,
 }
@@ -69,9 +71,13 @@ struct Table {
 impl Table {
     /// Drops the entry of a class whose last user has gone, unless a new class took its place in the meantime.
     fn evict(&mut self, class: &LabelClass) {
-        let key = (class.namespace.clone(), class.labels.clone());
-        if self.classes.get(&key).is_some_and(|(id, _)| *id == class.id) {
-            self.classes.remove(&key);
+        if let Some(of_namespace) = self.classes.get_mut(&class.namespace)
+            && of_namespace.get(&class.labels).is_some_and(|(id, _)| *id == class.id)
+        {
+            of_namespace.remove(&class.labels);
+            if of_namespace.is_empty() {
+                self.classes.remove(&class.namespace);
+            }
         }
         self.free.push(class.id);
     }
@@ -86,10 +92,13 @@ impl LabelClasses {
     /// The class of pods with this namespace and these labels.
     pub fn intern(&self, namespace: &str, labels: &StringMap) -> Arc<LabelClass> {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key: Key = (Arc::from(namespace), Arc::new(labels.clone()));
-        if let Some(class) = table.classes.get(&key).and_then(|(_, class)| class.upgrade()) {
+        let known = table.classes.get_key_value(namespace);
+        let found = known.and_then(|(_, of_namespace)| of_namespace.get(labels)?.1.upgrade());
+        if let Some(class) = found {
             return class;
         }
+        let namespace = known.map_or_else(|| Arc::from(namespace), |(namespace, _)| namespace.clone());
+        let labels = Arc::new(labels.clone());
         let id = table.free.pop().unwrap_or_else(|| {
             let id = ClassId(table.next);
             table.next += 1;
@@ -97,17 +106,17 @@ impl LabelClasses {
         });
         let class = Arc::new(LabelClass {
             id,
-            namespace: key.0.clone(),
-            labels: key.1.clone(),
+            namespace: namespace.clone(),
+            labels: labels.clone(),
             table: Arc::downgrade(&self.0),
         });
-        table.classes.insert(key, (id, Arc::downgrade(&class)));
+        table.classes.entry(namespace).or_default().insert(labels, (id, Arc::downgrade(&class)));
         class
     }
 
     /// How many classes are alive.
     pub fn len(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).classes.len()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).classes.values().map(BTreeMap::len).sum()
     }
 
     /// Whether no class is alive.
