@@ -101,6 +101,23 @@ label_values! {
 }
 
 label_values! {
+    /// `operation` that may run several times at once. Follows `pkg/scheduler/metrics/metrics.go#Binding @v1.36.3`,
+    /// `#PrioritizingExtender` and, for points, the names of their extension points.
+    Operation {
+        /// A binding cycle.
+        Binding = "binding",
+        /// An extender's call for scores.
+        PrioritizingExtender = "prioritizing_extender",
+        /// The search for nodes.
+        Filter = "Filter",
+        /// The scoring of nodes.
+        Score = "Score",
+        /// `PreBind` plugins that run together.
+        PreBind = "PreBind",
+    }
+}
+
+label_values! {
     /// `result` of a scheduling attempt. Follows `pkg/scheduler/metrics/profile_metrics.go @v1.36.3`.
     AttemptResult {
         /// The pod was bound.

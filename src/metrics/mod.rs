@@ -30,17 +30,11 @@ pub use deferred::{Deferred, Family};
 use families::Families;
 pub use labels::{
     ApiCallType, AttemptResult, BatchAttempt, BatchFlush, BindingConditions, CacheKind, HintResult, IncomingQueue,
-    Outcome, PendingQueue, Point, StatusCode, VolumeStage,
+    Operation, Outcome, PendingQueue, Point, StatusCode, VolumeStage,
 };
 pub use profile::{PluginDurations, ProfileMetrics};
 pub use recorder::{BUFFERED_CALLS, DurationSeries, FLUSH_INTERVAL, PLUGIN_SAMPLE_PERCENT, Recorder};
 pub use text::encode;
-
-/// `operation` of running bindings. Follows `pkg/scheduler/metrics/metrics.go#Binding @v1.36.3`.
-pub const OPERATION_BINDING: &str = "binding";
-
-/// `operation` of running extender calls for scores. Follows `pkg/scheduler/metrics/metrics.go#PrioritizingExtender @v1.36.3`.
-pub const OPERATION_PRIORITIZING_EXTENDER: &str = "prioritizing_extender";
 
 /// `event` of in-flight pods. Follows `pkg/scheduler/metrics/metrics.go#PodPoppedInFlightEvent @v1.36.3`.
 pub const EVENT_POD_POPPED: &str = "PodPopped";
@@ -57,6 +51,7 @@ pub struct Metrics {
     cache_size: [Deferred<prometheus::IntGaugeVec>; CacheKind::ALL.len()],
     sli: [Deferred<HistogramVec>; MANY_ATTEMPTS],
     permit_wait: [Deferred<HistogramVec>; StatusCode::ALL.len()],
+    running: [Deferred<prometheus::IntGaugeVec>; Operation::ALL.len()],
     /// Guards the list only; recorders lock themselves.
     recorders: Mutex<Vec<Recorder>>,
 }
@@ -82,8 +77,18 @@ impl Metrics {
             Deferred::new(&families.pod_scheduling_sli_duration, &[label.as_str()])
         });
         let permit_wait = StatusCode::ALL.map(|code| Deferred::new(&families.permit_wait_duration, &[code.as_str()]));
+        let running = Operation::ALL.map(|operation| Deferred::new(&families.goroutines, &[operation.as_str()]));
         let recorders = Mutex::default();
-        Ok(Arc::new(Self { registry: registry.clone(), families, pending, cache_size, sli, permit_wait, recorders }))
+        Ok(Arc::new(Self {
+            registry: registry.clone(),
+            families,
+            pending,
+            cache_size,
+            sli,
+            permit_wait,
+            running,
+            recorders,
+        }))
     }
 
     /// Families in a registry of their own, with the gates that are on by default: for tests and examples.
@@ -212,8 +217,8 @@ impl Metrics {
     }
 
     /// `scheduler_goroutines`: one more running `operation` until the answer is dropped.
-    pub fn running(&self, operation: &str) -> Running {
-        Running::new(&self.families.goroutines.with_label_values(&[operation]))
+    pub fn running(&self, operation: Operation) -> Running {
+        Running::new(self.running[operation.index()].get())
     }
 
     /// Counts a write of the asynchronous dispatcher that took `seconds`.

@@ -99,7 +99,7 @@ fn touch_all(metrics: &Metrics) {
     metrics.pending_api_calls(ApiCallType::PodStatusPatch).inc();
     metrics.resource_claim_creates(true).inc();
     metrics.volume_stage_errors(VolumeStage::Predicate).inc();
-    drop(metrics.running(OPERATION_BINDING));
+    drop(metrics.running(Operation::Binding));
     let recorder = metrics.recorder();
     recorder.observe(metrics.plugin_durations("NodeName", Point::Filter).series(StatusCode::Success), 0.5);
     recorder.observe(metrics.hint_durations("NodeName", "NodeAdd").series(HintResult::QueueSkip), 0.5);
@@ -183,7 +183,7 @@ fn attempts_are_capped_in_their_label() {
 #[test]
 fn running_operations_are_counted_until_they_end() {
     let metrics = everything_on();
-    let (one, two) = (metrics.running(OPERATION_BINDING), metrics.running(OPERATION_BINDING));
+    let (one, two) = (metrics.running(Operation::Binding), metrics.running(Operation::Binding));
     drop(one);
     assert!(metrics.gather_text().contains("scheduler_goroutines{operation=\"binding\"} 1\n"));
     drop(two);

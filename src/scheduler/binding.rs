@@ -9,7 +9,7 @@ use crate::dispatcher::StatusUpdate;
 use crate::framework::{
     BindContext, BindOutcome, CycleState, Framework, NominatingInfo, PodEvent, PodsToActivate, PreFlight, WaitDecision,
 };
-use crate::metrics::{AttemptResult, OPERATION_BINDING};
+use crate::metrics::{AttemptResult, Operation};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object, PodInfo};
 use crate::queue::{PreCheck, QueuedPodInfo};
 
@@ -28,7 +28,7 @@ pub(super) struct BindingCycle {
 impl BindingCycle {
     /// Runs to the end, and unwinds what failed. Follows `pkg/scheduler/schedule_one.go#runBindingCycle @v1.36.3`.
     pub(super) async fn run(mut self) {
-        let _running = self.shared.metrics.running(OPERATION_BINDING);
+        let _running = self.shared.metrics.running(Operation::Binding);
         match self.bind().await {
             Ok(()) => self.finish().await,
             Err(failure) => self.fail(failure).await,

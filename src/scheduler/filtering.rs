@@ -9,7 +9,7 @@ use crate::framework::{
     BlockRun, Code, CycleContext, Diagnosis, EXTENDER, FilterCalls, FilterPass, Framework, NodeOutcome, NodeRejection,
     NodeVerdict, PluginError, Rejection, ScratchBoard, filter_error,
 };
-use crate::metrics::Point;
+use crate::metrics::{Operation, Point};
 use crate::model::{NodeInfo, Snapshot};
 
 /// Fewer nodes than this are all looked at. Follows `pkg/scheduler/schedule_one.go#minFeasibleNodesToFind @v1.36.3`.
@@ -172,7 +172,7 @@ impl Scheduler {
             searched.feasible = (0..wanted).map(|at| search.position(start, at)).collect();
             return (searched, None);
         }
-        let _running = self.shared.metrics.running(Point::Filter.as_str());
+        let _running = self.shared.metrics.running(Operation::Filter);
         let began = self.shared.clock.mono();
         let failed = self.search_blocks(framework, cx, search, wanted, &mut searched);
         let code = if failed.is_some() { Code::Error } else { Code::Success };

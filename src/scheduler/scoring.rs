@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Failure, Scheduler};
 use crate::framework::{CycleContext, Framework, PluginError, Rank, ScratchBoard, select_host};
-use crate::metrics::OPERATION_PRIORITIZING_EXTENDER;
+use crate::metrics::Operation;
 use crate::model::NodeInfo;
 
 /// What an extender's score of 10 is worth among scores of plugins, which go to 100.
@@ -42,7 +42,7 @@ impl Scheduler {
         }
         let mut listed: BTreeMap<String, i64> = BTreeMap::new();
         for extender in self.extenders.iter().filter(|extender| extender.is_interested(cx.pod)) {
-            let _running = self.shared.metrics.running(OPERATION_PRIORITIZING_EXTENDER);
+            let _running = self.shared.metrics.running(Operation::PrioritizingExtender);
             match extender.prioritize(cx.pod, nodes) {
                 Ok((scores, weight)) => {
                     for (name, score) in scores {

@@ -11,7 +11,7 @@ use super::super::{
     PluginError, PodInPreBind, PreBindPlugin, PreBindPreFlight, Rejection, Scratch, Verdict,
 };
 use super::{Entry, Framework, PreBindEntry, sampled};
-use crate::metrics::Point;
+use crate::metrics::{Operation, Point};
 use crate::model::PodInfo;
 
 /// What `Permit` came to.
@@ -198,7 +198,7 @@ impl Framework {
         on_its_way: Option<&PodInPreBind>,
     ) -> Result<Option<PluginRejection>, PluginError> {
         for group in self.pre_bind_groups(cx.state) {
-            let _running = (group.len() > 1).then(|| self.handle.metrics().running(Point::PreBind.as_str()));
+            let _running = (group.len() > 1).then(|| self.handle.metrics().running(Operation::PreBind));
             let first = group[0].name.clone();
             let outcome = match on_its_way {
                 None => self.pre_bind_group(group, cx).await,

@@ -208,11 +208,17 @@ impl Framework {
         )
     }
 
+    /// The pods that are nominated to the node.
+    fn nominated_to(&self, node: &NodeInfo) -> Vec<Arc<PodInfo>> {
+        match self.handle.nominator() {
+            Some(nominator) if nominator.has_nominated_pods() => nominator.nominated_pods_for_node(node.name()),
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether pods of other cycles are nominated to the node.
     pub(crate) fn is_crowded(&self, node: &NodeInfo) -> bool {
-        self.handle.nominator().is_some_and(|nominator| {
-            nominator.has_nominated_pods() && !nominator.nominated_pods_for_node(node.name()).is_empty()
-        })
+        !self.nominated_to(node).is_empty()
     }
 
     /// How many filters there are.
@@ -318,10 +324,7 @@ impl Framework {
     /// left in scratch slots is what counts for a node that passes.
     pub(crate) fn run_passes(&self, cx: &CycleContext<'_>, node: &NodeInfo) -> (NodeVerdict, Vec<FilterPass>) {
         let yields_to = |other: &Arc<PodInfo>| other.priority() >= cx.pod.priority() && other.uid() != cx.pod.uid();
-        let mut nominated = match self.handle.nominator() {
-            Some(nominator) if nominator.has_nominated_pods() => nominator.nominated_pods_for_node(node.name()),
-            _ => Vec::new(),
-        };
+        let mut nominated = self.nominated_to(node);
         nominated.retain(yields_to);
         if nominated.is_empty() {
             let (verdict, pass) = self.filter_node(cx, node);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::{Code, CycleContext, CycleState, NodeScores, PluginError, PreScoreOutcome, Scratch, ScratchBoard};
 use super::{Framework, ScoreEntry, sampled};
-use crate::metrics::Point;
+use crate::metrics::{Operation, Point};
 use crate::model::NodeInfo;
 
 /// The lowest score that a plugin may end with. Follows `kube-scheduler/framework/interface.go#MinNodeScore @v1.36.3`.
@@ -86,7 +86,7 @@ impl Framework {
         scratch: &ScratchBoard,
         detailed: bool,
     ) -> Result<ScoreRun, PluginError> {
-        let _running = self.handle.metrics().running(Point::Score.as_str());
+        let _running = self.handle.metrics().running(Operation::Score);
         let started = self.mono();
         let run = self.score(cx, nodes, scratch, detailed);
         self.observe_point(Point::Score, if run.is_ok() { Code::Success } else { Code::Error }, started);
