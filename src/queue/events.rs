@@ -67,7 +67,7 @@ fn is_scaled_down(old: &Pod, new: &Pod, gates: &FeatureGates) -> bool {
 }
 
 /// Follows `pkg/scheduler/framework/events.go#extractPodGeneratedResourceClaimChange @v1.36.3`.
-fn has_new_claims(old: &Pod, new: &Pod) -> bool {
+pub(super) fn has_new_claims(old: &Pod, new: &Pod) -> bool {
     old.status.resource_claim_statuses != new.status.resource_claim_statuses
         || old.status.extended_resource_claim_status != new.status.extended_resource_claim_status
 }

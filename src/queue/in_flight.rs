@@ -11,7 +11,6 @@ use crate::metrics::{EVENT_POD_POPPED, Metrics};
 use crate::model::{EventObjects, Object, PodInfo};
 
 /// An event that some pod in flight may have missed.
-#[derive(Clone)]
 pub(super) struct MissedEvent {
     pub(super) plan: Arc<EventPlan>,
     pub(super) objects: EventObjects,
@@ -118,14 +117,13 @@ impl InFlight {
     }
 
     /// The events that came since the pod was popped, in order; none if it is not in flight.
-    pub(super) fn missed(&self, uid: &str) -> Option<Vec<MissedEvent>> {
+    pub(super) fn missed(&self, uid: &str) -> Option<impl Iterator<Item = &MissedEvent>> {
         let number = *self.markers.get(uid)?;
         let after = usize::try_from(number - self.first).expect("the list fits into memory") + 1;
-        let events = self.entries.range(after..).filter_map(|entry| match entry {
-            Entry::Event(event) => Some((**event).clone()),
+        Some(self.entries.range(after..).filter_map(|entry| match entry {
+            Entry::Event(event) => Some(&**event),
             Entry::Marker | Entry::Done => None,
-        });
-        Some(events.collect())
+        }))
     }
 
     /// Forgets a pod, and the events that no other pod needs. Nothing happens if it is not in flight.

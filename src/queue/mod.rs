@@ -54,7 +54,7 @@ pub use info::QueuedPodInfo;
 pub use nominator::PodNominator;
 
 use crate::clock::{Clock, Mono, Now};
-use crate::framework::{Activator, Framework, NominatingInfo, Nominator, PluginError};
+use crate::framework::{Activator, Framework, PluginError};
 use crate::k8s::Pod;
 use crate::metrics::{IncomingQueue, PendingQueue};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, PodInfo};
@@ -173,9 +173,9 @@ impl Queue {
         self.with(|state| state.add(pod, now.mono));
     }
 
-    /// A pod without a node changed from `old`.
-    pub fn update(&self, old: &Arc<Pod>, new: &Arc<PodInfo>, now: Now) {
-        self.with(|state| state.update(old, new, now.mono));
+    /// A pod without a node changed from `old`; `events` are what [`pod_events`] says of that.
+    pub fn update(&self, old: &Arc<Pod>, new: &Arc<PodInfo>, events: &[ClusterEvent], now: Now) {
+        self.with(|state| state.update(old, new, events, now.mono));
     }
 
     /// A pod went, or was bound.
@@ -307,29 +307,6 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The same as [`Queue::nominator`], for holders of the queue.
-impl Nominator for Queue {
-    fn has_nominated_pods(&self) -> bool {
-        self.nominator.has_nominated_pods()
-    }
-
-    fn nominated_pods_for_node(&self, node: &str) -> Vec<Arc<PodInfo>> {
-        self.nominator.nominated_pods_for_node(node)
-    }
-
-    fn add_nominated_pod(&self, pod: &Arc<PodInfo>, nominating: &NominatingInfo) {
-        self.nominator.add_nominated_pod(pod, nominating);
-    }
-
-    fn update_nominated_pod(&self, old: &PodInfo, new: &Arc<PodInfo>) {
-        self.nominator.update_nominated_pod(old, new);
-    }
-
-    fn delete_nominated_pod_if_exists(&self, pod: &PodInfo) {
-        self.nominator.delete_nominated_pod_if_exists(pod);
     }
 }
 

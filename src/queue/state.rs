@@ -15,7 +15,7 @@ use super::pods::{Class, Pods, Slot, Sorting};
 use super::timers::Timers;
 use super::{Place, PodNominator, QueueOptions, QueuedPodInfo};
 use crate::clock::{Clock, Mono, Now};
-use crate::config::{FeatureGates, Gate};
+use crate::config::Gate;
 use crate::framework::{Framework, NominatingInfo, Nominator, PluginError};
 use crate::listers::Listers;
 use crate::metrics::{IncomingQueue, Metrics, PendingQueue, Recorder};
@@ -77,7 +77,6 @@ pub(super) struct State {
     pub(super) in_flight: InFlight,
     pub(super) nominator: Arc<PodNominator>,
     pub(super) listers: Arc<Listers>,
-    pub(super) gates: FeatureGates,
     pub(super) metrics: Arc<Metrics>,
     pub(super) recorder: Recorder,
     /// For durations in metrics only.
@@ -131,7 +130,6 @@ impl State {
             in_flight: InFlight::new(metrics.clone()),
             nominator,
             listers: handle.listers().clone(),
-            gates,
             recorder: metrics.recorder(),
             metrics,
             clock: handle.clock().clone(),

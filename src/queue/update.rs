@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::Place;
-use super::events::pod_events;
+use super::events::has_new_claims;
 use super::pods::Slot;
 use super::requeue::Strategy;
 use super::state::{Origin, State};
 use crate::clock::Mono;
 use crate::k8s::Pod;
-use crate::model::{EventObjects, Object, PodInfo};
+use crate::model::{ClusterEvent, EventObjects, Object, PodInfo};
 
 impl State {
     /// A pod without a node came. Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.Add @v1.36.3`.
@@ -21,12 +21,12 @@ impl State {
 
     /// A pod without a node changed.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.Update @v1.36.3`.
-    pub(super) fn update(&mut self, old: &Arc<Pod>, new: &Arc<PodInfo>, now: Mono) {
+    pub(super) fn update(&mut self, old: &Arc<Pod>, new: &Arc<PodInfo>, events: &[ClusterEvent], now: Mono) {
         if self.modes.hints && self.in_flight.contains(new.uid()) {
             // It will be taken back as its newest version; whether this change helped it is decided then.
             let objects = update_of(old, new);
-            for event in pod_events(old, new.pod(), &self.gates) {
-                let plan = self.plan(&event);
+            for event in events {
+                let plan = self.plan(event);
                 self.in_flight.push(&plan, objects.clone());
             }
             return;
@@ -42,7 +42,7 @@ impl State {
             return;
         }
         if self.modes.hints {
-            self.requeue_updated(old, new, now);
+            self.requeue_updated(old, new, events, now);
         } else if may_help(old, new.pod()) {
             let mut info = self.take(slot);
             let event = self.own.pod_update.clone();
@@ -67,10 +67,10 @@ impl State {
     }
 
     /// Asks the plugins that rejected a pod in unschedulablePods whether its own change helps it, change by change.
-    fn requeue_updated(&mut self, old: &Arc<Pod>, new: &Arc<PodInfo>, now: Mono) {
+    fn requeue_updated(&mut self, old: &Arc<Pod>, new: &Arc<PodInfo>, events: &[ClusterEvent], now: Mono) {
         let objects = update_of(old, new);
-        for event in pod_events(old, new.pod(), &self.gates) {
-            let plan = self.plan(&event);
+        for event in events {
+            let plan = self.plan(event);
             let Some(slot) = self.pods.find(new.key()) else { return };
             let record = self.pods.get(slot);
             let (place, class) = (record.place(), &record.class);
@@ -112,10 +112,7 @@ fn may_help(old: &Pod, new: &Pod) -> bool {
         metadata.generation = None;
         metadata
     };
-    old.spec != new.spec
-        || old.status.resource_claim_statuses != new.status.resource_claim_statuses
-        || old.status.extended_resource_claim_status != new.status.extended_resource_claim_status
-        || strip(old) != strip(new)
+    old.spec != new.spec || has_new_claims(old, new) || strip(old) != strip(new)
 }
 
 #[cfg(test)]

@@ -67,11 +67,7 @@ impl Handlers {
             ),
             Err(error) => only_fatal(Err(error), "AddPod", &pod.key())?,
         }
-        if self.hints {
-            self.move_all(&ASSIGNED_POD_ADD, &update(None, Some(pod)), now, None);
-        } else {
-            self.parts.queue.assigned_pod_added(pod, now);
-        }
+        self.parts.queue.assigned_pod_added(pod, now);
         self.observe_since(&ASSIGNED_POD_ADD, start);
         Ok(())
     }
@@ -79,15 +75,10 @@ impl Handlers {
     fn assigned_pod_updated(&self, old: &Arc<Pod>, new: &Arc<Pod>, now: Now) -> Result<(), CacheError> {
         let start = self.start();
         only_fatal(self.parts.cache.update_pod(old, self.info(new)), "UpdatePod", &old.key())?;
-        let objects = update(Some(old), Some(new));
         let updating = self.elapsed(start);
         for event in pod_events(old, new, &self.parts.gates) {
             let start = self.start();
-            if self.hints {
-                self.move_all(&event, &objects, now, None);
-            } else {
-                self.parts.queue.assigned_pod_updated(old, new, &event, now);
-            }
+            self.parts.queue.assigned_pod_updated(old, new, &event, now);
             self.observe(&event, updating + self.elapsed(start));
         }
         self.observe_since(&ASSIGNED_POD_UPDATE, start);
@@ -117,18 +108,18 @@ impl Handlers {
             return;
         }
         let start = self.start();
+        let events = pod_events(old, new, &self.parts.gates);
         if self.is_assumed(new) {
             if new.is_terminating() && !old.is_terminating() {
                 self.assumed_pod_deleted(new, now);
             }
         } else {
-            self.parts.queue.update(old, &self.info(new), now);
+            self.parts.queue.update(old, &self.info(new), &events, now);
             if old.nominated_node_name().is_some() && old.nominated_node_name() != new.nominated_node_name() {
                 self.nomination_dropped(old, now);
             }
         }
-        let derived = pod_events(old, new, &self.parts.gates);
-        for event in derived.iter().filter(|event| **event != UNSCHEDULED_POD_UPDATE) {
+        for event in events.iter().filter(|event| **event != UNSCHEDULED_POD_UPDATE) {
             self.observe_since(event, start);
         }
         self.observe_since(&UNSCHEDULED_POD_UPDATE, start);

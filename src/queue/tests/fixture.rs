@@ -16,7 +16,7 @@ use crate::framework::{
 use crate::listers::Listers;
 use crate::metrics::Metrics;
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, LabelClasses, NodeInfo, PodInfo};
-use crate::queue::{Place, Queue, QueueOptions, QueuedPodInfo};
+use crate::queue::{Place, Queue, QueueOptions, QueuedPodInfo, pod_events};
 use crate::testing::PodFixture;
 
 pub(super) const NODE_ADD: ClusterEvent = ClusterEvent::new(EventResource::Node, ActionType::ADD);
@@ -265,7 +265,7 @@ impl Setup {
         let profiles: Vec<_> = self.profiles.into_iter().map(framework).collect();
         let queue = Queue::new(&profiles, self.options, clock.now())?;
         let classes = LabelClasses::default();
-        Ok(Bench { queue, clock, listers, metrics, shared, classes, popped: BTreeMap::new() })
+        Ok(Bench { queue, clock, listers, metrics, shared, gates: self.gates, classes, popped: BTreeMap::new() })
     }
 }
 
@@ -276,6 +276,7 @@ pub(super) struct Bench {
     pub(super) listers: Arc<Listers>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) shared: Arc<Shared>,
+    gates: FeatureGates,
     classes: LabelClasses,
     /// By name.
     popped: BTreeMap<String, QueuedPodInfo>,
@@ -300,7 +301,8 @@ impl Bench {
     pub(super) fn update(&self, old: PodFixture, new: PodFixture) {
         let new = self.info(new);
         self.listers.pods.apply(new.pod().clone());
-        self.queue.update(&old.build(), &new, self.now());
+        let old = old.build();
+        self.queue.update(&old, &new, &pod_events(&old, new.pod(), &self.gates), self.now());
     }
 
     pub(super) fn delete(&self, pod: PodFixture) {

@@ -172,7 +172,7 @@ fn signatures_follow_the_pod() {
 #[test]
 fn nominations_follow_the_pod() {
     let nominated = |q: &Bench, node: &str| -> Vec<String> {
-        q.queue.nominated_pods_for_node(node).iter().map(|pod| pod.name().to_owned()).collect()
+        q.queue.nominator().nominated_pods_for_node(node).iter().map(|pod| pod.name().to_owned()).collect()
     };
     let mut q = queue();
     q.add(pod("a").nominated("n1"));
@@ -184,15 +184,15 @@ fn nominations_follow_the_pod() {
     // What preemption holds stays through changes that say nothing of it.
     q.reject(pod("b"), &["A"]);
     let held = q.info(pod("b"));
-    q.queue.add_nominated_pod(&held, &NominatingInfo::Override("n3".into()));
+    q.queue.nominator().add_nominated_pod(&held, &NominatingInfo::Override("n3".into()));
     q.update(pod("b"), pod("b").label("x", "y"));
     assert_eq!(nominated(&q, "n3"), ["b"]);
-    assert_eq!(q.queue.nominated_pods_for_node("n3")[0].pod().labels()["x"], "y");
+    assert_eq!(q.queue.nominator().nominated_pods_for_node("n3")[0].pod().labels()["x"], "y");
     // Moving between queues for other reasons does not look at the status.
-    q.queue.delete_nominated_pod_if_exists(&held);
+    q.queue.nominator().delete_nominated_pod_if_exists(&held);
     q.event(&NODE_ADD);
     q.check("backoff: b");
-    assert!(!q.queue.has_nominated_pods());
+    assert!(!q.queue.nominator().has_nominated_pods());
 }
 
 #[test]
@@ -201,5 +201,5 @@ fn gated_pods_are_not_nominated_by_their_status() {
     q.close("G", "a");
     q.add(pod("a").nominated("n1"));
     q.check("unschedulable: a");
-    assert!(!q.queue.has_nominated_pods());
+    assert!(!q.queue.nominator().has_nominated_pods());
 }
