@@ -113,8 +113,11 @@ impl Shared {
                 return;
             }
             Some(known) => {
-                let pod = Arc::new(PodInfo::with_gates(known, &self.classes, self.resource_gates));
-                queued.pod = pod.clone();
+                // Mostly nothing has changed since it was queued.
+                if !Arc::ptr_eq(&known, queued.pod.pod()) {
+                    queued.pod = Arc::new(PodInfo::with_gates(known, &self.classes, self.resource_gates));
+                }
+                let pod = queued.pod.clone();
                 if let Err(error) = self.queue.add_unschedulable_if_not_present(queued, now) {
                     tracing::error!(%error, "Error occurred");
                 }

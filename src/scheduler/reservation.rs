@@ -59,9 +59,7 @@ impl Reservation {
         if known.is_some_and(|known| known.uid() == self.pod.uid()) {
             return true;
         }
-        if let Err(error) = self.shared.cache.forget_pod(self.pod.pod()) {
-            tracing::error!(pod = &**self.pod.key(), %error, "ForgetPod failed");
-        }
+        let _ = self.forget();
         false
     }
 
@@ -70,11 +68,15 @@ impl Reservation {
     pub(super) fn unwind(mut self, state: &CycleState) -> Unwound {
         self.settled = true;
         let writes = self.framework.run_unreserve(state, &self.pod, &self.node);
+        Unwound { writes, forgotten: self.forget() }
+    }
+
+    fn forget(&self) -> Result<(), CacheError> {
         let forgotten = self.shared.cache.forget_pod(self.pod.pod());
         if let Err(error) = &forgotten {
             tracing::error!(pod = &**self.pod.key(), %error, "ForgetPod failed");
         }
-        Unwound { writes, forgotten }
+        forgotten
     }
 }
 
@@ -85,8 +87,6 @@ impl Drop for Reservation {
         }
         self.shared.count_bug();
         tracing::error!(pod = &**self.pod.key(), node = &*self.node, "A reservation was dropped without being settled");
-        if let Err(error) = self.shared.cache.forget_pod(self.pod.pod()) {
-            tracing::error!(pod = &**self.pod.key(), %error, "ForgetPod failed");
-        }
+        let _ = self.forget();
     }
 }
