@@ -2,8 +2,6 @@
 //!
 //! Follows `pkg/scheduler/apis/config/types.go @v1.36.3`.
 
-use serde::Serialize;
-
 use super::args::PluginArgs;
 use super::duration::GoDuration;
 
@@ -328,8 +326,7 @@ pub struct ExtenderTls {
 }
 
 /// A resource that an extender manages.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ManagedResource {
     /// The resource's name.
     pub name: String,

@@ -7,6 +7,41 @@ use super::StringMap;
 
 static NO_STRINGS: StringMap = StringMap::new();
 
+/// Tells kube what a slim type of the core API is: its kind is the type's name.
+macro_rules! core_resource {
+    ($type:ident, $scope:ident, $plural:literal) => {
+        impl kube::Resource for $type {
+            type DynamicType = ();
+            type Scope = k8s_openapi::$scope;
+
+            fn kind((): &()) -> std::borrow::Cow<'_, str> {
+                stringify!($type).into()
+            }
+
+            fn group((): &()) -> std::borrow::Cow<'_, str> {
+                "".into()
+            }
+
+            fn version((): &()) -> std::borrow::Cow<'_, str> {
+                "v1".into()
+            }
+
+            fn plural((): &()) -> std::borrow::Cow<'_, str> {
+                $plural.into()
+            }
+
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    };
+}
+pub(super) use core_resource;
+
 /// Metadata as it is on the wire, less what a scheduler never reads. Skipping `managedFields` while decoding, instead of
 /// dropping it afterwards, is most of what makes slim decoding fast.
 #[derive(Deserialize)]

@@ -1,12 +1,10 @@
 //! The slim [`Node`].
 
-use std::borrow::Cow;
-
 use k8s_openapi::api::core::v1::{NodeCondition, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
-use super::meta::nullable;
+use super::meta::{core_resource, nullable};
 use super::{ResourceList, StringMap, annotations, labels};
 
 /// A node as scheduling sees it.
@@ -80,31 +78,4 @@ impl Node {
     }
 }
 
-impl kube::Resource for Node {
-    type DynamicType = ();
-    type Scope = k8s_openapi::ClusterResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        "Node".into()
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        "".into()
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        "v1".into()
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        "nodes".into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+core_resource!(Node, ClusterResourceScope, "nodes");

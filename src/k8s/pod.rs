@@ -1,7 +1,5 @@
 //! The slim [`Pod`]: every field that scheduling, its plugins, conditions and events can need, and nothing else.
 
-use std::borrow::Cow;
-
 use k8s_openapi::api::core::v1::{
     Affinity, PodCondition, PodResourceClaim, PodResourceClaimStatus, PodSchedulingGate, Toleration,
     TopologySpreadConstraint,
@@ -10,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::meta::nullable;
+use super::meta::{core_resource, nullable};
 use super::{ResourceList, StringMap, annotations, labels, object_key};
 
 /// A pod as scheduling sees it. Probes, environment, mounts, managed fields and the like are never kept.
@@ -293,34 +291,7 @@ impl Pod {
     }
 }
 
-impl kube::Resource for Pod {
-    type DynamicType = ();
-    type Scope = k8s_openapi::NamespaceResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        "Pod".into()
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        "".into()
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        "v1".into()
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        "pods".into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
+core_resource!(Pod, NamespaceResourceScope, "pods");
 
 fn rule_actions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]

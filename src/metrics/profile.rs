@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use prometheus::{HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
+use prometheus::{HistogramVec, IntCounter, IntCounterVec};
 
 use super::deferred::Deferred;
 use super::families::Families;
@@ -22,7 +22,6 @@ pub struct ProfileMetrics {
     node_hint_duration: [Deferred<HistogramVec>; 2],
     store_results_duration: Deferred<HistogramVec>,
     plugin_evaluation: IntCounterVec,
-    unschedulable_pods: IntGaugeVec,
     binding_conditions_total: IntCounterVec,
     binding_conditions_wait: HistogramVec,
 }
@@ -62,7 +61,6 @@ impl ProfileMetrics {
                 .map(|hinted| Deferred::new(&families.get_node_hint_duration, &[hinted, profile])),
             store_results_duration: Deferred::new(&families.store_schedule_results_duration, &[profile]),
             plugin_evaluation: families.plugin_evaluation.clone(),
-            unschedulable_pods: families.unschedulable_pods.clone(),
             binding_conditions_total: families.binding_conditions_total.clone(),
             binding_conditions_wait: families.binding_conditions_wait.clone(),
         }
@@ -99,11 +97,6 @@ impl ProfileMetrics {
             "{point} is not counted"
         );
         self.plugin_evaluation.with_label_values(&[plugin, point.as_str(), self.profile.as_str()])
-    }
-
-    /// `scheduler_unschedulable_pods` of this profile; keep the handle, this looks it up.
-    pub fn unschedulable_pods(&self, plugin: &str) -> IntGauge {
-        self.unschedulable_pods.with_label_values(&[plugin, self.profile.as_str()])
     }
 
     /// `scheduler_batch_attempts_total`.

@@ -81,7 +81,7 @@ fn touch_all(metrics: &Metrics) {
     profile.group_attempt(AttemptResult::WaitingOnPreemption, 0.5);
     profile.point(Point::Filter, StatusCode::Success, 0.5);
     profile.plugin_evaluation("NodeName", Point::Filter).inc_by(100);
-    profile.unschedulable_pods("NodeName").inc();
+    metrics.unschedulable_pods("NodeName", "default-scheduler").inc();
     profile.batch_attempt(BatchAttempt::NoHint);
     profile.batch_flushed(BatchFlush::EmptyList);
     profile.node_hint_asked(true, 0.5);

@@ -96,10 +96,8 @@ impl Resources {
 
     /// Adds to scalar resource `name`.
     pub fn add_scalar(&mut self, name: &str, amount: i64) {
-        match self.position(name) {
-            Ok(at) => self.scalars[at].1 = self.scalars[at].1.wrapping_add(amount),
-            Err(at) => self.scalars.insert(at, (Arc::from(name), amount)),
-        }
+        let total = self.entry(name, || Arc::from(name));
+        *total = total.wrapping_add(amount);
     }
 
     /// Adds the CPU, memory, disk and scalars of `other`, as when a pod comes to a node.
@@ -108,10 +106,8 @@ impl Resources {
         self.memory = self.memory.wrapping_add(other.memory);
         self.ephemeral_storage = self.ephemeral_storage.wrapping_add(other.ephemeral_storage);
         for (name, amount) in &other.scalars {
-            match self.position(name) {
-                Ok(at) => self.scalars[at].1 = self.scalars[at].1.wrapping_add(*amount),
-                Err(at) => self.scalars.insert(at, (name.clone(), *amount)),
-            }
+            let total = self.entry(name, || name.clone());
+            *total = total.wrapping_add(*amount);
         }
     }
 
@@ -121,11 +117,18 @@ impl Resources {
         self.memory = self.memory.wrapping_sub(other.memory);
         self.ephemeral_storage = self.ephemeral_storage.wrapping_sub(other.ephemeral_storage);
         for (name, amount) in &other.scalars {
-            match self.position(name) {
-                Ok(at) => self.scalars[at].1 = self.scalars[at].1.wrapping_sub(*amount),
-                Err(at) => self.scalars.insert(at, (name.clone(), amount.wrapping_neg())),
-            }
+            let total = self.entry(name, || name.clone());
+            *total = total.wrapping_sub(*amount);
         }
+    }
+
+    /// The amount of a scalar resource; one that is new is listed with 0, under what `owned` makes of its name.
+    fn entry(&mut self, name: &str, owned: impl FnOnce() -> Arc<str>) -> &mut i64 {
+        let at = self.position(name).unwrap_or_else(|at| {
+            self.scalars.insert(at, (owned(), 0));
+            at
+        });
+        &mut self.scalars[at].1
     }
 
     fn position(&self, name: &str) -> Result<usize, usize> {

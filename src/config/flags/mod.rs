@@ -15,9 +15,10 @@ use super::gates::{FeatureGates, GateError, GateFlags};
 use super::load::ConfigError;
 use super::types::Config;
 
+use super::text::parse_bool;
 pub use grammar::FlagError;
 pub use values::VersionFlag;
-use values::{duration, float32, go_bool, int32, level, version};
+use values::{duration, float32, int32, level, version};
 
 /// How long a pod stays in unschedulablePods at most, where no flag says otherwise.
 const MAX_IN_UNSCHEDULABLE: GoDuration = GoDuration::from_secs(5 * 60);
@@ -66,7 +67,7 @@ pub struct MiscFlags {
 #[command(next_help_heading = "Deprecated flags")]
 pub struct DeprecatedFlags {
     /// Enable block profiling, if profiling is enabled. Ignored with --config.
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = go_bool)]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
     pub contention_profiling: Option<bool>,
     /// Burst to use while talking with the API server (default 100). Ignored with --config.
     #[arg(long, allow_hyphen_values = true, value_parser = int32)]
@@ -84,7 +85,7 @@ pub struct DeprecatedFlags {
     #[arg(long, allow_hyphen_values = true, value_parser = duration)]
     pub pod_max_in_unschedulable_pods_duration: Option<GoDuration>,
     /// Enable profiling via web interface host:port/debug/pprof/. Ignored with --config.
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = go_bool)]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
     pub profiling: Option<bool>,
 }
 
@@ -93,7 +94,7 @@ pub struct DeprecatedFlags {
 #[command(next_help_heading = "Leader election flags")]
 pub struct LeaderElectionFlags {
     /// Start a leader election client and gain leadership before scheduling (default true).
-    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = go_bool)]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
     pub leader_elect: Option<bool>,
     /// How long others wait before they take over (default 15s).
     #[arg(long, allow_hyphen_values = true, value_parser = duration)]
@@ -144,7 +145,7 @@ pub struct LogFlags {
 #[command(next_help_heading = "Global flags")]
 pub struct GlobalFlags {
     /// Help for kube-scheduler.
-    #[arg(short, long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = go_bool)]
+    #[arg(short, long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
     pub help: Option<bool>,
     /// --version, --version=raw prints version information and quits; --version=vX.Y.Z... sets the reported version.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = version)]

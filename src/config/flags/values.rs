@@ -16,10 +16,6 @@ pub enum VersionFlag {
     Report(String),
 }
 
-pub(super) fn go_bool(text: &str) -> Result<bool, String> {
-    parse_bool(text)
-}
-
 pub(super) fn duration(text: &str) -> Result<GoDuration, String> {
     text.parse().map_err(|error: super::super::duration::ParseDurationError| error.to_string())
 }
