@@ -182,6 +182,19 @@ impl ClusterEvent {
         Self { resource: EventResource::WildCard, action: ActionType::ALL, label: Some(label) }
     }
 
+    /// A pod with a node was added. Follows `pkg/scheduler/framework/events.go#EventAssignedPodAdd @v1.36.3`, as the others
+    /// do theirs.
+    pub const ASSIGNED_POD_ADD: Self = Self::new(EventResource::AssignedPod, ActionType::ADD);
+    /// A pod with a node was updated.
+    pub const ASSIGNED_POD_UPDATE: Self = Self::new(EventResource::AssignedPod, ActionType::UPDATE);
+    /// A pod with a node was deleted.
+    pub const ASSIGNED_POD_DELETE: Self = Self::new(EventResource::AssignedPod, ActionType::DELETE);
+    /// A pod without a node was added.
+    pub const UNSCHEDULED_POD_ADD: Self = Self::new(EventResource::UnschedulablePod, ActionType::ADD);
+    /// A pod without a node was updated.
+    pub const UNSCHEDULED_POD_UPDATE: Self = Self::new(EventResource::UnschedulablePod, ActionType::UPDATE);
+    /// A pod without a node was deleted.
+    pub const UNSCHEDULED_POD_DELETE: Self = Self::new(EventResource::UnschedulablePod, ActionType::DELETE);
     /// An attempt failed and the pod went back to the queue.
     pub const SCHEDULE_ATTEMPT_FAILURE: Self = Self::special("ScheduleAttemptFailure");
     /// A pod's backoff ended.
@@ -267,6 +280,11 @@ impl EventObjects {
     /// The pods of a pod event.
     pub fn pods(&self) -> (Option<&Arc<Pod>>, Option<&Arc<Pod>>) {
         (self.old.as_ref().and_then(Object::as_pod), self.new.as_ref().and_then(Object::as_pod))
+    }
+
+    /// The objects of a pod event.
+    pub fn of_pods(old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) -> Self {
+        Self { old: old.cloned().map(Object::Pod), new: new.cloned().map(Object::Pod) }
     }
 
     /// The nodes of a node event.

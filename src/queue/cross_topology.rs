@@ -9,7 +9,7 @@ use super::state::State;
 use super::{Place, QueuedPodInfo};
 use crate::clock::Mono;
 use crate::k8s::{ParseSelectorError, Pod, Selector, StringMap};
-use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object, PodInfo};
+use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, PodInfo};
 
 /// The plugin of which a pod's spreading is the business.
 /// From `pkg/scheduler/framework/plugins/names/names.go#PodTopologySpread @v1.36.3`.
@@ -20,9 +20,8 @@ impl State {
     /// Follows `pkg/scheduler/eventhandlers.go#addAssignedPodToCache @v1.36.3` and, with hints off,
     /// `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.AssignedPodAdded @v1.36.3`.
     pub(super) fn assigned_pod_added(&mut self, pod: &Arc<Pod>, now: Mono) {
-        let event = ClusterEvent::new(EventResource::AssignedPod, ActionType::ADD);
-        let objects = EventObjects { old: None, new: Some(Object::Pod(pod.clone())) };
-        self.move_for_assigned(&event, &objects, pod, self.modes.hints, now);
+        let objects = EventObjects::of_pods(None, Some(pod));
+        self.move_for_assigned(&ClusterEvent::ASSIGNED_POD_ADD, &objects, pod, self.modes.hints, now);
     }
 
     /// A pod with a node changed; `event` is one of the changes.
@@ -30,7 +29,7 @@ impl State {
     /// `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.AssignedPodUpdated @v1.36.3`.
     pub(super) fn assigned_pod_updated(&mut self, old: &Arc<Pod>, new: &Arc<Pod>, event: &ClusterEvent, now: Mono) {
         let scale_down = ClusterEvent::new(EventResource::Pod, ActionType::UPDATE_POD_SCALE_DOWN);
-        let objects = EventObjects { old: Some(Object::Pod(old.clone())), new: Some(Object::Pod(new.clone())) };
+        let objects = EventObjects::of_pods(Some(old), Some(new));
         self.move_for_assigned(event, &objects, new, self.modes.hints || scale_down.matches(event), now);
     }
 

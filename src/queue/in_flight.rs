@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::hints::EventPlan;
 use crate::k8s::Pod;
 use crate::metrics::{EVENT_POD_POPPED, Metrics};
-use crate::model::{EventObjects, Object, PodInfo};
+use crate::model::{EventObjects, PodInfo};
 
 /// An event that some pod in flight may have missed.
 pub(super) struct MissedEvent {
@@ -167,5 +167,5 @@ impl InFlight {
 
 /// The objects of an event that is meant for one pod alone.
 pub(super) fn meant_for(pod: &Arc<Pod>) -> EventObjects {
-    EventObjects { old: None, new: Some(Object::Pod(pod.clone())) }
+    EventObjects::of_pods(None, Some(pod))
 }

@@ -19,12 +19,7 @@ use crate::config::Gate;
 use crate::framework::{Framework, NominatingInfo, Nominator, PluginError};
 use crate::listers::Listers;
 use crate::metrics::{IncomingQueue, Metrics, PendingQueue, Recorder};
-use crate::model::{ActionType, ClusterEvent, EventResource, PodInfo};
-
-/// An unassigned pod was added. Follows `pkg/scheduler/framework/events.go#EventUnscheduledPodAdd @v1.36.3`.
-const POD_ADD: ClusterEvent = ClusterEvent::new(EventResource::UnschedulablePod, ActionType::ADD);
-/// An unassigned pod was updated. Follows `pkg/scheduler/framework/events.go#EventUnscheduledPodUpdate @v1.36.3`.
-const POD_UPDATE: ClusterEvent = ClusterEvent::new(EventResource::UnschedulablePod, ActionType::UPDATE);
+use crate::model::{ClusterEvent, PodInfo};
 
 /// How the queue works, by feature gates.
 #[expect(clippy::struct_excessive_bools, reason = "independent switches, each named after a gate")]
@@ -242,7 +237,9 @@ impl State {
         }
         info.initial_attempt_timestamp.get_or_insert(now);
         self.evict(&info);
-        let nominate = (event.event == POD_ADD || event.event == POD_UPDATE).then(|| info.pod.clone());
+        let nominate = (event.event == ClusterEvent::UNSCHEDULED_POD_ADD
+            || event.event == ClusterEvent::UNSCHEDULED_POD_UPDATE)
+            .then(|| info.pod.clone());
         self.put(info, Place::Active, Some(event));
         if let Some(pod) = nominate {
             self.nominator.add_nominated_pod(&pod, &NominatingInfo::Keep);
@@ -328,8 +325,8 @@ impl OwnEvents {
     fn new(events: &mut EventTable, names: &PluginNames) -> Self {
         let mut plan = |event: ClusterEvent| events.plan(&event, names);
         Self {
-            pod_add: plan(POD_ADD),
-            pod_update: plan(POD_UPDATE),
+            pod_add: plan(ClusterEvent::UNSCHEDULED_POD_ADD),
+            pod_update: plan(ClusterEvent::UNSCHEDULED_POD_UPDATE),
             attempt_failure: plan(ClusterEvent::SCHEDULE_ATTEMPT_FAILURE),
             backoff_complete: plan(ClusterEvent::BACKOFF_COMPLETE),
             pop_from_backoff: plan(ClusterEvent::POP_FROM_BACKOFF_Q),

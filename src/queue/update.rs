@@ -9,7 +9,7 @@ use super::requeue::Strategy;
 use super::state::{Origin, State};
 use crate::clock::Mono;
 use crate::k8s::Pod;
-use crate::model::{ClusterEvent, EventObjects, Object, PodInfo};
+use crate::model::{ClusterEvent, EventObjects, PodInfo};
 
 impl State {
     /// A pod without a node came. Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.Add @v1.36.3`.
@@ -24,7 +24,7 @@ impl State {
     pub(super) fn update(&mut self, old: &Arc<Pod>, new: &Arc<PodInfo>, events: &[ClusterEvent], now: Mono) {
         if self.modes.hints && self.in_flight.contains(new.uid()) {
             // It will be taken back as its newest version; whether this change helped it is decided then.
-            let objects = update_of(old, new);
+            let objects = EventObjects::of_pods(Some(old), Some(new.pod()));
             for event in events {
                 let plan = self.plan(event);
                 self.in_flight.push(&plan, objects.clone());
@@ -68,7 +68,7 @@ impl State {
 
     /// Asks the plugins that rejected a pod in unschedulablePods whether its own change helps it, change by change.
     fn requeue_updated(&mut self, old: &Arc<Pod>, new: &Arc<PodInfo>, events: &[ClusterEvent], now: Mono) {
-        let objects = update_of(old, new);
+        let objects = EventObjects::of_pods(Some(old), Some(new.pod()));
         for event in events {
             let plan = self.plan(event);
             let Some(slot) = self.pods.find(new.key()) else { return };
@@ -96,10 +96,6 @@ impl State {
             self.take(slot);
         }
     }
-}
-
-fn update_of(old: &Arc<Pod>, new: &Arc<PodInfo>) -> EventObjects {
-    EventObjects { old: Some(Object::Pod(old.clone())), new: Some(Object::Pod(new.pod().clone())) }
 }
 
 /// Whether a pod changed in a way that may help it, as far as is asked with hints off: anything but its versions and its

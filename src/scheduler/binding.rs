@@ -10,7 +10,7 @@ use crate::framework::{
     BindContext, BindOutcome, CycleState, Framework, NominatingInfo, PodEvent, PodsToActivate, PreFlight, WaitDecision,
 };
 use crate::metrics::{AttemptResult, Operation};
-use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object, PodInfo};
+use crate::model::{ClusterEvent, EventObjects, PodInfo};
 use crate::queue::{PreCheck, QueuedPodInfo};
 
 /// A pod on its way from being assumed to being bound.
@@ -166,9 +166,8 @@ impl BindingCycle {
 impl Shared {
     /// Tells the queue that an assumed pod left its node.
     fn pod_left(&self, pod: &Arc<PodInfo>, which: Option<&PreCheck<'_>>) {
-        let event = ClusterEvent::new(EventResource::AssignedPod, ActionType::DELETE);
-        let objects = EventObjects { old: Some(Object::Pod(pod.pod().clone())), new: None };
-        self.queue.move_all(&event, &objects, self.clock.now(), which);
+        let objects = EventObjects::of_pods(Some(pod.pod()), None);
+        self.queue.move_all(&ClusterEvent::ASSIGNED_POD_DELETE, &objects, self.clock.now(), which);
     }
 
     /// Moves the pods that plugins named to activeQ.

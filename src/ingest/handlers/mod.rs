@@ -21,9 +21,7 @@ use crate::config::{FeatureGates, Gate};
 use crate::framework::WaitingPods;
 use crate::k8s::Pod;
 use crate::metrics::Metrics;
-use crate::model::{
-    ActionType, ClusterEvent, EventObjects, EventResource, LabelClasses, NodeInfo, PodInfo, ResourceGates,
-};
+use crate::model::{ClusterEvent, EventObjects, LabelClasses, NodeInfo, PodInfo, ResourceGates};
 use crate::queue::{PreCheck, Queue};
 
 /// Says of a node that came or changed whether a pod might fit on it. Asked only with `SchedulerQueueingHints` off.
@@ -63,13 +61,6 @@ pub struct Handlers {
     /// look-up.
     durations: Mutex<HashMap<ClusterEvent, Histogram>>,
 }
-
-const ASSIGNED_POD_ADD: ClusterEvent = ClusterEvent::new(EventResource::AssignedPod, ActionType::ADD);
-const ASSIGNED_POD_UPDATE: ClusterEvent = ClusterEvent::new(EventResource::AssignedPod, ActionType::UPDATE);
-const ASSIGNED_POD_DELETE: ClusterEvent = ClusterEvent::new(EventResource::AssignedPod, ActionType::DELETE);
-const UNSCHEDULED_POD_ADD: ClusterEvent = ClusterEvent::new(EventResource::UnschedulablePod, ActionType::ADD);
-const UNSCHEDULED_POD_UPDATE: ClusterEvent = ClusterEvent::new(EventResource::UnschedulablePod, ActionType::UPDATE);
-const UNSCHEDULED_POD_DELETE: ClusterEvent = ClusterEvent::new(EventResource::UnschedulablePod, ActionType::DELETE);
 
 impl Handlers {
     /// Sets what says of a node whether a pod might fit on it.

@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{
-    ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, ASSIGNED_POD_UPDATE, Handlers, UNSCHEDULED_POD_ADD, UNSCHEDULED_POD_DELETE,
-    UNSCHEDULED_POD_UPDATE, only_fatal,
-};
+use super::{Handlers, only_fatal};
 use crate::cache::{CacheError, PodAdded};
 use crate::clock::Now;
 use crate::k8s::Pod;
-use crate::model::{EventObjects, Object, PodInfo};
+use crate::model::{ClusterEvent, EventObjects, PodInfo};
 use crate::queue::pod_events;
 
 impl Handlers {
@@ -68,7 +65,7 @@ impl Handlers {
             Err(error) => only_fatal(Err(error), "AddPod", &pod.key())?,
         }
         self.parts.queue.assigned_pod_added(pod, now);
-        self.observe_since(&ASSIGNED_POD_ADD, start);
+        self.observe_since(&ClusterEvent::ASSIGNED_POD_ADD, start);
         Ok(())
     }
 
@@ -81,15 +78,15 @@ impl Handlers {
             self.parts.queue.assigned_pod_updated(old, new, &event, now);
             self.observe(&event, updating + self.elapsed(start));
         }
-        self.observe_since(&ASSIGNED_POD_UPDATE, start);
+        self.observe_since(&ClusterEvent::ASSIGNED_POD_UPDATE, start);
         Ok(())
     }
 
     fn assigned_pod_deleted(&self, pod: &Arc<Pod>, now: Now) -> Result<(), CacheError> {
         let start = self.start();
         only_fatal(self.parts.cache.remove_pod(pod), "RemovePod", &pod.key())?;
-        self.move_all(&ASSIGNED_POD_DELETE, &update(Some(pod), None), now, None);
-        self.observe_since(&ASSIGNED_POD_DELETE, start);
+        self.move_all(&ClusterEvent::ASSIGNED_POD_DELETE, &EventObjects::of_pods(Some(pod), None), now, None);
+        self.observe_since(&ClusterEvent::ASSIGNED_POD_DELETE, start);
         Ok(())
     }
 
@@ -97,9 +94,9 @@ impl Handlers {
         let start = self.start();
         self.parts.queue.add(self.info(pod), now);
         if self.gangs {
-            self.move_all(&UNSCHEDULED_POD_ADD, &update(None, Some(pod)), now, None);
+            self.move_all(&ClusterEvent::UNSCHEDULED_POD_ADD, &EventObjects::of_pods(None, Some(pod)), now, None);
         }
-        self.observe_since(&UNSCHEDULED_POD_ADD, start);
+        self.observe_since(&ClusterEvent::UNSCHEDULED_POD_ADD, start);
     }
 
     /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.updatePodInSchedulingQueue @v1.36.3`.
@@ -119,10 +116,10 @@ impl Handlers {
                 self.nomination_dropped(old, now);
             }
         }
-        for event in events.iter().filter(|event| **event != UNSCHEDULED_POD_UPDATE) {
+        for event in events.iter().filter(|event| **event != ClusterEvent::UNSCHEDULED_POD_UPDATE) {
             self.observe_since(event, start);
         }
-        self.observe_since(&UNSCHEDULED_POD_UPDATE, start);
+        self.observe_since(&ClusterEvent::UNSCHEDULED_POD_UPDATE, start);
     }
 
     /// A pod left the queue because it was bound, or because it is gone.
@@ -137,7 +134,7 @@ impl Handlers {
                 self.nomination_dropped(pod, now);
             }
         }
-        self.observe_since(&UNSCHEDULED_POD_DELETE, start);
+        self.observe_since(&ClusterEvent::UNSCHEDULED_POD_DELETE, start);
     }
 
     fn is_assumed(&self, pod: &Pod) -> bool {
@@ -163,7 +160,7 @@ impl Handlers {
         {
             tracing::error!(pod = assumed.key(), %error, "Scheduler cache ForgetPod failed");
         }
-        self.move_all(&ASSIGNED_POD_DELETE, &update(Some(assumed), None), now, None);
+        self.move_all(&ClusterEvent::ASSIGNED_POD_DELETE, &EventObjects::of_pods(Some(assumed), None), now, None);
     }
 
     /// No node is held for the pod any more, which may help pods that are no more important: to them it was as if the pod
@@ -171,10 +168,6 @@ impl Handlers {
     fn nomination_dropped(&self, pod: &Arc<Pod>, now: Now) {
         let priority = pod.priority();
         let check = |other: &PodInfo| other.priority() <= priority;
-        self.move_all(&ASSIGNED_POD_DELETE, &update(Some(pod), None), now, Some(&check));
+        self.move_all(&ClusterEvent::ASSIGNED_POD_DELETE, &EventObjects::of_pods(Some(pod), None), now, Some(&check));
     }
-}
-
-fn update(old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) -> EventObjects {
-    EventObjects { old: old.cloned().map(Object::Pod), new: new.cloned().map(Object::Pod) }
 }
