@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::field_error::FieldError;
 use super::kinds::{self, NODES, PODS};
-use super::object::{Object, append, assemble, key_of, text_of};
+use super::object::{Object, append, assemble, text_of};
 use super::status::Status;
 use super::store::State;
 use super::{meta, pods};
@@ -56,8 +56,7 @@ impl State {
             ));
         }
         let node = target(body)?;
-        let key = key_of(namespace, name);
-        let pod = self.find(&PODS, &key).cloned().ok_or_else(|| Status::not_found(&PODS, name))?;
+        let pod = self.existing(&PODS, namespace, name)?;
         check_precondition(&pod, body)?;
         let refuse = |why: String| Err(Status::conflict_on("", "pods/binding", name, &why));
         let unreadable = || Status::internal(format!("pods {name:?} cannot be decoded"));

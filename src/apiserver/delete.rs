@@ -57,11 +57,7 @@ impl DeleteOptions {
         let policy = options.propagation_policy.as_deref().unwrap_or("Background");
         if !matches!(policy, "Background" | "Foreground" | "Orphan") {
             let known = ["Foreground", "Background", "Orphan", "nil"];
-            let list = known.map(|text| format!("{text:?}")).join(", ");
-            let error = FieldError {
-                detail: format!("supported values: {list}"),
-                ..FieldError::not_supported("propagationPolicy", &json!(policy), &[])
-            };
+            let error = FieldError::not_supported("propagationPolicy", &json!(policy), &known);
             return Err(Status::invalid("meta.k8s.io", "DeleteOptions", "", &[error]));
         }
         Ok(options)

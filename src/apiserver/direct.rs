@@ -98,11 +98,6 @@ impl ApiServer {
         self.with(|state| state.delete(kind, (namespace, name), options))
     }
 
-    /// Lets a namespace go that is being deleted and has been emptied.
-    pub fn finalize_namespace(&self, name: &str) -> Result<Arc<Object>, Status> {
-        self.with(|state| state.finalize(&kinds::NAMESPACES, name, &Value::Null))
-    }
-
     /// Binds a pod to a node, as a POST of a `Binding` does.
     pub fn bind(&self, namespace: &str, binding: &Value) -> Result<(), Status> {
         self.with(|state| state.bind(namespace, None, binding, false))

@@ -33,10 +33,6 @@ pub enum FieldErrorKind {
     Forbidden,
     /// The value occurs twice.
     Duplicate,
-    /// There is no such thing.
-    NotFound,
-    /// There are too many.
-    TooMany,
 }
 
 impl FieldErrorKind {
@@ -47,8 +43,6 @@ impl FieldErrorKind {
             Self::NotSupported => "FieldValueNotSupported",
             Self::Forbidden => "FieldValueForbidden",
             Self::Duplicate => "FieldValueDuplicate",
-            Self::NotFound => "FieldValueNotFound",
-            Self::TooMany => "FieldValueTooMany",
         }
     }
 
@@ -59,8 +53,6 @@ impl FieldErrorKind {
             Self::NotSupported => "Unsupported value",
             Self::Forbidden => "Forbidden",
             Self::Duplicate => "Duplicate value",
-            Self::NotFound => "Not found",
-            Self::TooMany => "Too many",
         }
     }
 }
@@ -91,11 +83,6 @@ impl FieldError {
     /// A value that occurs twice.
     pub fn duplicate(field: impl fmt::Display, value: &Value) -> Self {
         Self { field: field.to_string(), kind: FieldErrorKind::Duplicate, value: go_text(value), detail: String::new() }
-    }
-
-    /// A name that refers to nothing.
-    pub fn not_found(field: impl fmt::Display, value: &Value) -> Self {
-        Self { field: field.to_string(), kind: FieldErrorKind::NotFound, value: go_text(value), detail: String::new() }
     }
 
     /// The text without the field, as causes have it.

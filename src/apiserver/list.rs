@@ -160,15 +160,13 @@ impl State {
         .filter(|object| selection.matches(object));
         let size = options.page_size();
         let mut page = Page { version, objects: Vec::new(), next: None, remaining: None };
-        page.objects.extend(matching.by_ref().take(size));
+        page.objects.extend(matching.by_ref().take(size).cloned());
         if size != usize::MAX
             && let Some(last) = page.objects.last()
+            && matching.next().is_some()
         {
-            let rest = matching.count();
-            if rest > 0 {
-                page.next = Some(Start::token(Some(version), &last.key));
-                page.remaining = (!selection.narrows()).then_some(rest);
-            }
+            page.next = Some(Start::token(Some(version), &last.key));
+            page.remaining = (!selection.narrows()).then(|| 1 + matching.count());
         }
         Ok(page)
     }
@@ -200,20 +198,20 @@ where
     N: Iterator<Item = (&'a Arc<str>, &'a Arc<Object>)>,
     T: Iterator<Item = (&'a Arc<str>, &'a Option<Arc<Object>>)>,
 {
-    type Item = Arc<Object>;
+    type Item = &'a Arc<Object>;
 
-    fn next(&mut self) -> Option<Arc<Object>> {
+    fn next(&mut self) -> Option<Self::Item> {
         loop {
             let Some((then_key, _)) = self.then.peek() else {
-                return self.now.next().map(|(_, object)| object.clone());
+                return self.now.next().map(|(_, object)| object);
             };
             match self.now.peek() {
-                Some((now_key, _)) if now_key < then_key => return self.now.next().map(|(_, object)| object.clone()),
+                Some((now_key, _)) if now_key < then_key => return self.now.next().map(|(_, object)| object),
                 Some((now_key, _)) if now_key == then_key => drop(self.now.next()),
                 _ => {}
             }
             if let Some((_, Some(object))) = self.then.next() {
-                return Some(object.clone());
+                return Some(object);
             }
         }
     }

@@ -313,7 +313,7 @@ impl Call<'_> {
     fn bind(&self, state: &mut State, namespace: &str, name: Option<&str>) -> Result<Outcome, Status> {
         let body = self.object("Binding")?;
         state.bind(namespace, name, &body, self.dry_run())?;
-        Ok(Outcome::Reply(Reply::success(201)))
+        Ok(Outcome::Reply(Reply::created()))
     }
 
     /// What a namespace's finalizers are taken away with.
@@ -340,9 +340,9 @@ impl Reply {
         Self::frames(code, [events::view(kind, object)].into())
     }
 
-    fn success(code: u16) -> Self {
-        let text = format!(r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Success","code":{code}}}"#);
-        Self::frames(code, [Bytes::from(text)].into())
+    fn created() -> Self {
+        let text = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}"#;
+        Self::frames(201, [Bytes::from_static(text.as_bytes())].into())
     }
 
     /// The answer to a delete of a kind that does not answer with the object.

@@ -118,9 +118,7 @@ impl State {
     ) -> Result<Arc<Object>, Status> {
         let old = &before.old;
         check_version(kind, old, &value)?;
-        if before.without_spec {
-            defaulting::strip_nulls(&mut value);
-        } else {
+        if !before.without_spec {
             defaulting::apply(kind, &mut value, Some(&before.value));
         }
         if part == Part::Main {

@@ -20,7 +20,8 @@ pub(super) fn on_pod(state: &State, pod: &mut Value) -> Result<(), Status> {
     for range in &ranges {
         fill(range, pod);
     }
-    let spec = pod["spec"].as_object().cloned().unwrap_or_default();
+    let empty = Map::new();
+    let spec = pod["spec"].as_object().unwrap_or(&empty);
     for range in &ranges {
         let mut errors = Vec::new();
         for limit in meta::list(&range["spec"]["limits"]) {
@@ -34,7 +35,7 @@ pub(super) fn on_pod(state: &State, pod: &mut Value) -> Result<(), Status> {
                     }
                 }
                 Some("Pod") => {
-                    let of = |part: &str| amounts::of_pod(&spec, part);
+                    let of = |part: &str| amounts::of_pod(spec, part);
                     check_all("Pod", limit, &of("requests"), &of("limits"), &mut errors);
                 }
                 _ => {}
@@ -53,10 +54,10 @@ pub(super) fn on_claim(state: &State, claim: &Value) -> Result<(), Status> {
         let mut errors = Vec::new();
         for limit in meta::list(&range["spec"]["limits"]).filter(|limit| limit["type"] == TYPE) {
             for (name, bound) in amounts::of_list(&limit["min"]) {
-                errors.extend(below_minimum(TYPE, &name, bound, find(&requests, &name), None));
+                errors.extend(below_minimum(TYPE, &name, bound, requests.get(&name).copied(), None));
             }
             for (name, bound) in amounts::of_list(&limit["max"]) {
-                errors.extend(above_request_maximum(TYPE, &name, bound, find(&requests, &name)));
+                errors.extend(above_request_maximum(TYPE, &name, bound, requests.get(&name).copied()));
             }
         }
         refuse(&PERSISTENT_VOLUME_CLAIMS, claim, &errors)?;
@@ -129,20 +130,16 @@ fn fill_list(resources: &mut Map<String, Value>, list: &str, defaults: &Map<Stri
     names
 }
 
-fn find(amounts: &Amounts, name: &str) -> Option<Quantity> {
-    amounts.iter().find(|(known, _)| known == name).map(|(_, amount)| *amount)
-}
-
 /// Follows `#PodValidateLimitFunc` for one entry of a range.
 fn check_all(scope: &str, limit: &Value, requests: &Amounts, limits: &Amounts, errors: &mut Vec<String>) {
     for (name, bound) in amounts::of_list(&limit["min"]) {
-        errors.extend(below_minimum(scope, &name, bound, find(requests, &name), find(limits, &name)));
+        errors.extend(below_minimum(scope, &name, bound, requests.get(&name).copied(), limits.get(&name).copied()));
     }
     for (name, bound) in amounts::of_list(&limit["max"]) {
-        errors.extend(above_maximum(scope, &name, bound, find(requests, &name), find(limits, &name)));
+        errors.extend(above_maximum(scope, &name, bound, requests.get(&name).copied(), limits.get(&name).copied()));
     }
     for (name, bound) in amounts::of_list(&limit["maxLimitRequestRatio"]) {
-        errors.extend(above_ratio(scope, &name, bound, find(requests, &name), find(limits, &name)));
+        errors.extend(above_ratio(scope, &name, bound, requests.get(&name).copied(), limits.get(&name).copied()));
     }
 }
 

@@ -22,7 +22,6 @@ type Defaults = fn(&mut Value);
 
 /// Fills in what is missing; `old` is the version before, on an update.
 pub(super) fn apply(kind: &Kind, value: &mut Value, old: Option<&Value>) {
-    strip_nulls(value);
     let defaults: &[(&Kind, Defaults)] = &[
         (&PODS, pod::apply),
         (&NODES, node),
@@ -46,18 +45,6 @@ pub(super) fn apply(kind: &Kind, value: &mut Value, old: Option<&Value>) {
     }
     if old.is_none() && kind.slot == JOBS.slot {
         workload::job_selector(value);
-    }
-}
-
-/// Removes members without a value, which Go's decoder reads as absent. Free-form parameters keep theirs.
-pub(super) fn strip_nulls(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            map.retain(|_, value| !value.is_null());
-            map.iter_mut().filter(|(key, _)| *key != "parameters").for_each(|(_, value)| strip_nulls(value));
-        }
-        Value::Array(items) => items.iter_mut().for_each(strip_nulls),
-        _ => {}
     }
 }
 

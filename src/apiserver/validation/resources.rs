@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::metadata::invalid_each;
 use super::{Errors, Path};
+use crate::apiserver::amounts;
 use crate::apiserver::field_error::FieldError;
-use crate::k8s::{Quantity, names};
+use crate::k8s::names;
 
 /// Resources without a domain that the API knows, beside huge pages.
 /// `pkg/apis/core/helper/helpers.go#standardResources @v1.36.3`.
@@ -54,14 +55,10 @@ pub(super) fn requirements(resources: &Value, path: Path<'_>, errors: &mut Error
     }
 }
 
-fn parse(amount: &Value) -> Option<Quantity> {
-    Quantity::parse(amount.as_str()?).ok()
-}
-
 /// A request against its limit.
 fn against_limit(name: &str, request: &Value, limit: &Value, path: Path<'_>, errors: &mut Errors) {
     let is_overcommitted = names::is_overcommit_allowed(name);
-    let (Some(amount), Some(bound)) = (parse(request), parse(limit)) else {
+    let (Some(amount), Some(bound)) = (amounts::quantity(request), amounts::quantity(limit)) else {
         if limit.is_null() && !is_overcommitted {
             let detail = "Limit must be set for non overcommitable resources";
             errors.push(FieldError::required(path.child("limits"), detail));
@@ -102,7 +99,7 @@ fn resource_name(name: &str, path: Path<'_>, errors: &mut Errors) {
 
 /// Follows `#ValidateResourceQuantityValue`.
 pub(super) fn quantity(name: &str, amount: &Value, path: Path<'_>, errors: &mut Errors) {
-    let Some(quantity) = parse(amount) else { return };
+    let Some(quantity) = amounts::quantity(amount) else { return };
     if quantity.signum() < 0 {
         let shown = json!(quantity.to_string());
         errors.push(FieldError::invalid(path, &shown, "must be greater than or equal to 0"));

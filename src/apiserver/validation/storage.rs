@@ -4,9 +4,11 @@ use serde_json::{Value, json};
 
 use super::metadata::invalid_each;
 use super::{Errors, Path, difference, immutable, text};
+use crate::apiserver::amounts::quantity;
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;
-use crate::k8s::{Quantity, names};
+use crate::apiserver::strategy::copy;
+use crate::k8s::names;
 
 /// Follows `pkg/apis/storage/validation/validation.go#ValidateStorageClass @v1.36.3`.
 pub(super) fn on_class(class: &Value, errors: &mut Errors) {
@@ -95,19 +97,18 @@ fn with_stable_labels(affinity: &Value) -> Value {
 pub(super) fn on_claim_update(claim: &Value, before: &Value, errors: &mut Errors) {
     let (mut new, mut old) = (claim["spec"].clone(), before["spec"].clone());
     if meta::is_empty(&old["volumeName"]) {
-        put(&mut old, "volumeName", new["volumeName"].clone());
+        copy(&mut old, &new, "volumeName");
     }
     if old["storageClassName"].is_null() {
         // A claim that asked for no class may get the default one later.
-        put(&mut old, "storageClassName", new["storageClassName"].clone());
+        copy(&mut old, &new, "storageClassName");
     }
-    let size =
-        |spec: &Value| spec["resources"]["requests"]["storage"].as_str().and_then(|text| Quantity::parse(text).ok());
+    let size = |spec: &Value| quantity(&spec["resources"]["requests"]["storage"]);
     let (new_size, old_size) = (size(&new), size(&old));
     if claim["status"]["phase"] == "Bound" {
-        put(&mut new, "volumeAttributesClassName", old["volumeAttributesClassName"].clone());
+        copy(&mut new, &old, "volumeAttributesClassName");
         if new["resources"]["requests"].is_object() {
-            put(&mut new["resources"]["requests"], "storage", old["resources"]["requests"]["storage"].clone());
+            copy(&mut new["resources"]["requests"], &old["resources"]["requests"], "storage");
         }
     }
     if new != old {
@@ -117,17 +118,10 @@ pub(super) fn on_claim_update(claim: &Value, before: &Value, errors: &mut Errors
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
         errors.push(FieldError::forbidden("spec", format!("{detail}\n{lines}")));
     }
-    let capacity = before["status"]["capacity"]["storage"].as_str().and_then(|text| Quantity::parse(text).ok());
+    let capacity = quantity(&before["status"]["capacity"]["storage"]);
     if new_size < old_size && new_size <= capacity {
         let detail = "field can not be less than status.capacity";
         errors.push(FieldError::forbidden("spec.resources.requests.storage", detail));
     }
     immutable("volumeMode", &claim["spec"]["volumeMode"], &before["spec"]["volumeMode"], errors);
-}
-
-/// Sets a member, or removes it for `Null`.
-fn put(value: &mut Value, key: &str, member: Value) {
-    if let Some(map) = value.as_object_mut() {
-        meta::set(map, key, member);
-    }
 }
