@@ -179,7 +179,8 @@ fn plain(why: &str) -> String {
         "i64" | "u64" => "a 64-bit integer",
         "a map" => "an object",
         "a sequence" => "a list",
-        name if name.starts_with("struct ") => "an object",
+        // The name of a type, of which all are read from objects.
+        name if name.starts_with("struct ") || name.starts_with(char::is_uppercase) => "an object",
         other => other,
     };
     format!("{found}, expected {expected}")
@@ -233,6 +234,11 @@ mod tests {
             &kinds::DEPLOYMENTS,
             &json!({"spec": {"replicas": "3"}}),
             "spec.replicas: invalid type: string \"3\", expected a 32-bit integer",
+        );
+        check_type(
+            &kinds::PODS,
+            &pod(json!({"affinity": []})),
+            "spec.affinity: invalid type: list, expected an object",
         );
         check_type(
             &kinds::LIMIT_RANGES,
