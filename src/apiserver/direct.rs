@@ -15,7 +15,7 @@ use super::patch::Patch;
 use super::selectors::Selection;
 use super::status::Status;
 use super::update::Part;
-use super::{ApiServer, events};
+use super::{ApiServer, events, types};
 
 impl ApiServer {
     /// Creates an object, as a POST does. Its namespace is its own, or `default`.
@@ -30,6 +30,12 @@ impl ApiServer {
     pub fn load(&self, value: Value) -> Result<Arc<Object>, Status> {
         let is_dump = !meta::text(&value, "uid").is_empty();
         self.add(value, if is_dump { Origin::Dump } else { Origin::Manifest })
+    }
+
+    /// The paths of an object's members that the API does not know, such as `spec.nodeSelectors`. They count for nothing,
+    /// as with a real server that is not told to be strict.
+    pub fn unknown_members(value: &Value) -> Vec<String> {
+        kind_of(value).map_or_else(|_| Vec::new(), |kind| types::unknown(kind, value))
     }
 
     fn add(&self, value: Value, origin: Origin) -> Result<Arc<Object>, Status> {

@@ -2,51 +2,143 @@
 
 use k8s_openapi::api::{apps, batch, coordination, core, node, policy, resource, scheduling, storage};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::kinds::Kind;
-use crate::k8s::{Node, Pod};
+use crate::k8s::{Node, Pod, ResourceList};
+
+/// Reads the objects of one kind.
+struct Reader {
+    /// Whether the members have the types of the API.
+    check: fn(&Value) -> Result<(), String>,
+    /// Members that the API does not know.
+    unknown: fn(&Value) -> Vec<String>,
+    /// Where the object describes a pod.
+    template: Option<&'static str>,
+    /// Where the object has amounts by resource.
+    amounts: &'static [&'static str],
+}
+
+fn of<T: DeserializeOwned>() -> Reader {
+    Reader { check: read::<T>, unknown: unknown_to::<T>, template: None, amounts: &[] }
+}
+
+fn workload<T: DeserializeOwned>(template: &'static str) -> Reader {
+    Reader { template: Some(template), ..of::<T>() }
+}
+
+fn with_amounts<T: DeserializeOwned>(amounts: &'static [&'static str]) -> Reader {
+    Reader { amounts, ..of::<T>() }
+}
+
+/// Where most workloads describe their pods.
+const TEMPLATE: &str = "/spec/template";
+
+/// How objects of a kind are read; none for what is kept as it is, and for events, which come in two forms.
+fn reader(kind: &str) -> Option<Reader> {
+    Some(match kind {
+        "Pod" => Reader { check: pod, ..of::<core::v1::Pod>() },
+        "Node" => Reader { check: read::<Node>, ..of::<core::v1::Node>() },
+        "CronJob" => workload::<batch::v1::CronJob>("/spec/jobTemplate/spec/template"),
+        "DaemonSet" => workload::<apps::v1::DaemonSet>(TEMPLATE),
+        "Deployment" => workload::<apps::v1::Deployment>(TEMPLATE),
+        "Job" => workload::<batch::v1::Job>(TEMPLATE),
+        "ReplicaSet" => workload::<apps::v1::ReplicaSet>(TEMPLATE),
+        "ReplicationController" => workload::<core::v1::ReplicationController>(TEMPLATE),
+        "StatefulSet" => workload::<apps::v1::StatefulSet>(TEMPLATE),
+        "CSIDriver" => of::<storage::v1::CSIDriver>(),
+        "CSINode" => of::<storage::v1::CSINode>(),
+        "CSIStorageCapacity" => of::<storage::v1::CSIStorageCapacity>(),
+        "DeviceClass" => of::<resource::v1::DeviceClass>(),
+        "Lease" => of::<coordination::v1::Lease>(),
+        "LimitRange" => with_amounts::<core::v1::LimitRange>(&[
+            "/spec/limits/*/default",
+            "/spec/limits/*/defaultRequest",
+            "/spec/limits/*/max",
+            "/spec/limits/*/maxLimitRequestRatio",
+            "/spec/limits/*/min",
+        ]),
+        "Namespace" => of::<core::v1::Namespace>(),
+        "PersistentVolume" => with_amounts::<core::v1::PersistentVolume>(&["/spec/capacity"]),
+        "PersistentVolumeClaim" => {
+            with_amounts::<core::v1::PersistentVolumeClaim>(&["/spec/resources/requests", "/spec/resources/limits"])
+        }
+        "PodDisruptionBudget" => of::<policy::v1::PodDisruptionBudget>(),
+        "PriorityClass" => of::<scheduling::v1::PriorityClass>(),
+        "ResourceClaim" => of::<resource::v1::ResourceClaim>(),
+        "ResourceClaimTemplate" => of::<resource::v1::ResourceClaimTemplate>(),
+        "ResourceSlice" => of::<resource::v1::ResourceSlice>(),
+        "RuntimeClass" => with_amounts::<node::v1::RuntimeClass>(&["/overhead/podFixed"]),
+        "Service" => of::<core::v1::Service>(),
+        "StorageClass" => of::<storage::v1::StorageClass>(),
+        "VolumeAttachment" => of::<storage::v1::VolumeAttachment>(),
+        _ => return None,
+    })
+}
 
 /// Checks the types of what is read of an object. The error is a path and what is wrong there.
 ///
 /// Pods and nodes are read as scheduling sees them, which leaves out what no scheduler reads; so are the pods that
 /// workloads describe, whose amounts are checked by that, too.
 pub(super) fn check(kind: &Kind, value: &Value) -> Result<(), String> {
-    match kind.kind {
-        "Pod" => read::<Pod>(value).and_then(|()| read::<Admitted>(value)),
-        "Node" => read::<Node>(value),
-        "CronJob" => {
-            read::<batch::v1::CronJob>(value).and_then(|()| template(value, "/spec/jobTemplate/spec/template"))
-        }
-        "DaemonSet" => read::<apps::v1::DaemonSet>(value).and_then(|()| template(value, TEMPLATE)),
-        "Deployment" => read::<apps::v1::Deployment>(value).and_then(|()| template(value, TEMPLATE)),
-        "Job" => read::<batch::v1::Job>(value).and_then(|()| template(value, TEMPLATE)),
-        "ReplicaSet" => read::<apps::v1::ReplicaSet>(value).and_then(|()| template(value, TEMPLATE)),
-        "ReplicationController" => {
-            read::<core::v1::ReplicationController>(value).and_then(|()| template(value, TEMPLATE))
-        }
-        "StatefulSet" => read::<apps::v1::StatefulSet>(value).and_then(|()| template(value, TEMPLATE)),
-        "CSIDriver" => read::<storage::v1::CSIDriver>(value),
-        "CSINode" => read::<storage::v1::CSINode>(value),
-        "CSIStorageCapacity" => read::<storage::v1::CSIStorageCapacity>(value),
-        "DeviceClass" => read::<resource::v1::DeviceClass>(value),
-        "Lease" => read::<coordination::v1::Lease>(value),
-        "LimitRange" => read::<core::v1::LimitRange>(value),
-        "Namespace" => read::<core::v1::Namespace>(value),
-        "PersistentVolume" => read::<core::v1::PersistentVolume>(value),
-        "PersistentVolumeClaim" => read::<core::v1::PersistentVolumeClaim>(value),
-        "PodDisruptionBudget" => read::<policy::v1::PodDisruptionBudget>(value),
-        "PriorityClass" => read::<scheduling::v1::PriorityClass>(value),
-        "ResourceClaim" => read::<resource::v1::ResourceClaim>(value),
-        "ResourceClaimTemplate" => read::<resource::v1::ResourceClaimTemplate>(value),
-        "ResourceSlice" => read::<resource::v1::ResourceSlice>(value),
-        "RuntimeClass" => read::<node::v1::RuntimeClass>(value),
-        "Service" => read::<core::v1::Service>(value),
-        "StorageClass" => read::<storage::v1::StorageClass>(value),
-        "VolumeAttachment" => read::<storage::v1::VolumeAttachment>(value),
-        // Events come in two forms; the rest is kept as it is.
-        _ => Ok(()),
+    let Some(reader) = reader(kind.kind) else { return Ok(()) };
+    (reader.check)(value)?;
+    if let Some(pointer) = reader.template
+        && let Some(template) = value.pointer(pointer)
+    {
+        read::<Pod>(template).map_err(|error| format!("{}.{error}", dotted(pointer)))?;
     }
+    reader.amounts.iter().try_for_each(|pointer| amounts(value, pointer))
+}
+
+/// The paths of members that the API does not know, and that count for nothing.
+pub(super) fn unknown(kind: &Kind, value: &Value) -> Vec<String> {
+    reader(kind.kind).map_or_else(Vec::new, |reader| (reader.unknown)(value))
+}
+
+fn unknown_to<T: DeserializeOwned>(value: &Value) -> Vec<String> {
+    let mut paths = Vec::new();
+    // What cannot be read is somebody else's complaint.
+    let _ = serde_ignored::deserialize::<_, _, T>(value, |path| paths.push(text_of(&path)));
+    paths
+}
+
+/// A path as messages have it, without what only the reading type knows.
+fn text_of(path: &serde_ignored::Path<'_>) -> String {
+    use serde_ignored::Path;
+    match path {
+        Path::Root => String::new(),
+        Path::Seq { parent, index } => format!("{}[{index}]", text_of(parent)),
+        Path::Map { parent, key } => match text_of(parent) {
+            parent if parent.is_empty() => key.clone(),
+            parent => format!("{parent}.{key}"),
+        },
+        Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => text_of(parent),
+    }
+}
+
+fn pod(value: &Value) -> Result<(), String> {
+    read::<Pod>(value)?;
+    read::<Admitted>(value)
+}
+
+/// Checks the amounts at `pointer`, which may lead through one list.
+fn amounts(value: &Value, pointer: &str) -> Result<(), String> {
+    let check = |list: Option<&Value>, path: String| {
+        list.map_or(Ok(()), |list| read::<ResourceList>(list).map_err(|error| format!("{path}.{error}")))
+    };
+    let Some((list, rest)) = pointer.split_once("/*") else { return check(value.pointer(pointer), dotted(pointer)) };
+    let items = value.pointer(list).and_then(Value::as_array);
+    items
+        .into_iter()
+        .flatten()
+        .enumerate()
+        .try_for_each(|(at, item)| check(item.pointer(rest), format!("{}[{at}].{}", dotted(list), dotted(rest))))
+}
+
+fn dotted(pointer: &str) -> String {
+    pointer.trim_start_matches('/').replace('/', ".")
 }
 
 /// What of a pod only admission reads.
@@ -62,11 +154,8 @@ struct AdmittedSpec {
     _runtime_class_name: Option<String>,
 }
 
-/// Where most workloads describe their pods.
-const TEMPLATE: &str = "/spec/template";
-
 /// Reads a `T`. Only once that has failed is it read again with the path in mind, which costs several times as much.
-fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<(), String> {
+fn read<T: DeserializeOwned>(value: &Value) -> Result<(), String> {
     if T::deserialize(value).is_ok() {
         return Ok(());
     }
@@ -75,12 +164,6 @@ fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<(), String> {
         let why = plain(&error.into_inner().to_string());
         if path == "." { why } else { format!("{path}: {why}") }
     })
-}
-
-/// Reads the pod that a workload describes.
-fn template(value: &Value, pointer: &str) -> Result<(), String> {
-    let Some(template) = value.pointer(pointer) else { return Ok(()) };
-    read::<Pod>(template).map_err(|error| format!("{}.{error}", pointer[1..].replace('/', ".")))
 }
 
 /// What serde says, without the words of the language that this is written in.
@@ -96,7 +179,8 @@ fn plain(why: &str) -> String {
         "i64" | "u64" => "a 64-bit integer",
         "a map" => "an object",
         "a sequence" => "a list",
-        name if name.starts_with("struct ") => "an object",
+        // The name of a type, of which all are read from objects.
+        name if name.starts_with("struct ") || name.starts_with(char::is_uppercase) => "an object",
         other => other,
     };
     format!("{found}, expected {expected}")
@@ -152,6 +236,16 @@ mod tests {
             "spec.replicas: invalid type: string \"3\", expected a 32-bit integer",
         );
         check_type(
+            &kinds::PODS,
+            &pod(json!({"affinity": []})),
+            "spec.affinity: invalid type: list, expected an object",
+        );
+        check_type(
+            &kinds::LIMIT_RANGES,
+            &json!({"spec": {"limits": [{"type": "Pod"}, {"type": "Pod", "max": {"cpu": "1K"}}]}}),
+            "spec.limits[1].max.cpu: unable to parse quantity's suffix",
+        );
+        check_type(
             &kinds::CRON_JOBS,
             &json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": {
                 "containers": [{"resources": {"requests": {"cpu": "much"}}}]
@@ -159,5 +253,17 @@ mod tests {
             "spec.jobTemplate.spec.template.spec.containers[0].resources.requests.cpu: quantities must match the \
              regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
         );
+    }
+
+    #[test]
+    fn members_that_the_api_does_not_know_are_named() {
+        let template = json!({"spec": {"containers": [{"name": "c", "resource": {}}], "nodeSelectors": {}}});
+        let found = unknown(&kinds::DEPLOYMENTS, &json!({"spec": {"replica": 2, "template": template}}));
+        let expected =
+            ["spec.replica", "spec.template.spec.containers[0].resource", "spec.template.spec.nodeSelectors"];
+        assert_eq!(found, expected);
+        let known =
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b"}}, "spec": {"containers": []}});
+        assert!(unknown(&kinds::PODS, &known).is_empty());
     }
 }

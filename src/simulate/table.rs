@@ -1,12 +1,17 @@
 //! A report as tables for people.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 
 use super::report::{NodeReport, PodReport, Report};
+use crate::k8s::Quantity;
+use crate::model::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS};
 
 /// Two spaces stand between columns.
 const GAP: usize = 2;
+
+/// What is written with more letters than `16383Mi` has is rounded.
+const LONGEST_BYTES: usize = 7;
 
 /// Prints rows in columns, as `kubectl get` does: as wide as their widest cell, the last one as it is.
 fn columns(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
@@ -38,25 +43,38 @@ fn pod_row(pod: &PodReport, nodes: &BTreeSet<&str>) -> Vec<String> {
     vec![pod.namespace.clone(), pod.name.clone(), node, reason]
 }
 
+/// An amount as people read it: bytes that no unit divides are rounded to a tenth of one.
+fn shown(resource: &str, amounts: &BTreeMap<String, String>) -> String {
+    let text = amounts.get(resource).map_or("0", String::as_str);
+    if matches!(resource, MEMORY | EPHEMERAL_STORAGE) && text.len() > LONGEST_BYTES {
+        return Quantity::parse(text).map_or_else(|_| text.to_owned(), |amount| bytes(amount.value()));
+    }
+    text.to_owned()
+}
+
+/// Bytes in the largest unit of which there is one, with one decimal.
+#[expect(clippy::cast_precision_loss, reason = "for people, with one decimal")]
+fn bytes(amount: i64) -> String {
+    const UNITS: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    let unit = (0..UNITS.len()).rev().find(|unit| amount.unsigned_abs() >> (10 * unit) > 0).unwrap_or(0);
+    let number = amount as f64 / (1_u64 << (10 * unit)) as f64;
+    format!("{number:.1}{}", UNITS[unit])
+}
+
+fn change(resource: &str, node: &NodeReport) -> String {
+    let [before, after, all] = [&node.before, &node.after, &node.allocatable].map(|list| shown(resource, list));
+    format!("{before} → {after} of {all}")
+}
+
 fn node_row(node: &NodeReport) -> Vec<String> {
     let mut row = vec![node.name.clone()];
-    for resource in ["cpu", "memory", "pods"] {
-        let amount = |amounts: &std::collections::BTreeMap<String, String>| {
-            amounts.get(resource).map_or("0", String::as_str).to_owned()
-        };
-        row.push(format!("{} → {} of {}", amount(&node.before), amount(&node.after), amount(&node.allocatable)));
-    }
+    row.extend([CPU, MEMORY, PODS].map(|resource| change(resource, node)));
     let others: Vec<String> = node
         .allocatable
-        .iter()
-        .filter(|(name, _)| !matches!(name.as_str(), "cpu" | "memory" | "pods"))
-        .filter(|(name, _)| node.before.contains_key(*name) || node.after.contains_key(*name))
-        .map(|(name, all)| {
-            let amount = |amounts: &std::collections::BTreeMap<String, String>| {
-                amounts.get(name).map_or("0", String::as_str).to_owned()
-            };
-            format!("{name} {} → {} of {all}", amount(&node.before), amount(&node.after))
-        })
+        .keys()
+        .filter(|name| !matches!(name.as_str(), CPU | MEMORY | PODS))
+        .filter(|name| node.before.contains_key(*name) || node.after.contains_key(*name))
+        .map(|name| format!("{name} {}", change(name, node)))
         .collect();
     row.push(others.join(", "));
     row
@@ -97,4 +115,23 @@ impl fmt::Display for Report {
 
 fn count(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_short() {
+        let check = |amount: &str, expected: &str| {
+            assert_eq!(shown(MEMORY, &BTreeMap::from([(MEMORY.to_owned(), amount.to_owned())])), expected);
+        };
+        check("8Gi", "8Gi");
+        check("16383Mi", "16383Mi");
+        check("32859992Ki", "31.3Gi");
+        check("1234567890", "1.1Gi");
+        check("-1234567890", "-1.1Gi");
+        check("1048575Ki", "1024.0Mi");
+        assert_eq!(bytes(500), "500.0");
+    }
 }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::load::{Loaded, Origin, title};
 use super::progress::Progress;
 use super::workloads::{self, ExpandError};
-use super::{EPOCH_SECONDS, SimulateError, generate};
+use super::{EPOCH_SECONDS, SimulateError, generate, say};
 use crate::apiserver::{ApiServer, Options, Status, kinds};
 use crate::clock::{Mono, Now, SimClock};
 use crate::config::{Config, FeatureGates};
@@ -79,6 +79,7 @@ impl World {
 
     /// Takes in the objects that were read, and makes the pods that workloads lack.
     pub(super) fn load(&self, objects: Vec<Loaded>) -> Result<(), SimulateError> {
+        warn_of_unknown_members(&objects);
         let mut origins: BTreeMap<String, Origin> = BTreeMap::new();
         for Loaded { object, origin } in objects {
             let name = title(&object);
@@ -151,6 +152,22 @@ impl World {
         running.settle()?;
         running.engine.shared.queue.run(running.now());
         Ok(running)
+    }
+}
+
+/// Names what a manifest says in vain, once a kind and field. A dump may come from a newer cluster, which is no slip.
+fn warn_of_unknown_members(objects: &[Loaded]) {
+    let mut found: BTreeMap<(String, String), (String, usize)> = BTreeMap::new();
+    for loaded in objects.iter().filter(|loaded| loaded.object.pointer("/metadata/uid").is_none()) {
+        let kind = loaded.object["kind"].as_str().unwrap_or_default();
+        for path in ApiServer::unknown_members(&loaded.object) {
+            let first = || (format!("{}: {}", loaded.origin, loaded.title()), 0);
+            found.entry((kind.to_owned(), path)).or_insert_with(first).1 += 1;
+        }
+    }
+    for ((_, path), (first, count)) in found {
+        let others = if count > 1 { format!(" (and of {} others)", count - 1) } else { String::new() };
+        say(format_args!("warning: {first}{others}: {path}: unknown field, which counts for nothing"));
     }
 }
 

@@ -264,6 +264,21 @@ fn what_cannot_be_written_is_no_panic() {
 }
 
 #[test]
+fn unknown_fields_of_manifests_are_warned_of() {
+    let content = pod("{containers: [{name: c, image: i, resource: {requests: {cpu: 64}}}]}");
+    let warned = |content: &str| {
+        let output = run(&["simulate", &file("unknown.yaml", content).display().to_string()]);
+        assert_eq!(output.status.code(), Some(0));
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        stderr.contains(
+            "unknown.yaml: document 2: Pod p: spec.containers[0].resource: unknown field, which counts for nothing",
+        )
+    };
+    assert!(warned(&content));
+    assert!(!warned(&content.replace("name: p", "name: p, namespace: default, uid: u")));
+}
+
+#[test]
 fn pods_that_are_not_to_be_placed_say_why() {
     let container = "containers: [{name: c, image: i}]";
     let check = |name: &str, content: String, expected: &str| {
