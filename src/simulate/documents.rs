@@ -3,25 +3,27 @@
 use serde_json::Value;
 
 use super::json::Unique;
-use crate::config::parse_documents;
+use super::yaml;
 
 /// The documents of a text, up to the first that cannot be read.
 ///
 /// A text that begins with `{` is a stream of JSON values, unless it is not: YAML may begin so, too, and files of JSON values
 /// between lines of `---` are YAML. Follows `apimachinery/pkg/util/yaml/decoder.go#YAMLOrJSONDecoder @v1.36.3`, which
-/// `kubectl` reads with.
-pub(super) fn documents(text: &str) -> Box<dyn Iterator<Item = Result<Value, String>> + '_> {
-    let yaml = || parse_documents(text).map(|document| document.map_err(|error| error.to_string()));
-    let Some(members) = text.trim_start().strip_prefix('{') else { return Box::new(yaml()) };
+/// `kubectl` reads with. `read` learns how many bytes more have been read.
+pub(super) fn documents<'a>(
+    text: &'a str,
+    read: &'a mut dyn FnMut(usize),
+) -> Box<dyn Iterator<Item = Result<Value, String>> + 'a> {
+    let Some(members) = text.trim_start().strip_prefix('{') else { return Box::new(yaml::documents(text, read)) };
     let values: Vec<Result<Value, String>> = json(text).collect();
     if values.iter().all(Result::is_ok) {
         return Box::new(values.into_iter());
     }
     // Neither: a text with quoted keys is meant to be JSON.
-    if yaml().any(|document| document.is_err()) && members.trim_start().starts_with('"') {
+    if members.trim_start().starts_with('"') && yaml::documents(text, |_| ()).any(|document| document.is_err()) {
         return Box::new(values.into_iter());
     }
-    Box::new(yaml())
+    Box::new(yaml::documents(text, read))
 }
 
 /// JSON values one after another, up to the first that cannot be read. A repeated key is an error.
@@ -42,7 +44,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &[Result<Value, &str>]) {
-        let found: Vec<Result<Value, String>> = documents(text).collect();
+        let found: Vec<Result<Value, String>> = documents(text, &mut |_| ()).collect();
         let expected: Vec<Result<Value, String>> =
             expected.iter().map(|document| document.clone().map_err(str::to_owned)).collect();
         assert_eq!(found, expected, "{text:?}");

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::documents::documents;
 use super::files;
+use super::progress::Progress;
 use crate::apiserver::kinds;
 use crate::config::document_text;
 
@@ -112,18 +113,29 @@ impl Input {
             error,
         };
         let text = document_text(data).map_err(|error| failed(1, error.to_string()))?;
-        let before = self.objects.len() + self.ignored.len();
-        for (number, value) in documents(&text).enumerate() {
+        let before = self.count();
+        let (mut progress, mut bytes) = (Progress::new(text.len(), "bytes read"), 0);
+        let mut read = |more: usize| {
+            bytes += more;
+            progress.show(bytes);
+        };
+        for (number, value) in documents(&text, &mut read).enumerate() {
             let number = number + 1;
             let value = value.map_err(|error| failed(number, error))?;
             if !value.is_null() {
                 self.take(value, &Origin { file: file.clone(), document: number, item: None })?;
             }
         }
-        if self.objects.len() + self.ignored.len() == before {
+        drop(progress);
+        if self.count() == before {
             return Err(LoadError::Nothing(file.to_string()));
         }
         Ok(())
+    }
+
+    /// How many objects there were.
+    fn count(&self) -> usize {
+        self.objects.len() + self.ignored.values().sum::<usize>()
     }
 
     /// Takes in one object, or the items of a list.
@@ -230,6 +242,16 @@ mod tests {
             r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}} {"apiVersion":"v1","kind":"Node","metadata":{"name":"b"}}"#,
             Ok(&["Node a @c.yaml: document 1", "Node b @c.yaml: document 2"]),
         );
+    }
+
+    #[test]
+    fn files_may_hold_only_what_is_left_out() {
+        let mut input = Input::default();
+        for file in ["a.yaml", "b.yaml"] {
+            // Was once "b.yaml: no objects".
+            input.add(file, b"apiVersion: networking.k8s.io/v1\nkind: Ingress\n").expect("a kind that is left out");
+        }
+        assert_eq!(input.ignored, BTreeMap::from([("networking.k8s.io/v1 Ingress".to_owned(), 2)]));
     }
 
     #[test]

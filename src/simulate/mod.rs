@@ -18,6 +18,7 @@ mod say;
 mod table;
 mod workloads;
 mod world;
+mod yaml;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -131,9 +132,9 @@ pub fn simulate(args: &SimulateArgs, plugins: Registry) -> Result<Report, Simula
     let before = Before::take(&running);
     let pods = running.server().list(&kinds::PODS);
     let placed = pods.iter().filter(|pod| assigned_node(pod).is_some()).map(|pod| pod.uid().to_owned()).collect();
-    let mut progress = Progress::new(pods.len());
+    let mut progress = Progress::new(pods.len(), "pods");
     running.run(&mut progress)?;
-    progress.finish();
+    drop(progress);
     let report = Report::new(&running, before, &placed, args.events);
     // The process ends now; taking a large world apart object by object would only delay that.
     std::mem::forget(running);

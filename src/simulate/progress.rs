@@ -6,38 +6,42 @@ use std::time::{Duration, Instant};
 /// The bar is drawn this often at most.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Shows how many pods are placed.
+/// Shows how much of something is done.
 pub(super) struct Progress {
     total: usize,
+    /// What is counted.
+    unit: &'static str,
     /// None in a pipe.
     drawn: Option<Instant>,
 }
 
 impl Progress {
-    /// A bar for this many pods.
+    /// A bar for this much of `unit`.
     #[expect(clippy::disallowed_methods, reason = "what is shown on stderr follows the wall clock")]
-    pub(super) fn new(total: usize) -> Self {
-        Self { total, drawn: std::io::stderr().is_terminal().then(Instant::now) }
+    pub(super) fn new(total: usize, unit: &'static str) -> Self {
+        Self { total, unit, drawn: std::io::stderr().is_terminal().then(Instant::now) }
     }
 
     /// Draws the bar, unless it has just been drawn.
     #[expect(clippy::disallowed_methods, reason = "what is shown on stderr follows the wall clock")]
-    pub(super) fn show(&mut self, placed: usize) {
+    pub(super) fn show(&mut self, done: usize) {
         if let Some(drawn) = &mut self.drawn
             && drawn.elapsed() >= INTERVAL
         {
             *drawn = Instant::now();
-            let percent = placed * 100 / self.total.max(1);
+            let percent = done * 100 / self.total.max(1);
             let bar = "#".repeat(percent.min(100) * 40 / 100);
             // A bar that cannot be drawn is no reason to stop.
-            let _ = write!(std::io::stderr(), "\r[{bar:<40}] {placed}/{} pods", self.total);
+            let _ = write!(std::io::stderr(), "\r[{bar:<40}] {done}/{} {}", self.total, self.unit);
         }
     }
+}
 
-    /// Takes the bar away.
-    pub(super) fn finish(self) {
+/// Takes the bar away, so that an error has a line of its own.
+impl Drop for Progress {
+    fn drop(&mut self) {
         if self.drawn.is_some() {
-            let _ = write!(std::io::stderr(), "\r{:<70}\r", "");
+            let _ = write!(std::io::stderr(), "\r{:<80}\r", "");
         }
     }
 }

@@ -81,7 +81,9 @@ impl World {
     pub(super) fn load(&self, objects: Vec<Loaded>) -> Result<(), SimulateError> {
         warn_of_unknown_members(&objects);
         let mut origins: BTreeMap<String, Origin> = BTreeMap::new();
-        for Loaded { object, origin } in objects {
+        let mut progress = Progress::new(objects.len(), "objects taken in");
+        for (number, Loaded { object, origin }) in objects.into_iter().enumerate() {
+            progress.show(number);
             let name = title(&object);
             let loaded = self.server.load(object).map_err(|status| SimulateError::Object {
                 origin: origin.to_string(),
@@ -90,6 +92,7 @@ impl World {
             })?;
             origins.insert(loaded.uid().to_owned(), origin);
         }
+        drop(progress);
         workloads::expand(&self.server).map_err(|ExpandError { owner, message }| SimulateError::Object {
             origin: origins.get(owner.uid()).map(ToString::to_string).unwrap_or_default(),
             object: title(&owner.value()),
@@ -116,9 +119,12 @@ impl World {
     /// Makes up a cluster.
     pub(super) fn generate(&self, nodes: usize, pods: usize) -> Result<(), SimulateError> {
         let objects = (0..nodes).map(generate::node).chain((0..pods).map(generate::pod));
-        for object in objects {
+        let mut progress = Progress::new(nodes + pods, "objects made");
+        for (number, object) in objects.enumerate() {
+            progress.show(number);
             self.server.load(object).map_err(|status| SimulateError::Generate(status.message))?;
         }
+        drop(progress);
         Ok(())
     }
 

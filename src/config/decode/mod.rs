@@ -9,6 +9,7 @@ mod nesting;
 mod nodes;
 mod reader;
 mod scalar;
+mod size;
 mod syntax;
 mod value;
 mod yaml;

@@ -15,6 +15,7 @@ use serde::de::{DeserializeSeed, EnumAccess, Error as _, MapAccess, SeqAccess, V
 
 use super::nesting::up_to_deep;
 use super::scalar::{Scalar, resolve};
+use super::size::is_too_large;
 use super::syntax::{Lines, too_deep, yaml_error};
 use super::value::DecodeError;
 
@@ -45,20 +46,24 @@ pub(super) struct Documents<'a> {
     text: &'a str,
     rest: serde_yaml::Deserializer<'a>,
     lines: Lines,
+    /// An error to begin with.
+    refused: Option<DecodeError>,
     has_failed: bool,
 }
 
 impl<'a> Documents<'a> {
     /// The documents of `text`.
     pub(super) fn new(text: &'a str, lines: Lines) -> Self {
-        let is_deep =
-            |part: &&str| Documents::raw(part, lines).any(|node| node.is_err_and(|error| error == too_deep()));
+        let is_deep = |part: &str| Documents::raw(part, lines).any(|node| node.is_err_and(|error| error == too_deep()));
+        let refused = is_too_large(text)
+            .then(|| "yaml: a document has more values than are read at once: divide it, or write it as JSON".into());
         // What is nested too deep is read up to there, where reading fails; the rest would take too long.
-        Self::raw(up_to_deep(text).filter(is_deep).unwrap_or(text), lines)
+        let text = up_to_deep(text).filter(|part| refused.is_none() && is_deep(part)).unwrap_or(text);
+        Self { refused, ..Self::raw(text, lines) }
     }
 
     fn raw(text: &'a str, lines: Lines) -> Self {
-        Self { text, rest: serde_yaml::Deserializer::from_str(text), lines, has_failed: false }
+        Self { text, rest: serde_yaml::Deserializer::from_str(text), lines, refused: None, has_failed: false }
     }
 }
 
@@ -68,6 +73,10 @@ impl Iterator for Documents<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         if self.has_failed {
             return None;
+        }
+        if let Some(error) = self.refused.take() {
+            self.has_failed = true;
+            return Some(Err(error));
         }
         let node = Reader::new(self.text, None).deserialize(self.rest.next()?);
         self.has_failed = node.is_err();

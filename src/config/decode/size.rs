@@ -1,0 +1,50 @@
+//! How many values a document may have, found without parsing it.
+//!
+//! libyaml's events are all kept until a document ends, at more than a hundred bytes each: a file of `a: b` lines takes
+//! thirty times its length in memory. What is told here may be too much, since a comma in a text counts like one in a list.
+
+/// Separators of values in one document: a gigabyte of memory. Dumps of clusters have more, but are read in parts.
+const MOST: usize = 5_000_000;
+
+/// Whether a document of `text` may have more values than memory is taken for.
+pub(super) fn is_too_large(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    // A separator is a byte at least.
+    if bytes.len() <= MOST {
+        return false;
+    }
+    let mut separators = 0;
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            b',' | b'[' | b'{' => separators += 1,
+            b':' | b'-' | b'?' if bytes.get(at + 1).is_none_or(u8::is_ascii_whitespace) => {
+                let begins_document = bytes[..at].ends_with(b"\n--");
+                separators = if begins_document { 0 } else { separators + 1 };
+            }
+            _ => continue,
+        }
+        if separators > MOST {
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(unit: &str, expected: bool) {
+        assert_eq!(is_too_large(&unit.repeat(MOST + 1)), expected, "{unit:?}");
+    }
+
+    #[test]
+    fn separators_count_where_values_begin() {
+        check("a: b\n", true);
+        check("- ", true);
+        check("0,", true);
+        check("[", true);
+        check("a:b-c", false);
+        check("\n---\na: b\n", false);
+    }
+}
