@@ -16,6 +16,7 @@ use super::object::{Object, append, assemble, text_of};
 use super::status::Status;
 use super::store::State;
 use super::{meta, pods};
+use crate::k8s::field_error::aggregate;
 
 /// Labels that a node hands on to the pods bound to it.
 /// `plugin/pkg/admission/podtopologylabels/admission.go#defaultConfig @v1.36.3`.
@@ -154,14 +155,7 @@ fn target(body: &Value) -> Result<&str, Status> {
     if name.is_empty() {
         errors.push(FieldError::required("target.name", ""));
     }
-    match errors.as_slice() {
-        [] => Ok(name),
-        [one] => Err(Status::unknown(one.to_string())),
-        many => {
-            let texts: Vec<String> = many.iter().map(ToString::to_string).collect();
-            Err(Status::unknown(format!("[{}]", texts.join(", "))))
-        }
-    }
+    if errors.is_empty() { Ok(name) } else { Err(Status::unknown(aggregate(&errors))) }
 }
 
 /// Follows `apiserver/pkg/storage/interfaces.go#Preconditions.Check @v1.36.3`.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::field_error::FieldError;
 use super::kinds::Kind;
+use crate::k8s::field_error::aggregate;
 
 /// A failed request, as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,10 +185,7 @@ impl Status {
 
     /// The 422 for field errors; `name` is empty for options.
     pub(super) fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let text = match errors {
-            [one] => one.to_string(),
-            many => format!("[{}]", unique(many).join(", ")),
-        };
+        let text = aggregate(errors);
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
         let mut status =
             Self::new(422, "Invalid", format!("{qualified} {name:?} is invalid: {text}")).about(group, kind, name);
@@ -254,19 +252,6 @@ impl fmt::Display for Status {
 
 impl std::error::Error for Status {}
 
-/// Texts without repetition, in order.
-/// Follows `apimachinery/pkg/util/errors/errors.go#aggregate.Error @v1.36.3`.
-fn unique(errors: &[FieldError]) -> Vec<String> {
-    let mut texts: Vec<String> = Vec::new();
-    for error in errors {
-        let text = error.to_string();
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
-    texts
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::kinds::{LEASES, PODS};
@@ -304,5 +289,7 @@ mod tests {
         assert_eq!(details.kind, "Pod");
         assert_eq!(details.causes[1].reason, "FieldValueNotSupported");
         assert_eq!(details.causes[1].message, "Unsupported value: \"x\": supported values: \"y\", \"z\"");
+        let twice = [FieldError::required("spec.a", ""), FieldError::required("spec.a", "")];
+        assert_eq!(Status::invalid("", "Pod", "p", &twice).message, "Pod \"p\" is invalid: spec.a: Required value");
     }
 }

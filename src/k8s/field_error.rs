@@ -2,8 +2,23 @@
 
 use std::fmt;
 
-/// One or more complaints about fields. Several are shown in brackets, each once.
-/// Follows `apimachinery/pkg/util/errors/errors.go#aggregate @v1.36.3`.
+/// Several messages in one: a single one stands alone, several stand in brackets, each once.
+/// Follows `apimachinery/pkg/util/errors/errors.go#aggregate.Error @v1.36.3`.
+pub fn aggregate<S: fmt::Display>(messages: impl IntoIterator<Item = S>) -> String {
+    let mut once: Vec<String> = Vec::new();
+    for message in messages {
+        let message = message.to_string();
+        if !once.contains(&message) {
+            once.push(message);
+        }
+    }
+    match once.as_mut_slice() {
+        [message] => std::mem::take(message),
+        _ => format!("[{}]", once.join(", ")),
+    }
+}
+
+/// One or more complaints about fields, shown as [`aggregate`] has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldErrors(Vec<String>);
 
@@ -36,16 +51,7 @@ impl FieldErrors {
 
 impl fmt::Display for FieldErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut once: Vec<&str> = Vec::new();
-        for message in &self.0 {
-            if !once.contains(&message.as_str()) {
-                once.push(message);
-            }
-        }
-        match once[..] {
-            [message] => f.write_str(message),
-            _ => write!(f, "[{}]", once.join(", ")),
-        }
+        f.write_str(&aggregate(&self.0))
     }
 }
 
@@ -128,7 +134,7 @@ fn json_text(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{FieldErrors, child, json_list, not_supported, quoted};
+    use super::{aggregate, child, json_list, not_supported, quoted};
 
     #[test]
     fn quoted_as_go_does() {
@@ -151,16 +157,9 @@ mod tests {
 
     #[test]
     fn several_complaints_are_bracketed_and_shown_once() {
-        let errors = |messages: &[&str]| {
-            let mut errors = FieldErrors::default();
-            for message in messages {
-                errors.push((*message).to_owned());
-            }
-            errors.to_string()
-        };
-        assert_eq!(errors(&["a"]), "a");
-        assert_eq!(errors(&["a", "a"]), "a");
-        assert_eq!(errors(&["a", "b", "a"]), "[a, b]");
+        assert_eq!(aggregate(["a"]), "a");
+        assert_eq!(aggregate(["a", "a"]), "a");
+        assert_eq!(aggregate(["a", "b", "a"]), "[a, b]");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::apiserver::meta;
 use crate::apiserver::status::Status;
 use crate::apiserver::store::State;
 use crate::k8s::Quantity;
+use crate::k8s::field_error::aggregate;
 
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 const CONTAINERS: [(&str, &str); 2] = [("containers", "container"), ("initContainers", "init container")];
@@ -70,14 +71,9 @@ fn ranges(state: &State, namespace: &str) -> Vec<Value> {
     all.filter(|range| range.namespace() == namespace).map(|range| range.value()).collect()
 }
 
-/// Follows `utilerrors.NewAggregate`: one error stands alone, several in brackets.
 fn refuse(kind: &Kind, value: &Value, errors: &[String]) -> Result<(), Status> {
     let name = meta::text(value, "name");
-    match errors {
-        [] => Ok(()),
-        [one] => Err(Status::forbidden(kind, name, one)),
-        many => Err(Status::forbidden(kind, name, format!("[{}]", many.join(", ")))),
-    }
+    if errors.is_empty() { Ok(()) } else { Err(Status::forbidden(kind, name, aggregate(errors))) }
 }
 
 /// Follows `#PodMutateLimitFunc`.

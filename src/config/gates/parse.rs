@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::super::text::quote;
 use super::{BINARY_MINOR, FeatureGates, Gate, OLDEST_MINOR, Stage};
+use crate::k8s::field_error::aggregate;
 
 /// Why the flags cannot be taken; several reasons read `[a, b]`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -145,7 +146,7 @@ fn unsupported(wanted: &BTreeMap<Gate, bool>) -> Vec<String> {
 fn finish(errors: Vec<String>) -> Result<(), GateError> {
     match errors.len() {
         0 => Ok(()),
-        _ => Err(GateError(super::super::validate::aggregate(errors))),
+        _ => Err(GateError(aggregate(errors))),
     }
 }
 

@@ -13,6 +13,7 @@ use super::super::gates::{FeatureGates, Gate};
 use super::super::load::ConfigError;
 use super::super::text::{json, quote};
 use super::field;
+use crate::k8s::field_error::aggregate;
 use crate::k8s::names::qualified_name_errors;
 use crate::k8s::{NodeSelector, PreferredTerms};
 
@@ -259,7 +260,7 @@ pub fn validate_node_resources_fit_args(args: &NodeResourcesFitArgs) -> Result<(
         }
         (None, false) => {}
     }
-    if faults.is_empty() { Ok(()) } else { Err(ConfigError::new(super::aggregate(faults))) }
+    if faults.is_empty() { Ok(()) } else { Err(ConfigError::new(aggregate(faults))) }
 }
 
 fn label_name(path: &str, name: &str) -> Vec<String> {

@@ -16,6 +16,7 @@ use super::gates::FeatureGates;
 use super::load::ConfigError;
 use super::text::{json, quote};
 use super::types::{ClientConnection, Config, ExtensionPoint, LeaderElection, PluginSet, Profile};
+use crate::k8s::field_error::aggregate;
 
 /// Plugins that v1 no longer has.
 const REMOVED: [&str; 4] = ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"];
@@ -53,21 +54,6 @@ impl Config {
         faults.extend(extenders::faults("extenders", &self.extenders));
         faults
     }
-}
-
-/// Several error texts in one: the bare text of a single one, `[a, b]` of several, each text once. Follows
-/// `apimachinery/pkg/util/errors/errors.go#aggregate @v1.36.3`.
-pub(super) fn aggregate(texts: Vec<String>) -> String {
-    let mut unique: Vec<String> = Vec::new();
-    for text in texts {
-        if !unique.contains(&text) {
-            unique.push(text);
-        }
-    }
-    if let [only] = unique.as_mut_slice() {
-        return std::mem::take(only);
-    }
-    format!("[{}]", unique.join(", "))
 }
 
 fn client_connection(client: &ClientConnection) -> Option<String> {

@@ -3,7 +3,7 @@
 use super::super::args::{NodeResourcesFitArgs, PluginArgs};
 use super::super::gates::{FeatureGates, Gate};
 use super::super::types::{Config, PluginConfig};
-use super::{aggregate, validate_node_resources_fit_args};
+use super::validate_node_resources_fit_args;
 
 const HEAD: &str = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
 
@@ -33,8 +33,6 @@ fn check_args(plugin: &str, args: &str, expected: &[&str]) {
 
 #[test]
 fn one_fault_is_bare_and_several_are_listed_once_each() {
-    assert_eq!(aggregate(vec!["a".to_owned()]), "a");
-    assert_eq!(aggregate(vec!["a".to_owned(), "b".to_owned(), "a".to_owned()]), "[a, b]");
     let gates = FeatureGates::default();
     config("", &gates).validate(&gates).expect("the defaults are sound");
     let error = config("parallelism: 0\nclientConnection: {burst: -1}\n", &gates).validate(&gates).expect_err("two");
