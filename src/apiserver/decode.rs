@@ -86,7 +86,7 @@ pub(super) fn pod(value: &Value) -> Result<Pod, Status> {
 }
 
 /// Leaves out what is null, which to Go's decoder is as good as absent. An entry of a map of texts stays, as an empty one.
-fn drop_nulls(value: &mut Value) {
+pub(super) fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {
             for (key, member) in members.iter_mut() {
@@ -104,7 +104,7 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-fn mistyped(kind: &Kind, why: &str) -> Status {
+pub(super) fn mistyped(kind: &Kind, why: &str) -> Status {
     Status::bad_request(format!("{0} in version {1:?} cannot be handled as a {0}: {why}", kind.kind, kind.version))
 }
 

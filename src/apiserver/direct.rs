@@ -15,7 +15,7 @@ use super::patch::Patch;
 use super::selectors::Selection;
 use super::status::Status;
 use super::update::Part;
-use super::{ApiServer, events, types};
+use super::{ApiServer, decode, events, types};
 
 impl ApiServer {
     /// Creates an object, as a POST does. Its namespace is its own, or `default`.
@@ -32,10 +32,14 @@ impl ApiServer {
         self.add(value, if is_dump { Origin::Dump } else { Origin::Manifest })
     }
 
-    /// The paths of an object's members that the API does not know, such as `spec.nodeSelectors`. They count for nothing,
-    /// as with a real server that is not told to be strict.
-    pub fn unknown_members(value: &Value) -> Vec<String> {
-        kind_of(value).map_or_else(|_| Vec::new(), |kind| types::unknown(kind, value))
+    /// Checks the types of all of an object's members, also of those that no scheduler reads. Gives the paths of those that
+    /// the API does not know, such as `spec.nodeSelectors`: they count for nothing, as with a real server that is not told
+    /// to be strict.
+    pub fn check_members(value: &Value) -> Result<Vec<String>, Status> {
+        let kind = kind_of(value)?;
+        let mut value = value.clone();
+        decode::drop_nulls(&mut value);
+        types::check_whole(kind, &value).map_err(|why| decode::mistyped(kind, &why))
     }
 
     fn add(&self, value: Value, origin: Origin) -> Result<Arc<Object>, Status> {

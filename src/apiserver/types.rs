@@ -12,8 +12,8 @@ use crate::k8s::{Node, Pod, ResourceList};
 struct Reader {
     /// Whether the members have the types of the API.
     check: fn(&Value) -> Result<(), String>,
-    /// Members that the API does not know.
-    unknown: fn(&Value) -> Vec<String>,
+    /// Whether all members have the types of the API, and which ones it does not know.
+    whole: fn(&Value) -> Result<Vec<String>, String>,
     /// Where the object describes a pod.
     template: Option<&'static str>,
     /// Where the object has amounts by resource.
@@ -21,7 +21,7 @@ struct Reader {
 }
 
 fn of<T: DeserializeOwned>() -> Reader {
-    Reader { check: read::<T>, unknown: unknown_to::<T>, template: None, amounts: &[] }
+    Reader { check: read::<T>, whole: read_whole::<T>, template: None, amounts: &[] }
 }
 
 fn workload<T: DeserializeOwned>(template: &'static str) -> Reader {
@@ -92,16 +92,67 @@ pub(super) fn check(kind: &Kind, value: &Value) -> Result<(), String> {
     reader.amounts.iter().try_for_each(|pointer| amounts(value, pointer))
 }
 
-/// The paths of members that the API does not know, and that count for nothing.
-pub(super) fn unknown(kind: &Kind, value: &Value) -> Vec<String> {
-    reader(kind.kind).map_or_else(Vec::new, |reader| (reader.unknown)(value))
+/// Checks the types of all members, also of those that no scheduler reads. Gives the paths of those that the API does not
+/// know, and that count for nothing.
+pub(super) fn check_whole(kind: &Kind, value: &Value) -> Result<Vec<String>, String> {
+    let Some(reader) = reader(kind.kind) else { return Ok(Vec::new()) };
+    let mut value = value.clone();
+    quote_amounts(&mut value);
+    (reader.whole)(&value)
 }
 
-fn unknown_to<T: DeserializeOwned>(value: &Value) -> Vec<String> {
+fn read_whole<T: DeserializeOwned>(value: &Value) -> Result<Vec<String>, String> {
     let mut paths = Vec::new();
-    // What cannot be read is somebody else's complaint.
-    let _ = serde_ignored::deserialize::<_, _, T>(value, |path| paths.push(text_of(&path)));
-    paths
+    match serde_ignored::deserialize::<_, _, T>(value, |path| paths.push(text_of(&path))) {
+        Ok(_) => Ok(paths),
+        // Reading it again tells where the error is.
+        Err(error) => Err(read::<T>(value).err().unwrap_or_else(|| error.to_string())),
+    }
+}
+
+/// Members that are amounts, or have them as members.
+const AMOUNTS: [&str; 16] = [
+    "allocatable",
+    "allocatedResources",
+    "capacity",
+    "counters",
+    "default",
+    "defaultRequest",
+    "divisor",
+    "limits",
+    "max",
+    "maxLimitRequestRatio",
+    "maximumVolumeSize",
+    "min",
+    "overhead",
+    "podFixed",
+    "requests",
+    "sizeLimit",
+];
+
+/// Makes texts of amounts that are written as numbers, which the API takes and the types that are read here do not.
+fn quote_amounts(value: &mut Value) {
+    let quote = |amount: &mut Value| {
+        if amount.is_number() {
+            *amount = Value::from(amount.to_string());
+        }
+    };
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members {
+                if AMOUNTS.contains(&key.as_str()) {
+                    quote(member);
+                    for amount in member.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut) {
+                        quote(amount);
+                        amount.get_mut("value").into_iter().for_each(quote);
+                    }
+                }
+                quote_amounts(member);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(quote_amounts),
+        _ => {}
+    }
 }
 
 /// A path as messages have it, without what only the reading type knows.
@@ -179,6 +230,7 @@ fn plain(why: &str) -> String {
         "i64" | "u64" => "a 64-bit integer",
         "a map" => "an object",
         "a sequence" => "a list",
+        "Quantity" => "a quantity",
         // The name of a type, of which all are read from objects.
         name if name.starts_with("struct ") || name.starts_with(char::is_uppercase) => "an object",
         other => other,
@@ -258,12 +310,48 @@ mod tests {
     #[test]
     fn members_that_the_api_does_not_know_are_named() {
         let template = json!({"spec": {"containers": [{"name": "c", "resource": {}}], "nodeSelectors": {}}});
-        let found = unknown(&kinds::DEPLOYMENTS, &json!({"spec": {"replica": 2, "template": template}}));
+        let found = check_whole(&kinds::DEPLOYMENTS, &json!({"spec": {"replica": 2, "template": template}}));
         let expected =
             ["spec.replica", "spec.template.spec.containers[0].resource", "spec.template.spec.nodeSelectors"];
-        assert_eq!(found, expected);
+        assert_eq!(found, Ok(expected.map(str::to_owned).to_vec()));
         let known =
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b"}}, "spec": {"containers": []}});
-        assert!(unknown(&kinds::PODS, &known).is_empty());
+        assert_eq!(check_whole(&kinds::PODS, &known), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn all_members_have_the_types_of_the_api() {
+        let check = |kind: &'static Kind, value: Value, expected: Result<(), &str>| {
+            let found = check_whole(kind, &value).map(|_| ());
+            assert_eq!(found.as_ref().map_err(String::as_str), expected.as_ref().map_err(|error| *error), "{value}");
+        };
+        let pod = |container: Value| json!({"spec": {"containers": [container]}});
+        let resources = json!({"requests": {"cpu": 2, "memory": "1Gi"}, "limits": {"cpu": 2.5}});
+        check(&kinds::PODS, pod(json!({"name": "c", "resources": resources})), Ok(()));
+        // Was once read by position.
+        check(
+            &kinds::PODS,
+            pod(json!({"name": "c", "resources": [{}, {"cpu": 100}]})),
+            Err("spec.containers[0].resources: invalid type: list, expected an object"),
+        );
+        check(
+            &kinds::PODS,
+            pod(json!({"name": "c", "env": [{"name": "A", "value": 5}]})),
+            Err("spec.containers[0].env[0].value: invalid type: integer `5`, expected a string"),
+        );
+        check(
+            &kinds::PODS,
+            pod(json!({"name": "c", "resources": {"requests": {"cpu": []}}})),
+            Err("spec.containers[0].resources.requests.cpu: invalid type: list, expected a quantity"),
+        );
+        check(
+            &kinds::NODES,
+            json!({"spec": {"providerID": 5}}),
+            Err("spec.providerID: invalid type: integer `5`, expected a string"),
+        );
+        check(&kinds::LIMIT_RANGES, json!({"spec": {"limits": [{"type": "Pod", "max": {"cpu": 1}}]}}), Ok(()));
+        let device = json!({"name": "d", "capacity": {"memory": {"value": 5}}});
+        let pool = json!({"name": "p", "generation": 1, "resourceSliceCount": 1});
+        check(&kinds::RESOURCE_SLICES, json!({"spec": {"driver": "d", "pool": pool, "devices": [device]}}), Ok(()));
     }
 }

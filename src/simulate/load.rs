@@ -20,14 +20,14 @@ pub struct Origin {
     pub file: Arc<str>,
     /// The document in the file, counted from 1.
     pub document: usize,
-    /// The item of a list in the document, counted from 1.
-    pub item: Option<usize>,
+    /// The item of a list in the document, counted from 1, and of the lists in that.
+    pub items: Vec<usize>,
 }
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: document {}", self.file, self.document)?;
-        self.item.map_or(Ok(()), |item| write!(f, ", item {item}"))
+        self.items.iter().try_for_each(|item| write!(f, ", item {item}"))
     }
 }
 
@@ -109,10 +109,14 @@ impl Input {
     fn add(&mut self, file: &str, data: &[u8]) -> Result<(), LoadError> {
         let file: Arc<str> = Arc::from(file);
         let failed = |document: usize, error: String| LoadError::Document {
-            origin: Origin { file: file.clone(), document, item: None }.to_string(),
+            origin: Origin { file: file.clone(), document, items: Vec::new() }.to_string(),
             error,
         };
-        let text = document_text(data).map_err(|error| failed(1, error.to_string()))?;
+        let mut text = document_text(data).map_err(|error| failed(1, error.to_string()))?;
+        // Files that were put together bring their byte order marks along.
+        if text.contains("\n\u{feff}") {
+            text = text.replace("\n\u{feff}", "\n");
+        }
         let before = self.count();
         let (mut progress, mut bytes) = (Progress::new(text.len(), "bytes read"), 0);
         let mut read = |more: usize| {
@@ -123,7 +127,7 @@ impl Input {
             let number = number + 1;
             let value = value.map_err(|error| failed(number, error))?;
             if !value.is_null() {
-                self.take(value, &Origin { file: file.clone(), document: number, item: None })?;
+                self.take(value, &Origin { file: file.clone(), document: number, items: Vec::new() })?;
             }
         }
         drop(progress);
@@ -166,7 +170,9 @@ impl Input {
                     fields.entry("kind").or_insert_with(|| item_kind.into());
                     fields.entry("apiVersion").or_insert_with(|| version.as_str().into());
                 }
-                self.take(item, &Origin { item: Some(number + 1), ..origin.clone() })?;
+                let mut of_item = origin.clone();
+                of_item.items.push(number + 1);
+                self.take(item, &of_item)?;
             }
             return Ok(());
         }
@@ -237,6 +243,14 @@ mod tests {
         check(
             "# first\n---\napiVersion: v1\nkind: Node\nmetadata: {name: a}\n---\n{apiVersion: v1, kind: PodList, items: [{metadata: {name: p, namespace: x}}]}\n",
             Ok(&["Node a @c.yaml: document 1", "Pod x/p @c.yaml: document 2, item 1"]),
+        );
+        check(
+            "items:\n- {apiVersion: v1, kind: Node, metadata: {name: a}}\n- {apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Node, metadata: {name: b}}]}\napiVersion: v1\nkind: List\n---\n\u{feff}apiVersion: v1\nkind: Node\nmetadata: {name: c}\n",
+            Ok(&[
+                "Node a @c.yaml: document 1, item 1",
+                "Node b @c.yaml: document 1, item 2, item 1",
+                "Node c @c.yaml: document 2",
+            ]),
         );
         check(
             r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}} {"apiVersion":"v1","kind":"Node","metadata":{"name":"b"}}"#,

@@ -79,13 +79,36 @@ impl World {
 
     /// Takes in the objects that were read, and makes the pods that workloads lack.
     pub(super) fn load(&self, objects: Vec<Loaded>) -> Result<(), SimulateError> {
-        warn_of_unknown_members(&objects);
+        let mut unknown = UnknownMembers::default();
+        let loaded = self.load_objects(objects, &mut unknown);
+        // What a misspelt member has led to is easier understood after the warning.
+        unknown.warn();
+        let origins = loaded?;
+        workloads::expand(&self.server).map_err(|ExpandError { owner, message }| SimulateError::Object {
+            origin: origins.get(owner.uid()).map(ToString::to_string).unwrap_or_default(),
+            object: title(&owner.value()),
+            error: message,
+        })?;
+        Ok(())
+    }
+
+    /// Takes in objects, and says where each came from, by UID.
+    fn load_objects(
+        &self,
+        objects: Vec<Loaded>,
+        unknown: &mut UnknownMembers,
+    ) -> Result<BTreeMap<String, Origin>, SimulateError> {
         let mut origins: BTreeMap<String, Origin> = BTreeMap::new();
         let mut progress = Progress::new(objects.len(), "objects taken in");
         for (number, Loaded { object, origin }) in objects.into_iter().enumerate() {
             progress.show(number);
             let name = title(&object);
-            let loaded = self.server.load(object).map_err(|status| SimulateError::Object {
+            // A dump comes from a server, which has checked it, and may come from a newer one.
+            let is_manifest = object.pointer("/metadata/uid").is_none();
+            let members = if is_manifest { ApiServer::check_members(&object) } else { Ok(Vec::new()) };
+            let members = members.map(|paths| unknown.add(&name, &origin, paths));
+            let loaded = self.server.load(object).and_then(|loaded| members.map(|()| loaded));
+            let loaded = loaded.map_err(|status| SimulateError::Object {
                 origin: origin.to_string(),
                 error: self.with_first(status, &name, &origins),
                 object: name,
@@ -93,12 +116,7 @@ impl World {
             origins.insert(loaded.uid().to_owned(), origin);
         }
         drop(progress);
-        workloads::expand(&self.server).map_err(|ExpandError { owner, message }| SimulateError::Object {
-            origin: origins.get(owner.uid()).map(ToString::to_string).unwrap_or_default(),
-            object: title(&owner.value()),
-            error: message,
-        })?;
-        Ok(())
+        Ok(origins)
     }
 
     /// What the server says, and of an object that is there already, where that came from.
@@ -161,19 +179,33 @@ impl World {
     }
 }
 
-/// Names what a manifest says in vain, once a kind and field. A dump may come from a newer cluster, which is no slip.
-fn warn_of_unknown_members(objects: &[Loaded]) {
-    let mut found: BTreeMap<(String, String), (String, usize)> = BTreeMap::new();
-    for loaded in objects.iter().filter(|loaded| loaded.object.pointer("/metadata/uid").is_none()) {
-        let kind = loaded.object["kind"].as_str().unwrap_or_default();
-        for path in ApiServer::unknown_members(&loaded.object) {
-            let first = || (format!("{}: {}", loaded.origin, loaded.title()), 0);
-            found.entry((kind.to_owned(), path)).or_insert_with(first).1 += 1;
+/// What manifests say in vain, once a kind and field.
+#[derive(Default)]
+struct UnknownMembers {
+    /// By kind and path, where it was first seen, and how often.
+    found: BTreeMap<(String, String), (String, usize)>,
+}
+
+impl UnknownMembers {
+    /// Warnings that are shown.
+    const SHOWN: usize = 20;
+
+    fn add(&mut self, name: &str, origin: &Origin, paths: Vec<String>) {
+        let kind = name.split(' ').next().unwrap_or_default();
+        for path in paths {
+            let first = || (format!("{origin}: {name}"), 0);
+            self.found.entry((kind.to_owned(), path)).or_insert_with(first).1 += 1;
         }
     }
-    for ((_, path), (first, count)) in found {
-        let others = if count > 1 { format!(" (and of {} others)", count - 1) } else { String::new() };
-        say(format_args!("warning: {first}{others}: {path}: unknown field, which counts for nothing"));
+
+    fn warn(&self) {
+        for ((_, path), (first, count)) in self.found.iter().take(Self::SHOWN) {
+            let others = if *count > 1 { format!(" (and of {} others)", count - 1) } else { String::new() };
+            say(format_args!("warning: {first}{others}: {path}: unknown field, which counts for nothing"));
+        }
+        if let Some(more @ 1..) = self.found.len().checked_sub(Self::SHOWN) {
+            say(format_args!("warning: {more} more unknown fields, which count for nothing"));
+        }
     }
 }
 

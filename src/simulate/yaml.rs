@@ -32,11 +32,13 @@ fn documents_in_parts(
     size: usize,
     mut read: impl FnMut(usize),
 ) -> impl Iterator<Item = Result<Value, String>> {
+    // A directive belongs to the document after it, and nobody writes one.
+    let has_directives = text.starts_with('%') || text.contains("\n%");
     let mut has_begun = false;
     let begins = move |line: &str| {
         let before = has_begun;
-        has_begun |= !matches!(line.bytes().next(), Some(b'#' | b'%')) && !line.trim().is_empty();
-        before && begins_document(line)
+        has_begun |= !line.starts_with('#') && !line.trim().is_empty();
+        before && begins_document(line) && !has_directives
     };
     let whole = Part { text, line: 0 };
     whole.cut(size, begins).flat_map(move |part| {
@@ -88,10 +90,12 @@ impl<'a> Part<'a> {
 
     /// The items of a list.
     fn items(&self) -> Result<Vec<Value>, String> {
-        match self.documents().pop() {
-            Some(Ok(Value::Array(items))) => Ok(items),
-            Some(Err(error)) => Err(error),
-            _ => Err("items: a list is expected".to_owned()),
+        let mut documents = self.documents();
+        match (documents.pop(), documents.is_empty()) {
+            (Some(Ok(Value::Array(items))), true) => Ok(items),
+            (Some(Err(error)), _) => Err(error),
+            // A line break that only YAML knows may end the list within a part.
+            _ => Err("items: one list is expected".to_owned()),
         }
     }
 }
@@ -114,7 +118,7 @@ fn units(text: &str, mut begins: impl FnMut(&str) -> bool) -> impl Iterator<Item
 }
 
 fn begins_document(line: &str) -> bool {
-    line.strip_prefix("---").is_some_and(|rest| rest.trim_start().len() < rest.len() || rest.is_empty())
+    line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }
 
 fn begins_item(line: &str, indent: usize) -> bool {
@@ -188,7 +192,15 @@ impl<'a> List<'a> {
             for part in batch.par_iter().map(Part::items).collect::<Vec<_>>() {
                 match part {
                     Ok(part) => items.extend(part),
-                    Err(error) => return (self.document.text.len() > WHOLE).then_some(Err(error)),
+                    Err(error) if self.document.text.len() > WHOLE => {
+                        let hint = if error.contains(" anchor ") {
+                            format!("; of anchors, only those of the same {PART} bytes are known in lists this long")
+                        } else {
+                            String::new()
+                        };
+                        return Some(Err(error + &hint));
+                    }
+                    Err(_) => return None,
                 }
             }
             read(batch.iter().map(|part| part.text.len()).sum());
@@ -239,6 +251,8 @@ mod tests {
             "# nothing\n",
             "a: 1",
             "---\n---\n",
+            "a: \"x\n---\u{a0}y\n  w\"\nb: 1\n---\nc: 2\n",
+            "a: 1\n...\n%YAML 1.1\n---\nb: 2\n",
             "# first\n%YAML 1.1\n---\na: 1\n---\r\nb: 2\r\n...\n--- # third\nc: 3\n",
             "--- {a: 1}\n---\n- b\n---\nc\n",
             "a: 1\n---\nb: [\n---\nc: 3\n",
@@ -275,6 +289,8 @@ mod tests {
             "{a: 1}\n",
             "- a\n ... x\n...\n",
             "- a\n...\n",
+            // Was once read without the first item.
+            "- a\n- b\r---\r- c\n",
         ] {
             let text = list(items);
             check(&text);

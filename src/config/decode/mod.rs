@@ -11,6 +11,7 @@ mod reader;
 mod scalar;
 mod size;
 mod syntax;
+mod tag;
 mod value;
 mod yaml;
 

@@ -17,6 +17,7 @@ use super::nesting::up_to_deep;
 use super::scalar::{Scalar, resolve};
 use super::size::is_too_large;
 use super::syntax::{Lines, too_deep, yaml_error};
+use super::tag::{Tags, Written};
 use super::value::DecodeError;
 
 /// A node, with aliases replaced by what they stand for.
@@ -94,7 +95,9 @@ pub(super) fn line_of(text: &str, document: usize, number: usize) -> usize {
 
 /// Reads nodes, counting them.
 struct Reader<'a> {
-    text: &'a str,
+    tags: Tags<'a>,
+    /// How long the text is.
+    len: usize,
     count: Cell<usize>,
     /// Bytes of the texts so far.
     bytes: Cell<usize>,
@@ -104,13 +107,13 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(text: &'a str, trap: Option<usize>) -> Self {
-        Self { text, count: Cell::new(0), bytes: Cell::new(0), trap }
+        Self { tags: Tags::new(text), len: text.len(), count: Cell::new(0), bytes: Cell::new(0), trap }
     }
 
     /// Fails once aliases have made more of the text than it says.
     fn grow<E: serde::de::Error>(&self, bytes: usize) -> Result<(), E> {
         self.bytes.set(self.bytes.get() + bytes);
-        let limit = self.text.len().saturating_mul(MAX_GROWTH).saturating_add(MAX_EXTRA);
+        let limit = self.len.saturating_mul(MAX_GROWTH).saturating_add(MAX_EXTRA);
         if self.bytes.get() > limit { Err(E::custom("repetition limit exceeded")) } else { Ok(()) }
     }
 }
@@ -134,17 +137,6 @@ struct NodeVisitor<'a, 'de> {
 impl NodeVisitor<'_, '_> {
     fn scalar<E: serde::de::Error>(self, scalar: Scalar) -> Result<Node, E> {
         if self.trapped { Err(E::custom("found")) } else { Ok(Node::Scalar(scalar)) }
-    }
-
-    /// Whether `lent`, a part of the text, is quoted there, and the tag before it.
-    fn written(&self, lent: &str) -> (bool, Option<&str>) {
-        let text = self.reader.text;
-        let at = (lent.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
-        let Some(before) = text.get(..at) else { return (true, None) };
-        let unquoted = before.strip_suffix(['"', '\'']);
-        let before = unquoted.unwrap_or(before).trim_end_matches([' ', '\t', '\n', '\r']);
-        let token = before.rsplit(|c: char| c.is_whitespace() || "[]{},".contains(c)).next();
-        (unquoted.is_some(), token.filter(|token| token.starts_with('!')))
     }
 }
 
@@ -191,15 +183,16 @@ impl<'de> Visitor<'de> for NodeVisitor<'_, 'de> {
 
     fn visit_borrowed_str<E: serde::de::Error>(self, text: &'de str) -> Result<Node, E> {
         self.reader.grow(text.len())?;
-        let scalar = match self.written(text) {
-            (false, None) if text == "<<" && !self.trapped => return Ok(Node::Merge),
-            (false, None) => resolve(text),
-            (_, Some("!!binary")) => {
+        let Written { is_quoted, tag } = self.reader.tags.before(text);
+        let scalar = match tag {
+            None if !is_quoted && text == "<<" && !self.trapped => return Ok(Node::Merge),
+            None if !is_quoted => resolve(text),
+            Some("!!binary") => {
                 let bytes = super::super::base64::decode(text);
                 let bytes = bytes.map_err(|_| E::custom("!!binary value contains invalid base64 data"))?;
                 Scalar::String(String::from_utf8_lossy(&bytes).into_owned())
             }
-            (true, _) | (_, Some(_)) => Scalar::String(text.to_owned()),
+            _ => Scalar::String(text.to_owned()),
         };
         self.scalar(scalar)
     }

@@ -3,7 +3,7 @@
 //! Follows `sigs.k8s.io/json/internal/golang/encoding/json/decode.go` and `kubernetes_patch.go`, the version that
 //! `@v1.36.3` depends on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::duration::GoDuration;
 use super::super::text::quote;
@@ -77,13 +77,13 @@ impl Reader {
                 return Ok(());
             }
         };
-        let mut seen: Vec<&str> = Vec::new();
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
         for (key, value) in entries {
-            if seen.contains(&key.as_str()) {
+            if seen.contains(key.as_str()) {
                 self.strict_error("duplicate field", key);
             }
             if read_field(key, value, self)? {
-                seen.push(key);
+                seen.insert(key);
             } else {
                 self.strict_error("unknown field", key);
             }

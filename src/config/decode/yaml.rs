@@ -3,7 +3,7 @@
 //! Follows `go.yaml.in/yaml/v2/decode.go` and `sigs.k8s.io/yaml/yaml.go#convertToJSONableObject`, the versions that
 //! `@v1.36.3` depends on. `nodes` reads the text; here mappings are merged, repeated keys found, and keys made texts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::text::{general_float, quote};
 use super::nodes::{Documents, Node, line_of, read};
@@ -16,7 +16,7 @@ use super::value::{DecodeError, Value};
 pub(super) struct Document {
     /// The document's content; keys of mappings are sorted, and of repeated ones the last counts.
     pub(super) value: Value,
-    /// Upstream's text about repeated keys.
+    /// Upstream's text about repeated keys. To upstream's strict reading a key that overrides a merged one is one, too.
     pub(super) repeated: Option<DecodeError>,
 }
 
@@ -25,16 +25,16 @@ const MAX_LISTED: usize = 10;
 
 /// Reads the first document of `text`; an empty text is null.
 pub(super) fn parse(text: &str) -> Result<Document, DecodeError> {
-    document(text, 0, read(text)?)
+    document(text, 0, read(text)?, true)
 }
 
-/// Reads all documents of `text`, one after another; after an error there are no more.
+/// Reads all documents of `text`, one after another; after an error there are no more. Here a key may override a merged one.
 pub(super) fn parse_all(text: &str) -> impl Iterator<Item = Result<Document, DecodeError>> {
-    Documents::new(text, Lines::True).enumerate().map(move |(number, node)| document(text, number, node?))
+    Documents::new(text, Lines::True).enumerate().map(move |(number, node)| document(text, number, node?, false))
 }
 
-fn document(text: &str, number: usize, node: Node) -> Result<Document, DecodeError> {
-    let mut reader = NodeReader::default();
+fn document(text: &str, number: usize, node: Node, strict: bool) -> Result<Document, DecodeError> {
+    let mut reader = NodeReader { repeated: Vec::new(), strict };
     let value = reader.meaning(node)?.into_value()?;
     if reader.repeated.is_empty() {
         return Ok(Document { value, repeated: None });
@@ -71,8 +71,9 @@ enum Meaning {
 }
 
 /// Gives nodes their meaning.
-#[derive(Default)]
 struct NodeReader {
+    /// Whether a key that overrides a merged one counts as repeated.
+    strict: bool,
     /// The value (by number) and key of each entry that repeats a key.
     repeated: Vec<(usize, Key)>,
 }
@@ -96,6 +97,9 @@ impl NodeReader {
 
     /// Adds entries to `map`.
     fn fill(&mut self, entries: Vec<(Node, usize, Node)>, map: &mut BTreeMap<Key, Meaning>) -> Result<(), DecodeError> {
+        // Where keys come from elsewhere, too, it matters which are this mapping's own.
+        let is_mixed = !map.is_empty() || entries.iter().any(|(key, _, _)| matches!(key, Node::Merge));
+        let mut own: BTreeSet<Key> = BTreeSet::new();
         for (key, number, value) in entries {
             if matches!(key, Node::Merge) {
                 self.merge(value, map)?;
@@ -103,8 +107,12 @@ impl NodeReader {
             }
             let key = into_key(self.meaning(key)?)?;
             let meaning = self.meaning(value)?;
-            if map.contains_key(&key) {
+            let is_repeated = if is_mixed && !self.strict { own.contains(&key) } else { map.contains_key(&key) };
+            if is_repeated {
                 self.repeated.push((number, key.clone()));
+            }
+            if is_mixed {
+                own.insert(key.clone());
             }
             map.insert(key, meaning);
         }

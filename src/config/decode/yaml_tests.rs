@@ -72,6 +72,21 @@ fn repeated_keys_are_told_by_line() {
 }
 
 #[test]
+fn objects_may_override_what_they_merge() {
+    let check = |text: &str, expected: Result<serde_json::Value, &str>| {
+        let mut documents = super::parse_all(text).map(|document| document.expect("reads"));
+        let document = documents.next().expect("a document");
+        let found = document.repeated.map_or(Ok(document.value.to_json()), |error| Err(error.0));
+        assert_eq!(found, expected.map_err(str::to_owned), "{text}");
+    };
+    check("a: &x {k: 1}\nb: {<<: *x, k: 2}\n", Ok(serde_json::json!({"a": {"k": 1}, "b": {"k": 2}})));
+    check("a: {<<: [{k: 1, l: 2}, {l: 3}], k: 4}", Ok(serde_json::json!({"a": {"k": 4, "l": 2}})));
+    let repeated = |line: usize| format!("yaml: unmarshal errors:\n  line {line}: key \"k\" already set in map");
+    check("a: {<<: {l: 1}, k: 2, k: 3}", Err(&repeated(1)));
+    check("a: {<<: {k: 1,\n k: 2}}", Err(&repeated(2)));
+}
+
+#[test]
 fn syntax_errors_read_as_go_yamls() {
     check_error("a: b: c\n", "yaml: mapping values are not allowed in this context");
     check_error("x: 1\na: b: c\n", "yaml: line 2: mapping values are not allowed in this context");
@@ -106,6 +121,9 @@ fn what_would_take_too_long_is_refused() {
     check_error(&nested("{a: ", "}"), "yaml: exceeded max depth");
     let aliases = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), "*a, ".repeat(1000));
     check_error(&aliases, "yaml: document contains excessive aliasing");
+    // Was once as long as the product of spaces and aliases.
+    let spaced = format!("a: &a{}v\nb: [{}]\n", " ".repeat(200_000), "*a, ".repeat(100_000));
+    parse(&spaced).expect("reads");
     let document = parse(&"a: 1\n".repeat(20_000)).expect("reads");
     let faults = document.repeated.expect("repeated keys").0;
     assert!(faults.ends_with("\n  line 11: key \"a\" already set in map\n  and 19989 more"), "{faults}");
