@@ -28,6 +28,8 @@ pub mod types;
 mod validate;
 mod wire;
 
+pub(crate) use base64::encode as base64_encode;
+
 pub use args::{
     ArgsError, DefaultPreemptionArgs, DynamicResourcesArgs, InterPodAffinityArgs, NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, PluginArgs, PodTopologySpreadArgs,
