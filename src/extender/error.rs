@@ -89,6 +89,10 @@ fn known(cause: &(dyn Error + 'static), uri: &Uri) -> Option<String> {
             io::ErrorKind::ConnectionRefused => Some(format!("dial tcp {}: connect: connection refused", address(uri))),
             io::ErrorKind::ConnectionReset => Some("read: connection reset by peer".to_owned()),
             io::ErrorKind::UnexpectedEof => Some("EOF".to_owned()),
+            // The standard library's own text; there is no kind for it.
+            _ if error.to_string().starts_with("failed to lookup address information") => {
+                Some(format!("dial tcp: lookup {}: no such host", uri.host().unwrap_or_default()))
+            }
             _ => None,
         };
     }
@@ -142,6 +146,8 @@ mod tests {
             io::Error::other(io::Error::new(io::ErrorKind::InvalidData, unknown)),
             "tls: failed to verify certificate: x509: certificate signed by unknown authority",
         );
+        let lookup = "failed to lookup address information: Name or service not known";
+        check(io::Error::other(lookup), "dial tcp: lookup host: no such host");
         check(io::Error::other("strange"), "strange");
     }
 }

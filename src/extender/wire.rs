@@ -11,6 +11,7 @@ use serde::de::{Deserialize, DeserializeOwned, Error as _};
 use serde::{Deserialize as DeriveDeserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::config::json_syntax_error;
 use crate::k8s::Members;
 
 /// Asks to filter or score nodes.
@@ -131,11 +132,12 @@ impl<'de> Deserialize<'de> for Strings {
     }
 }
 
-/// The first value of a reply, in text. Bytes that are no UTF-8 become U+FFFD, as for Go.
+/// The first value of a reply, in text; an error is in Go's words. Bytes that are no UTF-8 become U+FFFD, as for Go.
 pub(super) fn first_value(body: &[u8]) -> Result<Box<RawValue>, serde_json::Error> {
     let text = String::from_utf8_lossy(body);
     match serde_json::Deserializer::from_str(&text).into_iter::<Box<RawValue>>().next() {
-        Some(value) => value,
+        Some(Ok(value)) => Ok(value),
+        Some(Err(error)) => Err(json_syntax_error(&text).map_or(error, serde_json::Error::custom)),
         None => Err(serde_json::Error::custom("EOF")),
     }
 }
@@ -260,6 +262,7 @@ mod tests {
         assert_eq!(first(b" {} garbage"), Ok("{}".to_owned()));
         assert_eq!(first(b"\"\xff\""), Ok("\"\u{fffd}\"".to_owned()));
         assert_eq!(first(b""), Err("EOF".to_owned()));
-        assert!(first(b"{").is_err() && first(b"<html>").is_err());
+        assert_eq!(first(b"{\"a\": ["), Err("unexpected EOF".to_owned()));
+        assert_eq!(first(b"<html>"), Err("invalid character '<' looking for beginning of value".to_owned()));
     }
 }

@@ -17,10 +17,14 @@ use crate::webhook::{Asked, Reply, Webhook, webhook};
 /// How long a pod may take to be bound or refused, the start of a scheduler included.
 const SETTLED: Duration = Duration::from_mins(1);
 
+/// Where what `PostFilter` adds to a message begins: `DynamicResources` comes first.
+const POST_FILTER: &str = " no new claims to deallocate";
+
 /// What became of a pod: its node, and its condition's reason and message up to what `PostFilter` adds.
 type End = (String, String, String);
 
-/// A pod that is bound, one whose extender refuses to bind it, and one that an extender rejects.
+/// A pod that is bound, one whose extender refuses to bind it, one that an extender rejects, and some about which an
+/// extender fails.
 pub(crate) fn extenders_are_asked_the_same() -> Result<(), Failed> {
     let plane = ControlPlane::start()?;
     let hook = webhook(answer);
@@ -48,9 +52,12 @@ pub(crate) fn extenders_are_asked_the_same() -> Result<(), Failed> {
 
 /// Whole nodes under `/whole`, names under `/names`.
 fn answer(asked: &Asked) -> Reply {
-    let rejects = asked.body.pointer("/Pod/metadata/labels/reject").is_some();
+    let pod = asked.body.pointer("/Pod/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    if let Some(reply) = failure(pod) {
+        return reply;
+    }
     Reply::Json(match asked.path.as_str() {
-        "/whole/filter" if rejects => {
+        "/whole/filter" if pod == "rejected" => {
             json!({"FailedNodes": {"a": "busy", "b": "busy"}, "FailedAndUnresolvableNodes": {"c": "never"}})
         }
         "/whole/filter" => {
@@ -66,11 +73,28 @@ fn answer(asked: &Asked) -> Reply {
     })
 }
 
+/// What extenders answer about pods that are named for what goes wrong.
+fn failure(pod: &str) -> Option<Reply> {
+    Some(match pod {
+        "code" => Reply::Code(503),
+        "end" => Reply::HangUp,
+        "silence" => Reply::Never,
+        "half" => Reply::Half,
+        "error" => Reply::Json(json!({"error": "out of order"})),
+        "page" => Reply::Text("<html>".to_owned()),
+        "nothing" => Reply::Text(String::new()),
+        "unfinished" => Reply::Text("{\"Nodes\": {".to_owned()),
+        "no-nodes" => Reply::Text(" null and more".to_owned()),
+        _ => return None,
+    })
+}
+
 fn write_config(folder: &Path, kubeconfig: &Path, hook: &Webhook) -> Result<PathBuf, String> {
     let at = |path: &str, more: Value| {
         let mut extender = json!({"urlPrefix": format!("{}/{path}", hook.url()), "filterVerb": "filter"});
         extender["prioritizeVerb"] = "prioritize".into();
         extender["weight"] = 100.into();
+        extender["httpTimeout"] = "1s".into();
         for (key, value) in more.as_object().into_iter().flatten() {
             extender[key] = value.clone();
         }
@@ -112,12 +136,12 @@ fn node(name: &str) -> Value {
     })
 }
 
-fn pods() -> [Value; 3] {
-    let pod = |name: &str, label: &str, requests: Value| {
+fn pods() -> Vec<Value> {
+    let pod = |name: &str, requests: Value| {
         json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {
-                "name": name, "namespace": "default", "labels": {"app": "web", label: "yes"}, "finalizers": ["example.com/held"],
+                "name": name, "namespace": "default", "labels": {"app": "web"}, "finalizers": ["example.com/held"],
                 "annotations": {"note": "<&>"},
             },
             "spec": {
@@ -132,11 +156,13 @@ fn pods() -> [Value; 3] {
             },
         })
     };
-    [
-        pod("plain", "plain", json!({"cpu": "0.5", "memory": "256Mi"})),
-        pod("gpu", "gpu", json!({"cpu": "1", "example.com/gpu": "1"})),
-        pod("rejected", "reject", json!({"cpu": "100m"})),
-    ]
+    let mut pods = vec![
+        pod("plain", json!({"cpu": "0.5", "memory": "256Mi"})),
+        pod("gpu", json!({"cpu": "1", "example.com/gpu": "1"})),
+    ];
+    let others = ["rejected", "code", "end", "silence", "half", "error", "page", "nothing", "unfinished", "no-nodes"];
+    pods.extend(others.map(|name| pod(name, json!({"cpu": "100m"}))));
+    pods
 }
 
 fn create<K>(plane: &ControlPlane, api: &Api<K>, object: Value) -> Result<(), String>
@@ -178,7 +204,7 @@ fn end_of(pod: &Pod) -> Option<End> {
     let condition = conditions.into_iter().find(|condition| condition.type_ == "PodScheduled")?;
     let reason = condition.reason.clone().unwrap_or_default();
     let message = condition.message.clone().unwrap_or_default();
-    let message = message.split(". ").next().unwrap_or_default().trim_end_matches('.').to_owned();
+    let message = message.split(POST_FILTER).next().unwrap_or_default().to_owned();
     Some((node, reason, message))
 }
 
@@ -196,7 +222,8 @@ fn remove(plane: &ControlPlane, api: &Api<Pod>, name: &str) -> Result<(), String
     })
 }
 
-/// Each question once: a pod that was not bound is tried again. What differs between two pods of one manifest is left out.
+/// Each question once: a pod that was not bound is tried again. What differs between two pods of one manifest is left out,
+/// and so is the order of nodes, which upstream leaves to how a map of the first list is walked.
 fn first_attempt(asked: Vec<Asked>) -> Vec<Value> {
     let mut seen: Vec<Value> = Vec::new();
     for Asked { path, headers, mut body } in asked {
@@ -209,6 +236,12 @@ fn first_attempt(asked: Vec<Asked>) -> Vec<Value> {
                     *value = own.into();
                 }
             }
+        }
+        if let Some(nodes) = body.pointer_mut("/Nodes/items").and_then(Value::as_array_mut) {
+            nodes.sort_by_key(|node| node["metadata"]["name"].to_string());
+        }
+        if let Some(names) = body.get_mut("NodeNames").and_then(Value::as_array_mut) {
+            names.sort_by_key(Value::to_string);
         }
         if let Some(uid) = body.get_mut("PodUID") {
             *uid = "uid".into();
