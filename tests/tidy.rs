@@ -21,13 +21,14 @@ const IMPORTS: &[(&str, &str)] = &[
     ("dispatcher", "k8s model metrics clock"),
     ("events", "k8s model metrics clock dispatcher"),
     ("scheduler", "cache queue framework config listers model k8s metrics events dispatcher clock"),
+    ("extender", "scheduler framework config model k8s"),
     ("ingest", "scheduler cache queue listers framework config model k8s metrics clock"),
     ("apiserver", "k8s clock"),
     ("testing", "model k8s"),
     ("engine", "scheduler cache queue framework config listers model k8s metrics events dispatcher clock"),
     (
         "simulate",
-        "engine ingest apiserver plugins scheduler cache queue framework config listers model k8s metrics events dispatcher clock",
+        "engine extender ingest apiserver plugins scheduler cache queue framework config listers model k8s metrics events dispatcher clock",
     ),
     ("app", "*"),
 ];

@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::config::{Config, FlagError, Flags, VersionFlag};
 use crate::dispatcher::client;
 use crate::engine::{Engine, EngineOptions};
+use crate::extender;
 use crate::framework::Registry;
 use crate::ingest::Ingest;
 use crate::plugins::admission::node_check;
@@ -108,9 +109,10 @@ async fn schedule(plugins: Registry, flags: &Flags) -> anyhow::Result<()> {
     for warning in gates.warnings() {
         tracing::warn!("{warning}");
     }
-    let config = flags.config(&gates).map_err(|error| anyhow!("{error}"))?;
+    let mut config = flags.config(&gates).map_err(|error| anyhow!("{error}"))?;
     refuse(&config)?;
     info!(version = VERSION, "Starting Kubernetes Scheduler");
+    let extenders = extender::build(&mut config)?;
     let client = connect(&config, flags).await?;
     let max_in_unschedulable = flags.pod_max_in_unschedulable_pods().to_std().unwrap_or_default();
     let runtime = tokio::runtime::Handle::current();
@@ -119,7 +121,7 @@ async fn schedule(plugins: Registry, flags: &Flags) -> anyhow::Result<()> {
         config,
         gates,
         plugins,
-        extenders: Vec::new(),
+        extenders,
         clock: Clock::real(),
         metrics: prometheus::Registry::new(),
         seed: seed(),
@@ -138,7 +140,6 @@ async fn schedule(plugins: Registry, flags: &Flags) -> anyhow::Result<()> {
 
 /// What is configured and not built yet would change decisions, or be missed.
 fn refuse(config: &Config) -> anyhow::Result<()> {
-    config.refuse_extenders().map_err(|error| anyhow!("{error}"))?;
     if config.leader_election.leader_elect {
         return Err(anyhow!(
             "leader election is not supported yet: add --leader-elect=false, or leaderElection.leaderElect: false in the \

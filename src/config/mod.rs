@@ -28,6 +28,9 @@ pub mod types;
 mod validate;
 mod wire;
 
+pub(crate) use base64::encode as base64_encode;
+pub(crate) use decode::json::syntax_error as json_syntax_error;
+
 pub use args::{
     ArgsError, DefaultPreemptionArgs, DynamicResourcesArgs, InterPodAffinityArgs, NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, PluginArgs, PodTopologySpreadArgs,

@@ -1,12 +1,11 @@
 //! What of a configuration the product does not act on yet. Said aloud, so that nobody relies on it in vain.
 
 use super::gates::FeatureGates;
-use super::load::ConfigError;
 use super::types::Config;
 
 impl Config {
     /// Fields that differ from their defaults and do nothing in a simulation, one sentence each: they are about a process
-    /// that serves a cluster.
+    /// that serves a cluster, or would reach into one.
     pub fn warnings(&self) -> Vec<String> {
         let defaults = Self::defaults(&FeatureGates::default());
         let changed = [
@@ -16,13 +15,10 @@ impl Config {
             ("enableContentionProfiling", self.enable_contention_profiling != defaults.enable_contention_profiling),
             ("delayCacheUntilActive", self.delay_cache_until_active != defaults.delay_cache_until_active),
         ];
-        let names = changed.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name);
-        names.map(|name| format!("{name}: has no effect in a simulation")).collect()
-    }
-
-    /// An error where extenders are configured: they are not built yet, and leaving one out would misplace pods.
-    pub fn refuse_extenders(&self) -> Result<(), ConfigError> {
-        if self.extenders.is_empty() { Ok(()) } else { Err(ConfigError::new("extenders: not supported yet")) }
+        let names = changed.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name.to_owned());
+        let binders = self.extenders.iter().enumerate().filter(|(_, extender)| !extender.bind_verb.is_empty());
+        let binders = binders.map(|(at, _)| format!("extenders[{at}].bindVerb"));
+        names.chain(binders).map(|name| format!("{name}: has no effect in a simulation")).collect()
     }
 }
 
@@ -50,11 +46,10 @@ mod tests {
     }
 
     #[test]
-    fn refuses_extenders() {
-        let text = format!("{HEAD}extenders: [{{urlPrefix: u, filterVerb: f}}]");
-        let config = Config::parse(text.as_bytes(), &FeatureGates::default()).expect("reads");
-        let error = config.refuse_extenders().expect_err("not built");
-        assert_eq!(error.to_string(), "extenders: not supported yet");
-        Config::defaults(&FeatureGates::default()).refuse_extenders().expect("none");
+    fn names_extenders_that_bind() {
+        check(
+            "extenders: [{urlPrefix: u, filterVerb: f}, {urlPrefix: v, bindVerb: b}]\n",
+            &["extenders[1].bindVerb: has no effect in a simulation"],
+        );
     }
 }

@@ -116,6 +116,7 @@ impl Engine {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let parts = Arc::new(HandleParts {
             client: Some(client),
+            has_extenders: !options.extenders.is_empty(),
             parallelizer: Arc::new(Parallelizer::new(workers.min(processors))),
             ..HandleParts::new(gates, metrics.clone(), clock.clone(), effects.clone())
         });

@@ -102,6 +102,8 @@ pub struct HandleParts {
     pub client: Option<kube::Client>,
     /// Feature gates.
     pub gates: FeatureGates,
+    /// Whether extenders have a say: no signature tells what they look at.
+    pub has_extenders: bool,
     /// The informers' view of every kind.
     pub listers: Arc<Listers>,
     /// Metric families.
@@ -130,6 +132,7 @@ impl HandleParts {
         Self {
             client: None,
             gates,
+            has_extenders: false,
             listers: Arc::new(Listers::default()),
             metrics,
             clock,
@@ -185,6 +188,11 @@ impl Handle {
     /// Feature gates. Any time.
     pub fn gates(&self) -> &FeatureGates {
         &self.parts.gates
+    }
+
+    /// Whether there are extenders.
+    pub(super) fn has_extenders(&self) -> bool {
+        self.parts.has_extenders
     }
 
     /// The informers' view of every kind, which may lag behind or be ahead of a cycle's snapshot. Any time.

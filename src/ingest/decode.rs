@@ -54,6 +54,18 @@ pub(super) struct Page<K> {
     pub(super) next: Option<String>,
 }
 
+/// How objects of a kind are read.
+pub(super) struct Reading<K> {
+    /// The kind's name in logs.
+    pub(super) kind: String,
+    pub(super) unreadable: Unreadable,
+    /// Keeps an object's JSON beside it, where somebody has to be sent whole objects.
+    pub(super) keep: Option<Keep<K>>,
+}
+
+/// Keeps an object's JSON beside it.
+pub(super) type Keep<K> = fn(&mut K, &RawValue) -> Result<(), serde_json::Error>;
+
 /// Counts objects that could not be read; clones share the count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unreadable(Arc<AtomicU64>);
@@ -131,11 +143,14 @@ where
 }
 
 /// Reads an object, without its managed fields. None if not even its name can be read.
-fn item<K: kube::Resource + DeserializeOwned>(raw: &RawValue, kind: &str, unreadable: &Unreadable) -> Option<Item<K>> {
+fn item<K: kube::Resource + DeserializeOwned>(raw: &RawValue, reading: &Reading<K>) -> Option<Item<K>> {
     let error = match serde_json::from_str::<K>(raw.get()) {
         Ok(mut object) if object.meta().name.is_some() => {
             object.meta_mut().managed_fields = None;
-            return Some(Item::Read(object));
+            match reading.keep.map_or(Ok(()), |keep| keep(&mut object, raw)) {
+                Ok(()) => return Some(Item::Read(object)),
+                Err(error) => error,
+            }
         }
         Ok(_) => serde::de::Error::custom("it has no name"),
         Err(error) => error,
@@ -144,20 +159,19 @@ fn item<K: kube::Resource + DeserializeOwned>(raw: &RawValue, kind: &str, unread
         serde_json::from_str(raw.get()).map_or_else(|_| Identity::default(), |Identified { metadata }| metadata);
     let Identity { namespace, name, resource_version: version, .. } = identity;
     let key = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
-    unreadable.note(kind, &key, &error);
+    reading.unreadable.note(&reading.kind, &key, &error);
     (!name.is_empty()).then_some(Item::Unreadable { key, version })
 }
 
 /// Reads a line of a watch. Fails if it is no event at all.
 pub(super) fn line<K: kube::Resource + DeserializeOwned>(
     text: &str,
-    kind: &str,
-    unreadable: &Unreadable,
+    reading: &Reading<K>,
 ) -> Result<Line<K>, serde_json::Error> {
     let WireLine { kind: event, object } = serde_json::from_str(text)?;
     Ok(match &*event {
-        "ADDED" | "MODIFIED" => item(object, kind, unreadable).map_or(Line::Ignored, Line::Applied),
-        "DELETED" => item(object, kind, unreadable).map_or(Line::Ignored, Line::Deleted),
+        "ADDED" | "MODIFIED" => item(object, reading).map_or(Line::Ignored, Line::Applied),
+        "DELETED" => item(object, reading).map_or(Line::Ignored, Line::Deleted),
         "BOOKMARK" => {
             let Identified { metadata } = serde_json::from_str(object.get())?;
             let annotations = metadata.annotations.unwrap_or_default();
@@ -172,11 +186,10 @@ pub(super) fn line<K: kube::Resource + DeserializeOwned>(
 /// Reads a page of a list. Fails if it is no list at all.
 pub(super) fn page<K: kube::Resource + DeserializeOwned>(
     text: &str,
-    kind: &str,
-    unreadable: &Unreadable,
+    reading: &Reading<K>,
 ) -> Result<Page<K>, serde_json::Error> {
     let WirePage { metadata, items } = serde_json::from_str(text)?;
-    let items = items.unwrap_or_default().into_iter().filter_map(|raw| item(raw, kind, unreadable)).collect();
+    let items = items.unwrap_or_default().into_iter().filter_map(|raw| item(raw, reading)).collect();
     let next = Some(metadata.next).filter(|next| !next.is_empty());
     Ok(Page { items, version: metadata.resource_version, next })
 }
@@ -184,7 +197,7 @@ pub(super) fn page<K: kube::Resource + DeserializeOwned>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::k8s::Pod;
+    use crate::k8s::{Original, Pod};
 
     /// A line in short: what it says, the object and its version.
     fn print(line: &Line<Pod>) -> String {
@@ -201,12 +214,16 @@ mod tests {
         }
     }
 
+    fn reading<K>(unreadable: &Unreadable) -> Reading<K> {
+        Reading { kind: "pods".to_owned(), unreadable: unreadable.clone(), keep: None }
+    }
+
     #[test]
     fn lines() {
         let check = |text: &str, expected: &str, unreadable_objects: u64| {
             let unreadable = Unreadable::default();
             let line =
-                line::<Pod>(text, "pods", &unreadable).map_or_else(|error| error.to_string(), |line| print(&line));
+                line::<Pod>(text, &reading(&unreadable)).map_or_else(|error| error.to_string(), |line| print(&line));
             assert_eq!((line.as_str(), unreadable.count()), (expected, unreadable_objects), "{text}");
         };
         let pod = r#"{"metadata":{"namespace":"a","name":"p","resourceVersion":"7"},"spec":{}}"#;
@@ -237,19 +254,32 @@ mod tests {
         let unreadable = Unreadable::default();
         let text = r#"{"kind":"PodList","metadata":{"resourceVersion":"5","continue":"more"},"items":[
             {"metadata":{"name":"p","managedFields":[{"manager":"m"}]}}, {"metadata":{"name":"q"},"spec":4}, 7]}"#;
-        let page = page::<Pod>(text, "pods", &unreadable).expect("it is a list");
+        let page = page::<Pod>(text, &reading(&unreadable)).expect("it is a list");
         let keys: Vec<String> = page.items.iter().map(Item::key).collect();
         assert_eq!((keys, page.version, page.next), (vec!["p".into(), "q".into()], "5".into(), Some("more".into())));
         assert_eq!(unreadable.count(), 2);
-        let empty = super::page::<Pod>(r#"{"metadata":{"resourceVersion":"5"},"items":null}"#, "pods", &unreadable);
+        let empty = super::page::<Pod>(r#"{"metadata":{"resourceVersion":"5"},"items":null}"#, &reading(&unreadable));
         assert!(empty.is_ok_and(|page| page.items.is_empty() && page.next.is_none()));
     }
 
     #[test]
     fn managed_fields_are_not_kept() {
         let text = r#"{"type":"ADDED","object":{"metadata":{"name":"n","managedFields":[{"manager":"m"}]}}}"#;
-        let line = line::<k8s_openapi::api::core::v1::Namespace>(text, "namespaces", &Unreadable::default());
+        let line = line::<k8s_openapi::api::core::v1::Namespace>(text, &reading(&Unreadable::default()));
         let Ok(Line::Applied(Item::Read(namespace))) = line else { panic!("it is a namespace: {line:?}") };
         assert_eq!(namespace.metadata.managed_fields, None);
+    }
+
+    #[test]
+    fn an_object_is_kept_whole_where_that_is_asked_for() {
+        let keep: Keep<Pod> = |pod, raw| Original::of_pod(raw).map(|original| pod.original = Some(original));
+        let text = r#"{"type":"ADDED","object":{"kind":"Pod","metadata":{"name":"p"},"unknown":1}}"#;
+        let original = |keep: Option<Keep<Pod>>| {
+            let line = line(text, &Reading { keep, ..reading(&Unreadable::default()) });
+            let Ok(Line::Applied(Item::Read(pod))) = line else { panic!("it is a pod: {line:?}") };
+            pod.original.map(|original| original.json().get().to_owned())
+        };
+        assert_eq!(original(None), None);
+        assert_eq!(original(Some(keep)).as_deref(), Some(r#"{"metadata":{"name":"p"},"unknown":1}"#));
     }
 }

@@ -11,13 +11,15 @@ use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
 use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment};
 use kube::api::{ApiResource, DynamicObject};
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use super::Starter;
+use super::decode::Keep;
 use super::reflector::Source;
 use super::sinks::{Nodes, Others, Pods, StoreOf};
 use crate::config::{FeatureGates, Gate};
 use crate::framework::BoxFuture;
-use crate::k8s::{Node, Pod};
+use crate::k8s::{Node, Original, Pod};
 use crate::listers::{Listers, Store};
 use crate::model::{ActionType, EventResource};
 
@@ -170,7 +172,7 @@ impl Watched {
                     store: StoreOf::Own(Store::<DynamicObject>::default()),
                     registered: Some((resource.clone(), *actions)),
                 };
-                starter.reflect(&self.name, source::<DynamicObject>(api, ""), sink)
+                starter.reflect(&self.name, source::<DynamicObject>(api, ""), sink, None)
             }
         }
     }
@@ -180,15 +182,26 @@ fn source<K: kube::Resource>(api: &K::DynamicType, field_selector: &'static str)
     Source { path: K::url_path(api, None), field_selector }
 }
 
+fn keep_pod(pod: &mut Pod, raw: &RawValue) -> Result<(), serde_json::Error> {
+    Original::of_pod(raw).map(|original| pod.original = Some(original))
+}
+
 impl Starter {
     fn pods(&self) -> BoxFuture<'static, ()> {
         let sink = Pods { handlers: self.handlers.clone(), listers: self.listers.clone() };
-        self.reflect("pods", source::<Pod>(&(), NOT_ENDED), sink)
+        // An extender is sent pods that it may have a say about, and, when it chooses victims, those that run.
+        let keep: Option<Keep<Pod>> = match (self.whole.pending_pods, self.whole.assigned_pods) {
+            (false, false) => None,
+            (_, true) => Some(keep_pod),
+            (true, false) => Some(|pod, raw| if pod.node_name().is_none() { keep_pod(pod, raw) } else { Ok(()) }),
+        };
+        self.reflect("pods", source::<Pod>(&(), NOT_ENDED), sink, keep)
     }
 
     fn nodes(&self) -> BoxFuture<'static, ()> {
         let sink = Nodes { handlers: self.handlers.clone(), listers: self.listers.clone() };
-        self.reflect("nodes", source::<Node>(&(), ""), sink)
+        let keep: Keep<Node> = |node, raw| Original::of_node(raw).map(|original| node.original = Some(original));
+        self.reflect("nodes", source::<Node>(&(), ""), sink, self.whole.nodes.then_some(keep))
     }
 
     fn other<K>(
@@ -205,7 +218,7 @@ impl Starter {
             store: StoreOf::Lister(self.listers.clone(), store),
             registered: resource.zip(actions),
         };
-        self.reflect(&K::plural(&()), source::<K>(&(), ""), sink)
+        self.reflect(&K::plural(&()), source::<K>(&(), ""), sink, None)
     }
 }
 

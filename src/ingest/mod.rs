@@ -30,8 +30,8 @@ use crate::clock::{Clock, Rng};
 use crate::config::{ExtensionPoint, FeatureGates};
 use crate::framework::{BoxFuture, Framework};
 use crate::listers::Listers;
-use crate::scheduler::Shared;
-use decode::Unreadable;
+use crate::scheduler::{Shared, WholeObjects};
+use decode::{Keep, Reading, Unreadable};
 use deliver::Sink;
 use kinds::Watched;
 use reflector::{Parts, Reflector, Source};
@@ -46,6 +46,8 @@ struct Starter {
     seed: u64,
     unreadable: Unreadable,
     pending: Pending,
+    /// Whose JSON is kept for extenders.
+    whole: WholeObjects,
 }
 
 /// Watches the cluster for a scheduler.
@@ -77,6 +79,7 @@ impl Ingest {
             clock: shared.clock.clone(),
             seed: 0,
             unreadable: Unreadable::default(),
+            whole: shared.extenders.iter().map(|extender| extender.whole_objects()).collect(),
             pending: Pending::new(watched.iter().map(|kind| kind.name.clone())),
         };
         Self { starter, watched }
@@ -124,7 +127,7 @@ impl Ingest {
 }
 
 impl Starter {
-    fn reflect<S>(&self, kind: &str, source: Source, sink: S) -> BoxFuture<'static, ()>
+    fn reflect<S>(&self, kind: &str, source: Source, sink: S, keep: Option<Keep<S::Object>>) -> BoxFuture<'static, ()>
     where
         S: Sink,
         S::Object: DeserializeOwned,
@@ -135,10 +138,9 @@ impl Starter {
             client: self.client.clone(),
             source,
             rng: Rng::from_seed(self.seed ^ seed_of(&kind)),
-            kind,
+            reading: Reading { kind, unreadable: self.unreadable.clone(), keep },
             sink,
             clock: self.clock.clone(),
-            unreadable: self.unreadable.clone(),
             synced: Box::new(move || pending.done(&name)),
         });
         Box::pin(async move {

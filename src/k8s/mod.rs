@@ -12,6 +12,7 @@ mod meta;
 pub mod names;
 mod node;
 pub mod node_selector;
+mod original;
 mod pod;
 pub mod quantity;
 pub mod requests;
@@ -25,6 +26,7 @@ pub use label_selector::{ParseSelectorError, Selector};
 pub use meta::{annotations, labels, object_key};
 pub use node::{ContainerImage, Node, NodeSpec, NodeStatus};
 pub use node_selector::{NodeSelector, PreferredTerms, RequiredNodeAffinity};
+pub use original::{Members, Original};
 pub use pod::{
     Container, ContainerPort, ContainerStatus, NodeAllocatableClaimStatus, Pod, PodSpec, PodStatus,
     ResourceRequirements, Volume, VolumeSource,

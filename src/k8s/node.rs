@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
 use super::meta::{core_resource, nullable};
-use super::{ResourceList, StringMap, annotations, labels};
+use super::{Original, ResourceList, StringMap, annotations, labels};
 
 /// A node as scheduling sees it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -18,6 +18,9 @@ pub struct Node {
     pub spec: NodeSpec,
     /// What it reports.
     pub status: NodeStatus,
+    /// All of it as JSON, where somebody has to be sent whole nodes.
+    #[serde(skip)]
+    pub original: Option<Original>,
 }
 
 /// The part of a node's specification that scheduling reads.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::meta::{core_resource, nullable};
-use super::{ResourceList, StringMap, annotations, labels, object_key};
+use super::{Original, ResourceList, StringMap, annotations, labels, object_key};
 
 /// A pod as scheduling sees it. Probes, environment, mounts, managed fields and the like are never kept.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -22,6 +22,9 @@ pub struct Pod {
     pub spec: PodSpec,
     /// What became of it.
     pub status: PodStatus,
+    /// All of it as JSON, where somebody has to be sent whole pods.
+    #[serde(skip)]
+    pub original: Option<Original>,
 }
 
 /// The part of a pod's specification that scheduling reads.

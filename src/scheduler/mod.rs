@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use effects::{ApiEffects, Spawn};
-pub use extender::{Extender, ExtenderFilter, Kept};
+pub use extender::{Extender, ExtenderFilter, Kept, Victims, WholeObjects};
 pub use failure::Failure;
 
 use binding::BindingCycle;

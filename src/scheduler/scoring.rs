@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Failure, Scheduler};
+use super::{Extender, Failure, Scheduler};
 use crate::framework::{CycleContext, Framework, PluginError, Rank, ScratchBoard, select_host};
 use crate::metrics::Operation;
 use crate::model::NodeInfo;
@@ -41,9 +41,13 @@ impl Scheduler {
             return;
         }
         let mut listed: BTreeMap<String, i64> = BTreeMap::new();
-        for extender in self.extenders.iter().filter(|extender| extender.is_interested(cx.pod)) {
+        let interested = self.extenders.iter().filter(|extender| extender.is_interested(cx.pod));
+        let ask = |extender: &dyn Extender| {
             let _running = self.shared.metrics.running(Operation::PrioritizingExtender);
-            match extender.prioritize(cx.pod, nodes) {
+            extender.prioritize(cx.pod, nodes)
+        };
+        for (extender, said) in all_at_once(interested.map(|extender| &**extender).collect(), ask) {
+            match said {
                 Ok((scores, weight)) => {
                     for (name, score) in scores {
                         let total = listed.entry(name).or_default();
@@ -60,6 +64,25 @@ impl Scheduler {
             }
         }
     }
+}
+
+/// What each extender answers, in their order. Two or more are asked at the same time: all of them have to be waited for.
+fn all_at_once<T: Send>(
+    extenders: Vec<&dyn Extender>,
+    ask: impl Fn(&dyn Extender) -> T + Sync,
+) -> Vec<(&dyn Extender, T)> {
+    let ask = &ask;
+    if let [only] = *extenders {
+        return vec![(only, ask(only))];
+    }
+    std::thread::scope(|scope| {
+        let asked: Vec<_> =
+            extenders.into_iter().map(|extender| (extender, scope.spawn(move || ask(extender)))).collect();
+        let answer = |(extender, thread): (_, std::thread::ScopedJoinHandle<'_, T>)| {
+            (extender, thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        };
+        asked.into_iter().map(answer).collect()
+    })
 }
 
 fn log_ignored(cx: &CycleContext<'_>, extender: &str, error: &PluginError) {

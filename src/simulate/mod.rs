@@ -154,7 +154,7 @@ fn gates(args: &SimulateArgs) -> Result<FeatureGates, SimulateError> {
     .map_err(|error| SimulateError::Gates(Arc::new(error)))
 }
 
-/// Reads and checks the configuration, names the fields that are not honoured, and refuses what would change decisions.
+/// Reads and checks the configuration, and names the fields that are not honoured.
 fn config(args: &SimulateArgs, gates: &FeatureGates) -> Result<Config, SimulateError> {
     let Some(path) = &args.config else { return Ok(Config::defaults(gates)) };
     let file = path.display().to_string();
@@ -164,6 +164,5 @@ fn config(args: &SimulateArgs, gates: &FeatureGates) -> Result<Config, SimulateE
     for warning in config.warnings() {
         say(format_args!("warning: {file}: {warning}"));
     }
-    config.refuse_extenders().map_err(|error| SimulateError::Config { file, error: error.to_string() })?;
     Ok(config)
 }

@@ -14,6 +14,7 @@ use crate::apiserver::{ApiServer, Options, Status, kinds};
 use crate::clock::{Mono, Now, SimClock};
 use crate::config::{Config, FeatureGates};
 use crate::engine::{Engine, EngineOptions};
+use crate::extender;
 use crate::framework::Registry;
 use crate::ingest::Ingest;
 use crate::plugins::admission::node_check;
@@ -154,12 +155,16 @@ impl World {
             let _inside = handle.enter();
             self.server.client()
         };
+        let mut config = unthrottled(options.config);
+        // An extender would bind the pods of that name in the cluster that it can reach: these pods are ours to bind.
+        config.extenders.iter_mut().for_each(|extender| extender.bind_verb.clear());
+        let extenders = extender::build(&mut config).map_err(|error| SimulateError::Engine(error.to_string()))?;
         let building = Engine::new(EngineOptions {
             client: client.clone(),
-            config: unthrottled(options.config),
+            config,
             gates: options.gates,
             plugins: options.plugins,
-            extenders: Vec::new(),
+            extenders,
             clock: self.clock.clock(),
             metrics: prometheus::Registry::new(),
             seed: options.seed,

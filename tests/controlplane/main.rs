@@ -8,6 +8,7 @@ mod changes;
 mod cluster;
 mod compare;
 mod coverage;
+mod extenders;
 mod generate;
 mod oracle;
 mod ours;
@@ -15,6 +16,9 @@ mod parity;
 mod programs;
 mod reach;
 mod shrink;
+#[expect(dead_code, reason = "shared with the tests on the embedded server, which use more of it")]
+#[path = "../it/world/webhook.rs"]
+mod webhook;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -27,6 +31,7 @@ fn main() {
         Trial::test("cases_are_cluster_files", parity::cases_are_cluster_files),
         Trial::test("random_clusters", parity::random_clusters),
         Trial::test("binds_500_pods", binds::binds_500_pods),
+        Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
     ];
     libtest_mimic::run(&arguments, trials).exit();
 }

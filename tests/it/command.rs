@@ -128,8 +128,8 @@ fn bad_configuration() {
     check("unknown.yaml", &format!("{head}foo: 1\n"), "unknown.yaml: strict decoding error: unknown field \"foo\"");
     check(
         "extender.yaml",
-        &format!("{head}extenders: [{{urlPrefix: u, filterVerb: f}}]\n"),
-        "extenders: not supported yet",
+        &format!("{head}extenders: [{{urlPrefix: u, prioritizeVerb: f}}]\n"),
+        "extender.yaml: extenders[0].weight: Invalid value: 0: must have a positive weight applied to it",
     );
     check(
         "plugin.yaml",

@@ -3,6 +3,7 @@
 mod command;
 mod cycle;
 mod examples;
+mod extender;
 mod faults;
 mod metrics;
 mod world;

@@ -4,6 +4,7 @@
 
 pub(crate) mod extender;
 pub(crate) mod probe;
+pub(crate) mod webhook;
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -39,6 +40,9 @@ pub(crate) struct WorldBuilder {
     gates: FeatureGates,
     probes: Vec<Probe>,
     extenders: Vec<FakeExtender>,
+    /// Extenders of the configuration, which are real ones.
+    configured: Vec<Value>,
+    in_tree: Vec<&'static str>,
     profile: Value,
     percentage: i32,
     binder: bool,
@@ -74,6 +78,8 @@ pub(crate) fn world(probes: impl IntoIterator<Item = Probe>) -> WorldBuilder {
         gates: FeatureGates::default(),
         probes: probes.into_iter().collect(),
         extenders: Vec::new(),
+        configured: Vec::new(),
+        in_tree: Vec::new(),
         profile: json!({"schedulerName": "default-scheduler"}),
         percentage: 0,
         binder: true,
@@ -97,6 +103,18 @@ impl WorldBuilder {
     /// Adds an extender.
     pub(crate) fn extender(mut self, extender: FakeExtender) -> Self {
         self.extenders.push(extender);
+        self
+    }
+
+    /// Adds an extender to the configuration.
+    pub(crate) fn configured(mut self, extender: Value) -> Self {
+        self.configured.push(extender);
+        self
+    }
+
+    /// Enables an in-tree plugin.
+    pub(crate) fn in_tree(mut self, plugin: &'static str) -> Self {
+        self.in_tree.push(plugin);
         self
     }
 
@@ -124,7 +142,7 @@ impl WorldBuilder {
         let mut profile = self.profile.clone();
         let list = |names: Vec<&str>| names.into_iter().map(|name| json!({"name": name})).collect::<Value>();
         // A probe that binds goes before the binder of every profile.
-        let enabled = names.chain(own.iter().copied()).collect();
+        let enabled = names.chain(self.in_tree.iter().copied()).chain(own.iter().copied()).collect();
         profile["plugins"]["multiPoint"] = json!({"enabled": list(enabled), "disabled": list(vec!["*"])});
         let file = json!({
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -133,13 +151,16 @@ impl WorldBuilder {
             "parallelism": 1,
             "percentageOfNodesToScore": self.percentage,
             "profiles": [profile],
+            "extenders": self.configured,
         });
         Config::parse(file.to_string().as_bytes(), &self.gates).expect("a valid configuration")
     }
 
     /// Starts the scheduler on an empty cluster.
     pub(crate) fn start(self) -> World {
-        let config = self.config();
+        let mut config = self.config();
+        config.validate(&self.gates).expect("a valid configuration");
+        let configured = kube_scheduler::extender::build(&mut config).expect("extenders can be built");
         let wall: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
         let (clock, log, sent) = (SimClock::new(wall), Log::default(), Sent::default());
         let server = ApiServer::new(Options { create_namespaces: true, ..Options::by_clock(&clock.clock()) });
@@ -151,7 +172,8 @@ impl WorldBuilder {
         for probe in self.probes {
             probe.register(&mut registry, &log);
         }
-        let extenders = self.extenders.into_iter().map(|extender| extender.into_dyn(&log)).collect();
+        let fakes = self.extenders.into_iter().map(|extender| extender.into_dyn(&log));
+        let extenders = fakes.chain(configured).collect();
         let building = Engine::new(EngineOptions {
             client: client.clone(),
             config,

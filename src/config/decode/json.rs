@@ -17,6 +17,15 @@ pub(super) fn parse(text: &str) -> Result<Value, DecodeError> {
     }
 }
 
+/// What Go's decoder says of the first value in `text`; none if that can be read.
+pub(crate) fn syntax_error(text: &str) -> Option<String> {
+    let mut parser = Parser { text, at: 0, depth: 0 };
+    parser.value().err().map(|error| match &*error.0 {
+        "unexpected end of JSON input" => "unexpected EOF".to_owned(),
+        _ => error.0,
+    })
+}
+
 struct Parser<'a> {
     text: &'a str,
     /// Offset of the next byte.

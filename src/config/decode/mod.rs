@@ -4,7 +4,7 @@
 //! types. Follows `apimachinery/pkg/runtime/serializer/json/json.go#Decode`,
 //! `serializer/versioning/versioning.go#Decode` and `kube-scheduler/config/v1/types.go#DecodeNestedObjects @v1.36.3`.
 
-mod json;
+pub(super) mod json;
 mod nesting;
 mod nodes;
 mod reader;

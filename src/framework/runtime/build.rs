@@ -106,7 +106,7 @@ impl Framework {
             pre_bind: pre_bind_entries(&parts),
             bind: parts.entries(ExtensionPoint::Bind, Point::Bind, |plugin| plugin.bind.clone()),
             post_bind: parts.entries(ExtensionPoint::PostBind, Point::PostBind, |plugin| plugin.post_bind.clone()),
-            signers: signers(&parts),
+            signers: if handle.has_extenders() { None } else { signers(&parts) },
             events: events(&parts),
             expanded: parts.expanded,
             metrics: profile_metrics,

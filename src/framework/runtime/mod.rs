@@ -86,7 +86,7 @@ pub struct Framework {
     pre_bind: Vec<PreBindEntry>,
     bind: Vec<Entry<dyn BindPlugin>>,
     post_bind: Vec<Entry<dyn PostBindPlugin>>,
-    /// The signers of every plugin that decides about nodes; none if one of them cannot sign.
+    /// The signers of every plugin that decides about nodes; none if one of them cannot sign, or extenders decide, too.
     signers: Option<Vec<Entry<dyn SignPlugin>>>,
     /// What wakes the pods that a plugin rejects; `None` for a plugin that does not say, which is told of everything.
     events: Vec<EventPlugin>,

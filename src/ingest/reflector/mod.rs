@@ -22,7 +22,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use serde::de::DeserializeOwned;
 
-use super::decode::{self, Item, Line, Page, Unreadable};
+use super::decode::{self, Item, Line, Page, Reading};
 use super::deliver::{self, Sink};
 use crate::cache::CacheError;
 use crate::clock::{Clock, Mono, Rng};
@@ -59,22 +59,20 @@ pub(super) enum Failure {
 }
 
 /// What a reflector needs.
-pub(super) struct Parts<S> {
+pub(super) struct Parts<S: Sink> {
     pub(super) client: kube::Client,
     pub(super) source: Source,
-    /// The kind's name in logs.
-    pub(super) kind: String,
+    pub(super) reading: Reading<S::Object>,
     pub(super) sink: S,
     pub(super) clock: Clock,
     /// Spreads watch timeouts and waits.
     pub(super) rng: Rng,
-    pub(super) unreadable: Unreadable,
     /// Told once, when all objects that there were at first have been handled.
     pub(super) synced: Box<dyn Fn() + Send + Sync>,
 }
 
 /// The reflector of one kind.
-pub(super) struct Reflector<S> {
+pub(super) struct Reflector<S: Sink> {
     parts: Parts<S>,
     is_synced: bool,
     backoff: Backoff,
@@ -119,9 +117,9 @@ where
                 Ok(()) => {}
                 Err(Failure::Fatal(error)) => return error,
                 Err(Failure::Request(error)) if is_expired(&error) => {
-                    tracing::debug!(kind = self.parts.kind, error = %Chain(&error), "Watch closed");
+                    tracing::debug!(kind = self.parts.reading.kind, error = %Chain(&error), "Watch closed");
                 }
-                Err(error) => tracing::error!(kind = self.parts.kind, %error, "Failed to watch"),
+                Err(error) => tracing::error!(kind = self.parts.reading.kind, %error, "Failed to watch"),
             }
             self.back_off().await;
         }
@@ -137,7 +135,7 @@ where
             Ok(watch) => Some(watch),
             Err(Failure::Fatal(error)) => return Err(Failure::Fatal(error)),
             Err(error) => {
-                tracing::debug!(kind = self.parts.kind, %error, "Falling back to a list");
+                tracing::debug!(kind = self.parts.reading.kind, %error, "Falling back to a list");
                 self.list().await?;
                 None
             }
@@ -153,7 +151,7 @@ where
                 // It ended before all objects were told.
                 Ok(None) => {}
                 Err(Failure::Request(error)) if is_retriable(&error) => {
-                    tracing::debug!(kind = self.parts.kind, error = %Chain(&error), "watch-list failed - backing off");
+                    tracing::debug!(kind = self.parts.reading.kind, error = %Chain(&error), "watch-list failed - backing off");
                     self.back_off().await;
                 }
                 Err(Failure::Request(error)) if is_expired(&error) || is_too_large(&error) => {
@@ -232,7 +230,7 @@ where
 
     async fn page(&self, version: &str, limit: Option<u32>, next: Option<&str>) -> Result<Page<S::Object>, Failure> {
         let text = self.parts.source.list(version, limit, next).text(&self.parts.client).await?;
-        Ok(decode::page(&text, &self.parts.kind, &self.parts.unreadable)?)
+        Ok(decode::page(&text, &self.parts.reading)?)
     }
 
     fn replace(&mut self, items: BTreeMap<String, Item<S::Object>>, version: String) -> Result<(), Failure> {
@@ -252,7 +250,7 @@ where
                 None => match self.rewatch().await {
                     Ok(watch) => watch,
                     Err(error) if is_retriable(&error) => {
-                        tracing::debug!(kind = self.parts.kind, error = %Chain(&error), "Watch failed - backing off");
+                        tracing::debug!(kind = self.parts.reading.kind, error = %Chain(&error), "Watch failed - backing off");
                         self.back_off().await;
                         continue;
                     }
@@ -263,15 +261,15 @@ where
                 Ok(()) => {}
                 Err(Failure::Fatal(error)) => return Err(Failure::Fatal(error)),
                 Err(Failure::Request(error)) if is_too_many_requests(&error) => {
-                    tracing::debug!(kind = self.parts.kind, "Watch returned 429 - backing off");
+                    tracing::debug!(kind = self.parts.reading.kind, "Watch returned 429 - backing off");
                     self.back_off().await;
                 }
                 Err(Failure::Request(error)) if is_expired(&error) => {
-                    tracing::debug!(kind = self.parts.kind, error = %Chain(&error), "Watch closed");
+                    tracing::debug!(kind = self.parts.reading.kind, error = %Chain(&error), "Watch closed");
                     return Ok(());
                 }
                 Err(error) => {
-                    tracing::warn!(kind = self.parts.kind, %error, "watch ended with error");
+                    tracing::warn!(kind = self.parts.reading.kind, %error, "watch ended with error");
                     return Ok(());
                 }
             }
@@ -331,7 +329,7 @@ where
             next.await
         } else {
             let Ok(line) = self.parts.clock.timeout_at(watch.deadline, next).await else {
-                tracing::warn!(kind = self.parts.kind, "Watch stayed open for too long without a word");
+                tracing::warn!(kind = self.parts.reading.kind, "Watch stayed open for too long without a word");
                 return Ok(None);
             };
             line
@@ -340,11 +338,11 @@ where
             None => return Ok(None),
             Some(Ok(text)) => text,
             Some(Err(error)) => {
-                tracing::debug!(kind = self.parts.kind, %error, "Watch closed unexpectedly");
+                tracing::debug!(kind = self.parts.reading.kind, %error, "Watch closed unexpectedly");
                 return Ok(None);
             }
         };
-        match decode::line(&text, &self.parts.kind, &self.parts.unreadable) {
+        match decode::line(&text, &self.parts.reading) {
             Ok(line) => {
                 watch.heard = true;
                 Ok(Some(line))

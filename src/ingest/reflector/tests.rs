@@ -10,7 +10,7 @@ use http::request::Parts as Head;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::super::decode::Unreadable;
+use super::super::decode::{Reading, Unreadable};
 use super::super::deliver::Sink;
 use super::super::deliver::tests::Recorder;
 use super::{Parts, Reflector, Source};
@@ -72,11 +72,10 @@ impl World {
                 path: "/api/v1/pods".into(),
                 field_selector: "status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed",
             },
-            kind: "pods".into(),
+            reading: Reading { kind: "pods".into(), unreadable: self.unreadable.clone(), keep: None },
             sink,
             clock: self.time.clock(),
             rng: Rng::from_seed(1),
-            unreadable: self.unreadable.clone(),
             synced: Box::new(move || assert!(!synced.swap(true, Ordering::Relaxed), "synced once")),
         });
         tokio::spawn(reflector.run())
