@@ -16,7 +16,7 @@
 //!
 //! Read from vocabulary to process: [`k8s`] and [`model`] say what there is, [`framework`] is the contract with plugins,
 //! [`plugins`] keep it, [`cache`] and [`queue`] hold state, [`scheduler`] acts on it, [`engine`] wires everything, and
-//! [`app`] and [`simulate`] are the two commands around that. `tests/tidy.rs` has the table of who may import whom.
+//! [`app`], [`simulate`] and [`explain`] are the commands around that. `tests/tidy.rs` has the table of who may import whom.
 //!
 //! What is absent matters as much. The scheduling cycle knows no network and no runtime: it never awaits, and what has to be
 //! written is handed on. Nothing but [`clock`] reads a clock, and nothing but an argument brings chance in, so that
@@ -33,6 +33,7 @@ pub mod config;
 pub mod dispatcher;
 pub mod engine;
 pub mod events;
+pub mod explain;
 pub mod framework;
 pub mod ingest;
 pub mod k8s;

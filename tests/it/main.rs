@@ -3,6 +3,7 @@
 mod command;
 mod cycle;
 mod examples;
+mod explain;
 mod faults;
 mod metrics;
 mod world;
