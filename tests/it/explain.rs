@@ -37,7 +37,7 @@ fn explain(resources: &str, spec: &str, arguments: &[&str]) -> (Option<i32>, Str
     let pod = format!(
         "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{containers: [{{name: c, image: i{resources}}}]{spec}}}\n"
     );
-    let path = file(&name, &format!("{NODES}{pod}")).display().to_string();
+    let path = file(&name, format!("{NODES}{pod}")).display().to_string();
     let output = run(&[&["explain", "-f", &path], arguments].concat());
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is text");
     (output.status.code(), text(output.stdout), text(output.stderr))
