@@ -16,12 +16,12 @@
 //!
 //! Read from vocabulary to process: [`k8s`] and [`model`] say what there is, [`framework`] is the contract with plugins,
 //! [`plugins`] keep it, [`cache`] and [`queue`] hold state, [`scheduler`] acts on it, [`engine`] wires everything, and
-//! [`app`] and [`simulate`] are the two commands around that. `tests/tidy.rs` has the table of who may import whom.
+//! [`app`], [`simulate`] and [`explain`] are the commands around that. `tests/tidy.rs` has the table of who may import whom.
 //!
 //! What is absent matters as much. The scheduling cycle knows no network and no runtime: it never awaits, and what has to be
-//! written is handed on; only the webhooks of [`extender`] make it wait, as they do upstream's. Nothing but [`clock`] reads a clock, and nothing but an argument brings chance in, so that
-//! [`simulate`] runs the same code in virtual time and prints the same for the same seed. Nothing is global: metrics,
-//! clients and clocks are handed down.
+//! written is handed on; only the webhooks of [`extender`] make it wait, as they do upstream's. Nothing but [`clock`] reads
+//! a clock, and nothing but an argument brings chance in, so that [`simulate`] runs the same code in virtual time and prints
+//! the same for the same seed. Nothing is global: metrics, clients and clocks are handed down.
 //!
 //! A plugin from outside is added by [`app::App::with_plugin`]; `tests/examples` has two.
 
@@ -33,6 +33,7 @@ pub mod config;
 pub mod dispatcher;
 pub mod engine;
 pub mod events;
+pub mod explain;
 pub mod extender;
 pub mod framework;
 pub mod ingest;

@@ -30,6 +30,7 @@ const IMPORTS: &[(&str, &str)] = &[
         "simulate",
         "engine extender ingest apiserver plugins scheduler cache queue framework config listers model k8s metrics events dispatcher clock",
     ),
+    ("explain", "simulate plugins scheduler framework config listers model k8s metrics clock"),
     ("app", "*"),
 ];
 

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::explain::{ExplainArgs, Form, explain};
 use crate::framework::{DuplicatePlugin, Handle, PluginArgs, PluginError, Registration, Registry};
 use crate::plugins;
 use crate::simulate::{Output, Report, SimulateArgs, say, simulate};
@@ -52,6 +53,8 @@ struct Commands {
 enum Command {
     /// Schedule the pods of cluster files against a cluster in memory
     Simulate(SimulateArgs),
+    /// Say why a pod would go where it would go, or nowhere
+    Explain(ExplainArgs),
 }
 
 impl Default for App {
@@ -116,11 +119,22 @@ impl App {
                     Err(error) => fail(&error),
                 }
             }
+            Command::Explain(args) => {
+                serve::log_warnings_of_plugins();
+                match explain(&args, self.plugins).map(|explanation| match args.output {
+                    Form::Table => Ok(explanation.to_string()),
+                    Form::Json => serde_json::to_string_pretty(&explanation).map(|text| text + "\n"),
+                }) {
+                    Ok(Ok(text)) => write(&text, DONE),
+                    Ok(Err(error)) => fail(&error),
+                    Err(error) => fail(&error),
+                }
+            }
         }
     }
 }
 
-/// Prints a report; a reader that has gone away is no error.
+/// Prints a report.
 fn print(report: &Report, output: Output) -> ExitCode {
     let text = match output {
         Output::Table => report.to_string(),
@@ -133,10 +147,15 @@ fn print(report: &Report, output: Output) -> ExitCode {
             Err(error) => return fail(&error),
         },
     };
+    write(&text, if report.all_placed() { DONE } else { PENDING })
+}
+
+/// Writes to stdout and ends with `code`; a reader that has gone away is no error.
+fn write(text: &str, code: u8) -> ExitCode {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => fail(&error),
-        _ => ExitCode::from(if report.all_placed() { DONE } else { PENDING }),
+        _ => ExitCode::from(code),
     }
 }
 

@@ -152,6 +152,21 @@ pub fn evaluate(framework: &Framework, snapshot: &Snapshot, pod: &Arc<PodInfo>, 
     evaluation
 }
 
+/// The nodes that can take the pod, by position in the snapshot; none if `PreFilter` rejects the pod or something breaks.
+pub fn feasible_nodes(framework: &Framework, snapshot: &Snapshot, pod: &Arc<PodInfo>, now: Now) -> Vec<usize> {
+    let mut state = CycleState::default();
+    state.set(framework.handle().pods_to_activate(), PodsToActivate::default());
+    let mut cx = CycleContext { pod, snapshot, state: &mut state, now };
+    let Ok(PreFilterRun { rejection: None, nodes: kept, .. }) = framework.run_pre_filter(&mut cx) else {
+        return Vec::new();
+    };
+    let can_take = |(_, node): &(usize, &Arc<NodeInfo>)| {
+        kept.as_ref().is_none_or(|kept| kept.contains(node.name()))
+            && matches!(verdict(framework, &cx, node, 0, &mut ScratchBoard::default()), Ok(None))
+    };
+    snapshot.nodes().iter().enumerate().filter(can_take).map(|(position, _)| position).collect()
+}
+
 /// Every filter's verdict on one node, in the order in which they run: also of those behind the first that rejects it,
 /// which a cycle does not ask. Empty if `PreFilter` rejects the pod or fails. Pods nominated to the node are not taken into
 /// account.

@@ -28,6 +28,7 @@ pub use diagnosis::{Diagnosis, EXTENDER, FilterRunner, NO_NODES_AVAILABLE, NodeR
 pub use enqueue::{EnqueueExtensions, EventRegistration, QueueingHint, QueueingHintFn};
 pub use evaluate::{
     Evaluation, NodeEvaluation, PreFilterEvaluation, ScoreEvaluation, StatusEvaluation, evaluate, evaluate_filters,
+    feasible_nodes,
 };
 pub use fragment::Fragment;
 pub(crate) use fragment::encode;

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 /// FILE is YAML or JSON as `kubectl get -o yaml` or a manifest has it: several documents, lists, whole folders, or `-` for
 /// standard input. Deployments and other workloads get the pods that they lack. The same input and seed give the same
 /// output, byte for byte.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "Exit code: 0 when all pods were placed, 2 when some are pending, 1 on bad input or usage.")]
 pub struct SimulateArgs {
     /// Files and folders to load

@@ -28,14 +28,18 @@ pub use load::{Input, LoadError, Loaded, Origin, load};
 pub use report::{EventReport, NodeReport, PodReport, Report, Totals};
 pub use say::say;
 
-use progress::Progress;
+pub(crate) use progress::Progress;
 use report::{Before, assigned_node};
-use world::{World, WorldOptions};
+pub(crate) use table::columns;
+use world::{Running, World, WorldOptions};
 
 use crate::apiserver::kinds;
+use crate::clock::Now;
 use crate::config::{Config, ConfigError, FeatureGates, GateError, GateFlags};
 use crate::engine::TaskEnd;
-use crate::framework::Registry;
+use crate::framework::{Framework, Registry};
+use crate::k8s::Pod;
+use crate::model::{PodInfo, ResourceGates, Snapshot};
 
 /// The most pods that are made for workloads, all together, and the most nodes and pods of a made-up cluster. Kubernetes is
 /// tested to 150,000 pods a cluster; what asks for more than a few times that is a slip, and each pod takes some ten
@@ -102,10 +106,57 @@ pub enum SimulateError {
     Stuck,
 }
 
+/// A cluster that has been loaded, and of whose pending pods none has been scheduled yet.
+#[derive(Debug)]
+pub struct Loading {
+    /// The profiles, in the order of the configuration.
+    pub profiles: Vec<Arc<Framework>>,
+    /// The nodes, with the pods on them.
+    pub snapshot: Snapshot,
+    /// The pods of these profiles that have no node, by namespace and name.
+    pub pending: Vec<Arc<PodInfo>>,
+    /// All other pods.
+    pub others: Vec<Arc<Pod>>,
+    /// Whether extenders are configured, which only a scheduling cycle asks.
+    pub has_extenders: bool,
+    /// Which of a pod's resources count.
+    pub resource_gates: ResourceGates,
+    /// The time.
+    pub now: Now,
+}
+
+/// Loads a cluster as [`simulate`] does, and schedules nothing.
+pub fn load_cluster(args: &SimulateArgs, plugins: Registry) -> Result<Loading, SimulateError> {
+    let running = start(args, plugins)?;
+    let loading = running.look();
+    // As in a simulation, taking the world apart is left to the end of the process.
+    std::mem::forget(running);
+    loading
+}
+
 /// Runs a simulation, with these plugins. Warnings and what it cost go to stderr.
 #[expect(clippy::disallowed_methods, reason = "how long it took is shown on stderr only")]
 pub fn simulate(args: &SimulateArgs, plugins: Registry) -> Result<Report, SimulateError> {
     let began = Instant::now();
+    let mut running = start(args, plugins)?;
+    let before = Before::take(&running);
+    let pods = running.server().list(&kinds::PODS);
+    let placed = pods.iter().filter(|pod| assigned_node(pod).is_some()).map(|pod| pod.uid().to_owned()).collect();
+    let mut progress = Progress::new(pods.len(), "pods");
+    running.run(&mut progress)?;
+    drop(progress);
+    let report = Report::new(&running, before, &placed, args.events);
+    // The process ends now; taking a large world apart object by object would only delay that.
+    std::mem::forget(running);
+    let seconds = began.elapsed().as_secs_f64();
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    let rate = report.totals.placed as f64 / seconds;
+    say(format_args!("took {seconds:.2} s of real time, {rate:.0} pods placed a second"));
+    Ok(report)
+}
+
+/// Loads or makes up the cluster, and starts a scheduler that sees it.
+fn start(args: &SimulateArgs, plugins: Registry) -> Result<Running, SimulateError> {
     for (flag, number) in [("nodes", args.nodes), ("pods", args.pods)] {
         if let Some(number) = number.filter(|number| *number > MAX_MADE) {
             return Err(SimulateError::TooMany { flag, number, most: MAX_MADE });
@@ -125,24 +176,10 @@ pub fn simulate(args: &SimulateArgs, plugins: Registry) -> Result<Report, Simula
             world.load(input.objects)?;
         }
     }
-    let mut running = world.start().map_err(|error| match (error, &args.config) {
+    world.start().map_err(|error| match (error, &args.config) {
         (SimulateError::Engine(error), Some(path)) => SimulateError::Config { file: path.display().to_string(), error },
         (error, _) => error,
-    })?;
-    let before = Before::take(&running);
-    let pods = running.server().list(&kinds::PODS);
-    let placed = pods.iter().filter(|pod| assigned_node(pod).is_some()).map(|pod| pod.uid().to_owned()).collect();
-    let mut progress = Progress::new(pods.len(), "pods");
-    running.run(&mut progress)?;
-    drop(progress);
-    let report = Report::new(&running, before, &placed, args.events);
-    // The process ends now; taking a large world apart object by object would only delay that.
-    std::mem::forget(running);
-    let seconds = began.elapsed().as_secs_f64();
-    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-    let rate = report.totals.placed as f64 / seconds;
-    say(format_args!("took {seconds:.2} s of real time, {rate:.0} pods placed a second"));
-    Ok(report)
+    })
 }
 
 fn gates(args: &SimulateArgs) -> Result<FeatureGates, SimulateError> {

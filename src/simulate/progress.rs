@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Shows how much of something is done.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     total: usize,
     /// What is counted.
     unit: &'static str,
@@ -18,13 +18,13 @@ pub(super) struct Progress {
 impl Progress {
     /// A bar for this much of `unit`.
     #[expect(clippy::disallowed_methods, reason = "what is shown on stderr follows the wall clock")]
-    pub(super) fn new(total: usize, unit: &'static str) -> Self {
+    pub(crate) fn new(total: usize, unit: &'static str) -> Self {
         Self { total, unit, drawn: std::io::stderr().is_terminal().then(Instant::now) }
     }
 
     /// Draws the bar, unless it has just been drawn.
     #[expect(clippy::disallowed_methods, reason = "what is shown on stderr follows the wall clock")]
-    pub(super) fn show(&mut self, done: usize) {
+    pub(crate) fn show(&mut self, done: usize) {
         if let Some(drawn) = &mut self.drawn
             && drawn.elapsed() >= INTERVAL
         {

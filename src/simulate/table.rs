@@ -14,7 +14,7 @@ const GAP: usize = 2;
 const LONGEST_BYTES: usize = 7;
 
 /// Prints rows in columns, as `kubectl get` does: as wide as their widest cell, the last one as it is.
-fn columns(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
+pub(crate) fn columns(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width =
         |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0);

@@ -3,6 +3,7 @@
 mod command;
 mod cycle;
 mod examples;
+mod explain;
 mod extender;
 mod faults;
 mod metrics;

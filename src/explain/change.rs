@@ -1,0 +1,59 @@
+//! A change after which a pod would fit.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+/// A single change of the pod or the cluster after which some node could take the pod. Each has been tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// What to change, as an order to somebody.
+    pub change: String,
+    /// The nodes that could take the pod then; none for a node that is added.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<Arc<str>>,
+}
+
+/// Nodes that are named before the rest is counted.
+const NAMED: usize = 3;
+
+/// Some nodes' names, and how many there are.
+pub(super) struct Nodes<'a>(pub(super) &'a [&'a str]);
+
+impl fmt::Display for Nodes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = self.0.len().min(NAMED);
+        f.write_str(&self.0[..named].join(", "))?;
+        match self.0.len() - named {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.change)?;
+        if self.nodes.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<&str> = self.nodes.iter().map(|node| &**node).collect();
+        write!(f, " → {}", Nodes(&names))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_nodes_are_named() {
+        let check = |nodes: &[&str], expected: &str| assert_eq!(Nodes(nodes).to_string(), expected);
+        check(&["a"], "a");
+        check(&["a", "b", "c"], "a, b, c");
+        check(&["a", "b", "c", "d", "e"], "a, b, c and 2 more");
+        let change = Change { change: "tolerate a".to_owned(), nodes: vec!["n".into()] };
+        assert_eq!(change.to_string(), "tolerate a → n");
+    }
+}

@@ -1,0 +1,186 @@
+//! `explain`: why a pod would go where it would go, or nowhere.
+//!
+//! The cluster is loaded as `simulate` loads it, and nothing is scheduled: each pod is looked at as if it were the next one.
+
+mod change;
+mod page;
+mod what_if;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+pub use change::Change;
+
+use what_if::WhatIf;
+
+use crate::framework::{Evaluation, Framework, Registry, evaluate};
+use crate::model::PodInfo;
+use crate::simulate::{Loading, Progress, SimulateArgs, SimulateError, load_cluster, say};
+
+/// Says for a pending pod what each plugin makes of each node: which nodes are ruled out and why, how the others rank and what
+/// sets them apart, and for a pod that fits nowhere which single change would let it in.
+///
+/// FILE is what `simulate` takes. Without POD every pending pod is explained.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Exit code: 0 when the pods were explained, 1 on bad input or usage.")]
+pub struct ExplainArgs {
+    /// Files and folders to load; `-` is standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
+    /// The pod, by name or as `namespace/name`
+    #[arg(value_name = "POD")]
+    pub pod: Option<String>,
+
+    /// A `KubeSchedulerConfiguration` file
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Feature gates, as `Name=true,Other=false`
+    #[arg(long, value_name = "GATES")]
+    pub feature_gates: Vec<String>,
+
+    /// The version whose gates apply, from 1.33 to 1.36
+    #[arg(long, value_name = "VERSION")]
+    pub emulated_version: Vec<String>,
+
+    /// What is printed: a page for people, or a document for tools
+    #[arg(short, long, value_enum, default_value_t = Form::Table)]
+    pub output: Form,
+}
+
+/// What is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// A page for people.
+    #[default]
+    Table,
+    /// A JSON document with every node and every plugin.
+    Json,
+}
+
+/// Why nothing can be explained.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    /// The cluster cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] SimulateError),
+    /// There is no such pod.
+    #[error("no pod {0:?} in these files; of a workload, name the pod that `simulate` shows")]
+    NoPod(String),
+    /// Several namespaces have one.
+    #[error("pod {name:?} is in several namespaces: name one of {keys}")]
+    Ambiguous {
+        /// The pod's name.
+        name: String,
+        /// The pods.
+        keys: String,
+    },
+    /// The pod has a node.
+    #[error("pod {pod} is on node {node} already")]
+    Placed {
+        /// The pod.
+        pod: String,
+        /// Its node.
+        node: String,
+    },
+    /// No profile schedules the pod.
+    #[error("pod {pod}: no profile has the schedulerName {scheduler:?}")]
+    NotOurs {
+        /// The pod.
+        pod: String,
+        /// Who is to schedule it.
+        scheduler: String,
+    },
+}
+
+/// What is said of the pods, in the shape in which the oracle of the tests answers.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explanation {
+    /// Each pod.
+    pub pods: Vec<PodExplanation>,
+}
+
+/// What is said of one pod.
+#[derive(Clone, Debug, Serialize)]
+pub struct PodExplanation {
+    /// Every node's verdict and scores.
+    #[serde(flatten)]
+    pub evaluation: Evaluation,
+    /// Single changes after which some node could take the pod; looked for only if none can as it is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
+}
+
+/// Explains what `args` ask for, with these plugins. What it took goes to stderr.
+#[expect(clippy::disallowed_methods, reason = "how long it took is shown on stderr only")]
+pub fn explain(args: &ExplainArgs, plugins: Registry) -> Result<Explanation, ExplainError> {
+    let began = Instant::now();
+    let source = SimulateArgs {
+        files: args.files.clone(),
+        config: args.config.clone(),
+        feature_gates: args.feature_gates.clone(),
+        emulated_version: args.emulated_version.clone(),
+        ..SimulateArgs::default()
+    };
+    let cluster = load_cluster(&source, plugins)?;
+    let loaded = Instant::now();
+    if cluster.has_extenders {
+        say(format_args!("warning: the configured extenders are not asked, and may rule nodes out or rank them otherwise"));
+    }
+    let pods = match &args.pod {
+        Some(name) => vec![find(&cluster, name)?],
+        None => cluster.pending.clone(),
+    };
+    let mut progress = Progress::new(pods.len(), "pods explained");
+    let mut explained = Vec::new();
+    for pod in &pods {
+        explained.push(explain_pod(&cluster, profile(&cluster, pod)?, pod));
+        progress.show(explained.len());
+    }
+    drop(progress);
+    let (loading, explaining) = (loaded - began, loaded.elapsed());
+    say(format_args!("loaded in {:.2} s, explained in {:.2} s", loading.as_secs_f64(), explaining.as_secs_f64()));
+    Ok(Explanation { pods: explained })
+}
+
+fn explain_pod(cluster: &Loading, profile: &Framework, pod: &Arc<PodInfo>) -> PodExplanation {
+    let evaluation = evaluate(profile, &cluster.snapshot, pod, cluster.now);
+    let fits_nowhere = evaluation.host.is_empty() && evaluation.error.is_empty() && !cluster.snapshot.is_empty();
+    let changes = if fits_nowhere { WhatIf::new(cluster, profile, pod).changes(&evaluation.nodes) } else { Vec::new() };
+    PodExplanation { evaluation, changes }
+}
+
+fn profile<'a>(cluster: &'a Loading, pod: &PodInfo) -> Result<&'a Framework, ExplainError> {
+    let scheduler = pod.pod().scheduler_name();
+    let profile = cluster.profiles.iter().find(|profile| **profile.name() == *scheduler);
+    profile
+        .map(|profile| &**profile)
+        .ok_or_else(|| ExplainError::NotOurs { pod: pod.key().to_string(), scheduler: scheduler.to_owned() })
+}
+
+/// The pending pod that goes by this name.
+fn find(cluster: &Loading, name: &str) -> Result<Arc<PodInfo>, ExplainError> {
+    let goes_by = |key: &str| key == name || key.split_once('/').is_some_and(|(_, own)| own == name);
+    let found: Vec<&Arc<PodInfo>> = cluster.pending.iter().filter(|pod| goes_by(pod.key())).collect();
+    match found[..] {
+        [pod] => return Ok(pod.clone()),
+        [] => {}
+        _ => {
+            let keys: Vec<&str> = found.iter().map(|pod| &**pod.key()).collect();
+            return Err(ExplainError::Ambiguous { name: name.to_owned(), keys: keys.join(", ") });
+        }
+    }
+    let Some(other) = cluster.others.iter().find(|pod| goes_by(&pod.key())) else {
+        return Err(ExplainError::NoPod(name.to_owned()));
+    };
+    let pod = other.key();
+    Err(match other.node_name() {
+        Some(node) => ExplainError::Placed { pod, node: node.to_owned() },
+        None => ExplainError::NotOurs { pod, scheduler: other.scheduler_name().to_owned() },
+    })
+}

@@ -1,0 +1,161 @@
+//! An explanation as a page for people.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::change::Nodes;
+use super::{Explanation, PodExplanation};
+use crate::framework::{Code, NodeEvaluation, ScoreEvaluation};
+use crate::simulate::columns;
+
+/// Rows of each table; what is left out is counted.
+const ROWS: usize = 10;
+
+/// Plugins that are named of what sets two nodes apart.
+const PLUGINS: usize = 3;
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.pods.is_empty() {
+            return f.write_str("No pod is pending.\n");
+        }
+        // Pods of one workload are mostly told the same, once.
+        let mut told: Vec<(Vec<&str>, String)> = Vec::new();
+        for pod in &self.pods {
+            let (name, page) = (&*pod.evaluation.pod, pod.to_string());
+            match told.iter_mut().find(|(_, known)| *known == page) {
+                Some((names, _)) => names.push(name),
+                None => told.push((vec![name], page)),
+            }
+        }
+        for (number, (names, page)) in told.iter().enumerate() {
+            let (blank, word) = (if number > 0 { "\n" } else { "" }, if names.len() > 1 { "Pods" } else { "Pod" });
+            write!(f, "{blank}{word} {}: {page}", Nodes(names))?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything but the pod's name.
+impl fmt::Display for PodExplanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.head(f)?;
+        self.rejections(f)?;
+        self.ranking(f)?;
+        if !self.changes.is_empty() {
+            f.write_str("\nAny one of these would let it in:\n")?;
+            for change in &self.changes {
+                writeln!(f, "  {change}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PodExplanation {
+    /// What would become of the pod, in a line or two.
+    fn head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let said = &self.evaluation;
+        let feasible = said.nodes.iter().filter(|node| is_feasible(node)).count();
+        if !said.error.is_empty() {
+            writeln!(f, "the attempt breaks off: {}", said.error)?;
+        } else if said.host.is_empty() {
+            writeln!(f, "fits nowhere\n{}", said.message)?;
+        } else {
+            let (all, host) = (said.nodes.len(), &said.host);
+            writeln!(f, "{feasible} of {all} nodes can take it, and {host} is the one for {}", said.scheduler)?;
+        }
+        if !said.skipped.is_empty() {
+            writeln!(f, "It is not scheduled, though: it is being deleted.")?;
+        }
+        match &said.pre_enqueue {
+            Some(held) => writeln!(f, "{} holds it back, though: {}", held.plugin, held.reasons.join(", ")),
+            None => Ok(()),
+        }
+    }
+
+    /// The nodes that are ruled out, by the reason.
+    fn rejections(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut groups: BTreeMap<(&str, String), Vec<&str>> = BTreeMap::new();
+        for node in self.evaluation.nodes.iter().filter(|node| !is_feasible(node)) {
+            let plugin = if node.absent { "PreFilter" } else { &node.status.plugin };
+            groups.entry((plugin, node.status.reasons.join(", "))).or_default().push(&node.node);
+        }
+        if groups.is_empty() {
+            return Ok(());
+        }
+        let mut groups: Vec<((&str, String), Vec<&str>)> = groups.into_iter().collect();
+        groups.sort_by_key(|(_, nodes)| std::cmp::Reverse(nodes.len()));
+        let more = groups.len().saturating_sub(ROWS);
+        let mut rows = vec![row(["COUNT", "RULED OUT BY", "REASON", "NODES"])];
+        rows.extend(groups.into_iter().take(ROWS).map(|((plugin, reason), nodes)| {
+            row([&nodes.len().to_string(), plugin, &reason, &Nodes(&nodes).to_string()])
+        }));
+        f.write_str("\n")?;
+        columns(f, &rows)?;
+        left_out(f, more, "reason")
+    }
+
+    /// The nodes that can take the pod, best first, with what sets each apart from the one before it.
+    fn ranking(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.evaluation.score_error.is_empty() {
+            writeln!(f, "\nScoring breaks off: {}", self.evaluation.score_error)?;
+        }
+        let mut nodes: Vec<(&NodeEvaluation, i64)> =
+            self.evaluation.nodes.iter().filter_map(|node| Some((node, node.total?))).collect();
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        // Of equal ones the chosen node comes first, and others as they are tried.
+        nodes.sort_by_key(|(node, total)| (std::cmp::Reverse(*total), *node.node != *self.evaluation.host));
+        let more = nodes.len().saturating_sub(ROWS);
+        let mut rows = vec![row(["NODE", "TOTAL", "DIFFERENCE TO THE ONE ABOVE"])];
+        for (at, (node, total)) in nodes.iter().enumerate().take(ROWS) {
+            let difference = match at.checked_sub(1).map(|above| nodes[above].0) {
+                None => String::new(),
+                Some(above) => difference(&above.scores, &node.scores),
+            };
+            rows.push(row([&node.node, &total.to_string(), &difference]));
+        }
+        f.write_str("\n")?;
+        columns(f, &rows)?;
+        left_out(f, more, "node")
+    }
+}
+
+fn is_feasible(node: &NodeEvaluation) -> bool {
+    node.status.code == Code::Success.as_str()
+}
+
+fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
+    cells.map(str::to_owned).to_vec()
+}
+
+fn left_out(f: &mut fmt::Formatter<'_>, more: usize, what: &str) -> fmt::Result {
+    match more {
+        0 => Ok(()),
+        1 => writeln!(f, "… and 1 more {what}"),
+        more => writeln!(f, "… and {more} more {what}s"),
+    }
+}
+
+/// The plugins that made the difference, the largest first.
+fn difference(above: &BTreeMap<Arc<str>, ScoreEvaluation>, own: &BTreeMap<Arc<str>, ScoreEvaluation>) -> String {
+    let weighted = |scores: &BTreeMap<Arc<str>, ScoreEvaluation>, plugin: &str| {
+        scores.get(plugin).map_or(0, |score| score.weighted)
+    };
+    let mut differences: Vec<(&str, i64)> = own
+        .keys()
+        .map(|plugin| (&**plugin, weighted(own, plugin).saturating_sub(weighted(above, plugin))))
+        .filter(|(_, difference)| *difference != 0)
+        .collect();
+    differences.sort_by_key(|(_, difference)| std::cmp::Reverse(difference.unsigned_abs()));
+    if differences.is_empty() {
+        return "none".to_owned();
+    }
+    let more = if differences.len() > PLUGINS { ", …" } else { "" };
+    let shown: Vec<String> =
+        differences.iter().take(PLUGINS).map(|(plugin, difference)| format!("{plugin} {difference:+}")).collect();
+    format!("{}{more}", shown.join(", "))
+}

@@ -1,0 +1,124 @@
+//! `explain`, as its user sees it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::Value;
+
+use crate::command::{file, run};
+
+const NODES: &str = "
+apiVersion: v1
+kind: List
+items:
+- kind: Node
+  apiVersion: v1
+  metadata: {name: a, labels: {kubernetes.io/hostname: a, disk: hdd}}
+  spec: {taints: [{key: team, value: x, effect: NoSchedule}]}
+  status: {allocatable: {cpu: '4', memory: 8Gi, pods: '10'}}
+- kind: Node
+  apiVersion: v1
+  metadata: {name: b, labels: {kubernetes.io/hostname: b, disk: hdd}}
+  spec: {unschedulable: true}
+  status: {allocatable: {cpu: '4', memory: 8Gi, pods: '10'}}
+- kind: Node
+  apiVersion: v1
+  metadata: {name: c, labels: {kubernetes.io/hostname: c, disk: ssd}}
+  status: {allocatable: {cpu: '2', memory: 8Gi, pods: '10'}}
+- kind: Pod
+  apiVersion: v1
+  metadata: {name: there, namespace: default}
+  spec: {nodeName: c, containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]}
+";
+
+/// Exit code, stdout and stderr for a pod whose container and specification have this in addition.
+fn explain(resources: &str, spec: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
+    static FILES: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("explain-{}.yaml", FILES.fetch_add(1, Ordering::Relaxed));
+    let pod = format!(
+        "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{containers: [{{name: c, image: i{resources}}}]{spec}}}\n"
+    );
+    let path = file(&name, format!("{NODES}{pod}")).display().to_string();
+    let output = run(&[&["explain", "-f", &path], arguments].concat());
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is text");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_pod_that_fits_is_ranked() {
+    let (code, page, stderr) = explain("", "", &["p"]);
+    assert_eq!(
+        page,
+        "Pod default/p: 1 of 3 nodes can take it, and c is the one for default-scheduler
+
+COUNT  RULED OUT BY       REASON                            NODES
+1      NodeUnschedulable  node(s) were unschedulable        b
+1      TaintToleration    node(s) had untolerated taint(s)  a
+
+NODE  TOTAL  DIFFERENCE TO THE ONE ABOVE
+c     370
+"
+    );
+    assert_eq!(code, Some(0));
+    assert!(stderr.contains("loaded in ") && stderr.contains(" s, explained in "), "{stderr}");
+}
+
+/// The changes that are offered to a pod that fits nowhere.
+fn check(resources: &str, spec: &str, expected: &[&str]) {
+    let (code, page, _) = explain(resources, spec, &["default/p"]);
+    assert_eq!(code, Some(0));
+    assert!(page.starts_with("Pod default/p: fits nowhere\n0/3 nodes are available: "), "{page}");
+    let offered = page.split("Any one of these would let it in:\n").nth(1).unwrap_or_default();
+    assert_eq!(offered.lines().map(str::trim).collect::<Vec<_>>(), expected, "{page}");
+}
+
+#[test]
+fn single_changes_are_tried() {
+    check(
+        ", resources: {requests: {cpu: '3'}}",
+        "",
+        &[
+            "tolerate the taint team=x:NoSchedule → a",
+            "uncordon a node → b",
+            "lower its request of cpu from 3 to 1 → c",
+            "add a node like b (4 of cpu, 8Gi of memory)",
+        ],
+    );
+    check(
+        ", resources: {requests: {cpu: '5'}}",
+        "",
+        &["lower its request of cpu from 5 to 1 → c", "add a node like b, but with 5 of cpu"],
+    );
+    check("", ", nodeSelector: {disk: none}", &["drop its nodeSelector → c"]);
+    let required = ", affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: DoesNotExist}]}]}}}";
+    check("", required, &["drop its required node affinity → c"]);
+    // Two things are wrong, and one change does not help.
+    check(", resources: {requests: {cpu: '5'}}", ", nodeSelector: {disk: none}", &[]);
+}
+
+#[test]
+fn documents_have_every_node_and_every_score() {
+    let (code, text, _) = explain(", resources: {requests: {cpu: 500m}}", "", &["-o", "json"]);
+    assert_eq!(code, Some(0));
+    let document: Value = serde_json::from_str(&text).expect("a JSON document");
+    let pod = &document["pods"][0];
+    assert_eq!((&pod["pod"], &pod["host"]), (&"default/p".into(), &"c".into()));
+    let nodes = pod["nodes"].as_array().expect("nodes");
+    assert_eq!(nodes.len(), 3);
+    let taken = nodes.iter().find(|node| node["node"] == "c").expect("node c");
+    let weighted = taken["scores"].as_object().expect("scores").values().map(|score| score["weighted"].as_i64());
+    assert_eq!(weighted.sum::<Option<i64>>(), taken["total"].as_i64());
+}
+
+#[test]
+fn pods_that_cannot_be_explained_say_why() {
+    let check = |pod: &str, expected: &str| {
+        let (code, page, stderr) = explain("", "", &[pod]);
+        assert_eq!((code, &*page), (Some(1), ""));
+        assert!(stderr.contains(expected), "{stderr}");
+    };
+    check("q", "error: no pod \"q\" in these files");
+    check("there", "error: pod default/there is on node c already");
+    let (code, _, stderr) = explain("", ", schedulerName: mine", &["p"]);
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("error: pod default/p: no profile has the schedulerName \"mine\""), "{stderr}");
+}
