@@ -130,7 +130,9 @@ pub fn explain(args: &ExplainArgs, plugins: Registry) -> Result<Explanation, Exp
     let cluster = load_cluster(&source, plugins)?;
     let loaded = Instant::now();
     if cluster.has_extenders {
-        say(format_args!("warning: the configured extenders are not asked, and may rule nodes out or rank them otherwise"));
+        say(format_args!(
+            "warning: the configured extenders are not asked, and may rule nodes out or rank them otherwise"
+        ));
     }
     let pods = match &args.pod {
         Some(name) => vec![find(&cluster, name)?],
