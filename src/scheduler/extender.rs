@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::framework::preemption::Candidate;
 use crate::framework::{BoxFuture, PluginError};
-use crate::model::{NodeInfo, PodInfo};
+use crate::model::{NodeInfo, PodInfo, Snapshot};
 
 /// The nodes that an extender keeps.
 #[derive(Clone, Debug)]
@@ -48,6 +49,21 @@ pub trait Extender: Send + Sync {
     fn is_prioritizer(&self) -> bool;
     /// Whether it binds pods.
     fn is_binder(&self) -> bool;
+    /// Whether it has a say in preemption.
+    fn supports_preemption(&self) -> bool {
+        false
+    }
+    /// Leaves out candidates for preemption that it does not want, and may choose other victims on the rest, which are on the
+    /// nodes of `snapshot`.
+    fn preempt(
+        &self,
+        pod: &PodInfo,
+        candidates: Vec<Candidate>,
+        snapshot: &Snapshot,
+    ) -> Result<Vec<Candidate>, PluginError> {
+        let _ = (pod, snapshot);
+        Ok(candidates)
+    }
     /// Leaves out nodes that it does not want. One without filter keeps all.
     fn filter(&self, pod: &PodInfo, nodes: &[&NodeInfo]) -> Result<ExtenderFilter, PluginError>;
     /// Scores nodes from 0 to 10, by name, and says what the scores are multiplied with. One that does not score gives
