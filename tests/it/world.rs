@@ -42,6 +42,7 @@ pub(crate) struct WorldBuilder {
     profile: Value,
     percentage: i32,
     binder: bool,
+    in_tree: &'static [&'static str],
     seed: u64,
 }
 
@@ -52,7 +53,7 @@ pub(crate) struct World {
     clock: SimClock,
     log: Log,
     sent: Sent,
-    runtime: tokio::runtime::Runtime,
+    runtime: Arc<tokio::runtime::Runtime>,
 }
 
 /// Writes, in the order in which they were sent.
@@ -77,6 +78,7 @@ pub(crate) fn world(probes: impl IntoIterator<Item = Probe>) -> WorldBuilder {
         profile: json!({"schedulerName": "default-scheduler"}),
         percentage: 0,
         binder: true,
+        in_tree: &[],
         seed: 0,
     }
 }
@@ -85,6 +87,12 @@ impl WorldBuilder {
     /// Leaves the default binder out.
     pub(crate) fn without_binder(mut self) -> Self {
         self.binder = false;
+        self
+    }
+
+    /// Adds these in-tree plugins to the profile, before the ones that it cannot be without.
+    pub(crate) fn in_tree(mut self, names: &'static [&'static str]) -> Self {
+        self.in_tree = names;
         self
     }
 
@@ -124,7 +132,7 @@ impl WorldBuilder {
         let mut profile = self.profile.clone();
         let list = |names: Vec<&str>| names.into_iter().map(|name| json!({"name": name})).collect::<Value>();
         // A probe that binds goes before the binder of every profile.
-        let enabled = names.chain(own.iter().copied()).collect();
+        let enabled = names.chain(self.in_tree.iter().copied()).chain(own.iter().copied()).collect();
         profile["plugins"]["multiPoint"] = json!({"enabled": list(enabled), "disabled": list(vec!["*"])});
         let file = json!({
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -143,7 +151,8 @@ impl WorldBuilder {
         let wall: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
         let (clock, log, sent) = (SimClock::new(wall), Log::default(), Sent::default());
         let server = ApiServer::new(Options { create_namespaces: true, ..Options::by_clock(&clock.clock()) });
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = Arc::new(runtime.expect("a runtime"));
         let inside = runtime.enter();
         let client = kube::Client::new(Recorded { server: server.clone(), sent: sent.clone() }, "default");
         drop(inside);
@@ -166,6 +175,7 @@ impl WorldBuilder {
             max_in_unschedulable: Duration::from_mins(5),
         });
         let engine = runtime.block_on(building).expect("an engine");
+        engine.tasks.drive(&runtime);
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client);
         ingest.start(|name, task| engine.tasks.serve(name, task));
         let mut world = World { engine, server, clock, log, sent, runtime };
