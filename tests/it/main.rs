@@ -5,4 +5,5 @@ mod cycle;
 mod examples;
 mod faults;
 mod metrics;
+mod preempted;
 mod world;
