@@ -90,6 +90,9 @@ impl State {
             return Err(Status::forbidden(kind, name, "this namespace may not be deleted"));
         }
         check_preconditions(kind, &object, options)?;
+        if kind.slot == PODS.slot && !options.dry_run {
+            self.pod_deletions += 1;
+        }
         let mut value = object.value();
         let grace = self.mark(kind, &mut value, options);
         if matches!(grace, Grace::Pending) {

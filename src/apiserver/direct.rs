@@ -108,6 +108,11 @@ impl ApiServer {
         self.with(|state| state.delete(kind, (namespace, name), options))
     }
 
+    /// How often pods were deleted so far: a cheap way to learn whether there is something to look at.
+    pub fn pod_deletions(&self) -> u64 {
+        self.with(|state| state.pod_deletions)
+    }
+
     /// Binds a pod to a node, as a POST of a `Binding` does.
     pub fn bind(&self, namespace: &str, binding: &Value) -> Result<(), Status> {
         self.with(|state| state.bind(namespace, None, binding, false))

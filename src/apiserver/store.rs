@@ -35,6 +35,8 @@ pub(super) struct State {
     pub(super) held: usize,
     /// Events and when they go, oldest first; an entry whose version is no longer the event's is void.
     pub(super) expiries: VecDeque<(Timestamp, Arc<str>, u64)>,
+    /// How often a pod was marked as deleted, or was removed.
+    pub(super) pod_deletions: u64,
     /// When waiting requests give up.
     pub(super) deadlines: Vec<Timestamp>,
     /// To be woken once the lock is free.
@@ -94,6 +96,7 @@ impl State {
             open: 0,
             held: 0,
             expiries: VecDeque::new(),
+            pod_deletions: 0,
             deadlines: Vec::new(),
             wakers: Vec::new(),
         }

@@ -19,9 +19,8 @@ use crate::clock::{Clock, Rng};
 use crate::config::{Config, ExpandError, FeatureGates, Gate, ProfileChecker};
 use crate::dispatcher::{ApiWrites, RateLimiter, RestClient};
 use crate::events::{EventBroadcaster, EventsApi};
-use crate::framework::{BuildError, Framework, HandleParts, Parallelizer, PluginError, Registry};
+use crate::framework::{BuildError, Framework, HandleParts, Parallelizer, PluginError, Registry, resource_gates};
 use crate::metrics::{FLUSH_INTERVAL, Metrics};
-use crate::model::ResourceGates;
 use crate::queue::{Queue, QueueOptions};
 use crate::scheduler::{ApiEffects, Extender, Scheduler, Shared};
 
@@ -110,7 +109,7 @@ impl Engine {
         tasks.serve("event recorder", recording.run());
         let names = config.profiles.iter().map(|profile| profile.scheduler_name.clone());
         let recorders = names.map(|name| (name.clone(), broadcaster.recorder(&name))).collect::<BTreeMap<_, _>>();
-        let effects = Arc::new(ApiEffects::new(writes.clone(), recorders));
+        let effects = Arc::new(ApiEffects::new(writes.clone(), recorders, Arc::new(tasks.clone())));
 
         let workers = usize::try_from(config.parallelism).unwrap_or(1);
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -208,13 +207,4 @@ fn ignorable_last(mut extenders: Vec<Arc<dyn Extender>>) -> Arc<[Arc<dyn Extende
 
 fn seconds(count: i64) -> Duration {
     Duration::from_secs(u64::try_from(count).unwrap_or(0))
-}
-
-fn resource_gates(gates: &FeatureGates) -> ResourceGates {
-    ResourceGates {
-        resize: gates.enabled(Gate::InPlacePodVerticalScaling),
-        pod_level: gates.enabled(Gate::PodLevelResources),
-        pod_level_resize: gates.enabled(Gate::InPlacePodLevelResourcesVerticalScaling),
-        claims: gates.enabled(Gate::DRANodeAllocatableResources),
-    }
 }

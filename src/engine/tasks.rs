@@ -4,10 +4,11 @@ use std::any::Any;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use futures::FutureExt as _;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
@@ -34,6 +35,9 @@ pub enum TaskEnd {
     },
 }
 
+/// How long the scheduling thread waits for a task: more than a request takes whose server answers at all, though late.
+const WAIT: Duration = Duration::from_secs(30);
+
 /// Spawns tasks and observes the end of each.
 #[derive(Clone)]
 pub struct Tasks {
@@ -43,6 +47,8 @@ pub struct Tasks {
     /// The tasks of [`Self::serve`]; the lock guards the list and is held for a look at it.
     serving: Arc<Mutex<Vec<(&'static str, AbortHandle)>>>,
     fatal: mpsc::UnboundedSender<TaskEnd>,
+    /// The runtime, if it only runs while somebody drives it.
+    driven: Arc<OnceLock<Weak<Runtime>>>,
 }
 
 /// Where a task's wrong end is heard of.
@@ -53,7 +59,13 @@ impl Tasks {
     pub fn new(runtime: Handle) -> (Self, Fatal) {
         let (fatal, heard) = mpsc::unbounded_channel();
         let (running, stopping, serving) = (Arc::default(), Arc::default(), Arc::default());
-        (Self { runtime, running, stopping, serving, fatal }, heard)
+        (Self { runtime, running, stopping, serving, fatal, driven: Arc::default() }, heard)
+    }
+
+    /// The runtime has no thread of its own: whoever waits for a task has to drive it, from outside.
+    pub fn drive(&self, runtime: &Arc<Runtime>) {
+        // A second call says the same.
+        let _ = self.driven.set(Arc::downgrade(runtime));
     }
 
     /// Runs a task that comes to an end by itself.
@@ -111,6 +123,20 @@ impl Tasks {
 impl Spawn for Tasks {
     fn spawn(&self, task: BoxFuture<'static, ()>) {
         self.run("binding", task);
+    }
+
+    fn wait(&self, task: BoxFuture<'static, ()>) -> bool {
+        if let Some(runtime) = self.driven.get().and_then(Weak::upgrade) {
+            runtime.block_on(task);
+            return true;
+        }
+        let (tell, ended) = std::sync::mpsc::channel();
+        self.run("waited for", async move {
+            task.await;
+            // Nobody listens any more once the time is up.
+            let _ = tell.send(());
+        });
+        ended.recv_timeout(WAIT).is_ok()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{CycleContext, PluginError, Rejection, Verdict};
+use super::{CycleContext, PluginError, Rejection, RejectionKind, Verdict};
 use crate::model::{NodeInfo, PodInfo};
 
 /// The pseudo-plugin that stands for extenders. Follows `pkg/scheduler/framework/types.go#ExtenderName @v1.36.3`.
@@ -53,10 +53,17 @@ impl Diagnosis {
         if !self.unschedulable_plugins.contains(&node.plugin) {
             self.unschedulable_plugins.insert(node.plugin.clone());
         }
-        if node.rejection.kind == super::RejectionKind::Pending && !self.pending_plugins.contains(&node.plugin) {
+        if node.rejection.kind == RejectionKind::Pending && !self.pending_plugins.contains(&node.plugin) {
             self.pending_plugins.insert(node.plugin.clone());
         }
         self.nodes.push(node);
+    }
+
+    /// In which way the node at this position rejected the pod.
+    /// Follows `pkg/scheduler/framework/interface.go#NodeToStatus.Get @v1.36.3`.
+    pub fn kind_of(&self, position: usize) -> RejectionKind {
+        let examined = self.nodes.iter().find(|node| node.position == position).map(|node| &node.rejection);
+        examined.or(self.absent.as_ref()).map_or(RejectionKind::Unresolvable, |rejection| rejection.kind)
     }
 
     /// `0/N nodes are available: …`. Follows `kube-scheduler/framework/types.go#FitError.Error @v1.36.3`: the counted

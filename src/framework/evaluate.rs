@@ -119,6 +119,18 @@ fn is_zero(count: &usize) -> bool {
 /// chosen when all are looked at from the first one on. `PostFilter` and extenders are left out: asking them changes
 /// things. Follows the scheduling cycle, `pkg/scheduler/schedule_one.go#schedulePod @v1.36.3`, without its shortcuts.
 pub fn evaluate(framework: &Framework, snapshot: &Snapshot, pod: &Arc<PodInfo>, now: Now) -> Evaluation {
+    evaluate_then(framework, snapshot, pod, now, &mut |_, _| {})
+}
+
+/// The same; where no node can take the pod, `no_node` is called with the cycle as the filters left it and with what they
+/// said, and may add to that what it makes of it, such as what `PostFilter` says.
+pub fn evaluate_then(
+    framework: &Framework,
+    snapshot: &Snapshot,
+    pod: &Arc<PodInfo>,
+    now: Now,
+    no_node: &mut dyn FnMut(&mut CycleContext<'_>, &mut Diagnosis),
+) -> Evaluation {
     let mut state = CycleState::default();
     state.set(framework.handle().pods_to_activate(), PodsToActivate::default());
     let mut cx = CycleContext { pod, snapshot, state: &mut state, now };
@@ -146,7 +158,7 @@ pub fn evaluate(framework: &Framework, snapshot: &Snapshot, pod: &Arc<PodInfo>, 
         return evaluation;
     }
     match run {
-        Ok(run) => Search::new(framework, &mut cx, run).settle(&mut evaluation),
+        Ok(run) => Search::new(framework, &mut cx, run).settle(&mut evaluation, no_node),
         Err(error) => evaluation.error = error.to_string(),
     }
     evaluation
@@ -292,7 +304,7 @@ impl<'a, 'c> Search<'a, 'c, 'c> {
     }
 
     /// Scores the nodes that can take the pod and writes everything down.
-    fn settle(mut self, evaluation: &mut Evaluation) {
+    fn settle(mut self, evaluation: &mut Evaluation, no_node: &mut dyn FnMut(&mut CycleContext<'_>, &mut Diagnosis)) {
         let totals = if self.feasible.is_empty() { Ok(Vec::new()) } else { self.score(evaluation) };
         if let Err(error) = &totals {
             evaluation.score_error = error.to_string();
@@ -304,6 +316,7 @@ impl<'a, 'c> Search<'a, 'c, 'c> {
         } else if let Some(error) = self.error {
             evaluation.error = error.to_string();
         } else if self.feasible.is_empty() {
+            no_node(self.cx, &mut self.diagnosis);
             evaluation.message = self.diagnosis.message(self.cx.snapshot.len());
             evaluation.rejectors = self.diagnosis.unschedulable_plugins.into_iter().collect();
             evaluation.pending_plugins = self.diagnosis.pending_plugins.into_iter().collect();

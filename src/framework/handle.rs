@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use super::{BoxFuture, Parallelizer, PluginError, PodsInPreBind, Slot, WaitingPods};
 use crate::clock::Clock;
-use crate::config::FeatureGates;
+use crate::config::{FeatureGates, Gate};
 use crate::k8s::Pod;
 use crate::listers::Listers;
 use crate::metrics::Metrics;
-use crate::model::{LabelClasses, PodInfo};
+use crate::model::{LabelClasses, PodInfo, ResourceGates};
 
 /// How a failed attempt changes the node that is held for the pod.
 /// Follows `kube-scheduler/framework/types.go#NominatingInfo @v1.36.3`.
@@ -60,12 +60,20 @@ pub struct PodEvent<'a> {
     pub note: &'a str,
 }
 
-/// What a plugin writes to the API by way of the scheduler. No call blocks.
+/// What a plugin writes to the API by way of the scheduler. No call blocks but [`Self::wait`].
 pub trait Effects: Send + Sync {
     /// Binds the pod to the node; the future ends with the API server's answer.
     fn bind(&self, pod: &Arc<PodInfo>, node: &Arc<str>) -> BoxFuture<'static, Result<(), PluginError>>;
     /// Records an event about a pod; `profile` is the schedulerName that reports it.
     fn record(&self, profile: &str, event: PodEvent<'_>);
+    /// Marks a victim of preemption and deletes it; says whether there was anything to delete.
+    fn evict(&self, victim: &Arc<Pod>, preemptor: &Arc<Pod>) -> BoxFuture<'static, Result<bool, PluginError>>;
+    /// Takes back the node that the pod's status says is held for it.
+    fn clear_nomination(&self, pod: &Arc<Pod>) -> BoxFuture<'static, Result<(), PluginError>>;
+    /// Runs a task to its end beside the scheduling thread.
+    fn spawn(&self, task: BoxFuture<'static, ()>);
+    /// Runs a task and waits for its end, but not for ever. For the scheduling thread alone, where nothing else will do.
+    fn wait(&self, task: BoxFuture<'static, Result<(), PluginError>>) -> Result<(), PluginError>;
 }
 
 /// Pods to move to activeQ once the cycle is past `Permit`, and again after `PostBind`: plugins put keys in, from any point.
@@ -82,6 +90,16 @@ impl PodsToActivate {
     /// Takes all pods out.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)).into_iter().collect()
+    }
+}
+
+/// Which of a pod's resources count with these feature gates.
+pub fn resource_gates(gates: &FeatureGates) -> ResourceGates {
+    ResourceGates {
+        resize: gates.enabled(Gate::InPlacePodVerticalScaling),
+        pod_level: gates.enabled(Gate::PodLevelResources),
+        pod_level_resize: gates.enabled(Gate::InPlacePodLevelResourcesVerticalScaling),
+        claims: gates.enabled(Gate::DRANodeAllocatableResources),
     }
 }
 
@@ -213,6 +231,11 @@ impl Handle {
     /// Interned label classes. Any time.
     pub fn classes(&self) -> &LabelClasses {
         &self.parts.classes
+    }
+
+    /// A pod with what is derived from it. Any time.
+    pub fn pod_info(&self, pod: Arc<Pod>) -> Arc<PodInfo> {
+        Arc::new(PodInfo::with_gates(pod, self.classes(), resource_gates(self.gates())))
     }
 
     /// The pods of all profiles that wait at Permit. Any time.

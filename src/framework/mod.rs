@@ -15,6 +15,7 @@ mod outcome;
 mod parallel;
 mod plugin;
 mod pre_bind;
+pub mod preemption;
 mod registration;
 mod registry;
 mod runtime;
@@ -28,12 +29,13 @@ pub use diagnosis::{Diagnosis, EXTENDER, FilterRunner, NO_NODES_AVAILABLE, NodeR
 pub use enqueue::{EnqueueExtensions, EventRegistration, QueueingHint, QueueingHintFn};
 pub use evaluate::{
     Evaluation, NodeEvaluation, PreFilterEvaluation, ScoreEvaluation, StatusEvaluation, evaluate, evaluate_filters,
-    feasible_nodes,
+    evaluate_then, feasible_nodes,
 };
 pub use fragment::Fragment;
 pub(crate) use fragment::encode;
 pub use handle::{
     Activator, Effects, Handle, HandleParts, NominatingInfo, Nominator, PodEvent, PodsToActivate, SlotAllocator,
+    resource_gates,
 };
 pub(crate) use host::{Rank, select_host};
 pub use outcome::{
@@ -47,6 +49,7 @@ pub use plugin::{
     PreScorePlugin, QueueSortKey, QueueSortPlugin, ReservePlugin, ScorePlugin, SignPlugin,
 };
 pub use pre_bind::{PodInPreBind, PodsInPreBind};
+pub use preemption::CandidateReview;
 pub use registration::{PluginFactory, Registration};
 pub use registry::{DuplicatePlugin, Registry};
 pub use runtime::{

@@ -9,9 +9,9 @@ use std::sync::Arc;
 pub use futures::future::BoxFuture;
 
 use super::{
-    BindOutcome, Candidates, CycleContext, CycleState, Diagnosis, FilterRunner, NodeScores, PermitOutcome, PluginError,
-    PostFilterOutcome, PreBindOutcome, PreBindPreFlight, PreFilterOutcome, PreScoreOutcome, Scratch, SignOutcome,
-    Verdict,
+    BindOutcome, CandidateReview, Candidates, CycleContext, CycleState, Diagnosis, FilterRunner, NodeScores,
+    PermitOutcome, PluginError, PostFilterOutcome, PreBindOutcome, PreBindPreFlight, PreFilterOutcome, PreScoreOutcome,
+    Scratch, SignOutcome, Verdict,
 };
 use crate::clock::Mono;
 use crate::model::{NodeInfo, PodInfo};
@@ -92,6 +92,10 @@ pub struct PostFilterContext<'a> {
     pub diagnosis: &'a Diagnosis,
     /// Runs the profile's filters on what-ifs.
     pub filters: &'a dyn FilterRunner,
+    /// Webhooks that have a say in whom preemption hits.
+    pub extenders: &'a dyn CandidateReview,
+    /// A random number, drawn for this attempt.
+    pub random: u64,
 }
 
 /// Tries to make room for a pod that no node can take.

@@ -114,6 +114,8 @@ label_values! {
         Score = "Score",
         /// `PreBind` plugins that run together.
         PreBind = "PreBind",
+        /// The search for victims, and sending them away.
+        DefaultPreemption = "DefaultPreemption",
     }
 }
 

@@ -1,14 +1,17 @@
-//! `DefaultPreemption`, which is not built yet: no room is made for a pod that fits nowhere.
+//! `DefaultPreemption`: makes room for a pod that fits nowhere by sending less important pods away.
 //!
-//! Its places and its registration are those of
-//! `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go @v1.36.3`.
+//! Whom it hits is for [`crate::framework::preemption`] to say. While victims are sent away beside the scheduling thread,
+//! the pod for which that happens is kept out of activeQ.
+//!
+//! Follows `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go @v1.36.3`.
 
 use std::sync::Arc;
 
 use crate::config::Gate;
+use crate::framework::preemption::Evaluator;
 use crate::framework::{
     CycleContext, EnqueueExtensions, EventRegistration, Handle, Plugin, PluginArgs, PluginError, PostFilterContext,
-    PostFilterOutcome, PostFilterPlugin, PreEnqueuePlugin, QueueingHint, Registration, Rejection, Verdict,
+    PostFilterOutcome, PostFilterPlugin, PreEnqueuePlugin, QueueingHint, Reasons, Registration, Rejection, Verdict,
 };
 use crate::metrics::Metrics;
 use crate::model::{ActionType, ClusterEvent, EventResource, PodInfo};
@@ -18,14 +21,25 @@ pub const NAME: &str = "DefaultPreemption";
 
 /// The plugin.
 struct DefaultPreemption {
+    evaluator: Evaluator,
     asynchronous: bool,
+    /// Members of pod groups do not preempt by themselves: gate `WorkloadAwarePreemption`.
+    groups_preempt: bool,
     metrics: Arc<Metrics>,
 }
 
-/// Builds the plugin. Its arguments mean nothing yet.
-pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
-    let asynchronous = handle.gates().enabled(Gate::SchedulerAsyncPreemption);
-    let plugin = Arc::new(DefaultPreemption { asynchronous, metrics: handle.metrics().clone() });
+/// Builds the plugin.
+pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+    let PluginArgs::DefaultPreemption(args) = args else {
+        let kind = args.kind();
+        return Err(PluginError::new(format!("got args of type {kind}, want *DefaultPreemptionArgs")));
+    };
+    let plugin = Arc::new(DefaultPreemption {
+        evaluator: Evaluator::new(NAME, handle, args),
+        asynchronous: handle.gates().enabled(Gate::SchedulerAsyncPreemption),
+        groups_preempt: handle.gates().enabled(Gate::WorkloadAwarePreemption),
+        metrics: handle.metrics().clone(),
+    });
     Ok(Registration::new(NAME).events(&plugin).pre_enqueue(&plugin).post_filter(&plugin))
 }
 
@@ -36,21 +50,34 @@ impl Plugin for DefaultPreemption {
 }
 
 impl PreEnqueuePlugin for DefaultPreemption {
-    fn pre_enqueue(&self, _pod: &PodInfo) -> Verdict {
+    fn pre_enqueue(&self, pod: &PodInfo) -> Verdict {
+        if self.asynchronous && self.evaluator.executor().is_running(pod.uid()) {
+            return Verdict::unresolvable("waiting for the preemption for this pod to be finished");
+        }
         Verdict::Pass
     }
 }
 
 impl PostFilterPlugin for DefaultPreemption {
-    /// The nomination is cleared, as when upstream finds no victims.
     fn post_filter(
         &self,
-        _cx: &mut CycleContext<'_>,
-        _failed: &PostFilterContext<'_>,
+        cx: &mut CycleContext<'_>,
+        failed: &PostFilterContext<'_>,
     ) -> Result<PostFilterOutcome, PluginError> {
         self.metrics.preemption_attempts().inc();
-        let rejection = Rejection::unschedulable("preemption: not supported yet");
-        Ok(PostFilterOutcome::Reject { rejection, nominated: Some(String::new()) })
+        if self.groups_preempt && cx.pod.pod().spec.scheduling_group.is_some() {
+            let rejection =
+                Rejection::unschedulable("preemption: not eligible due to workload aware preemption enabled");
+            return Ok(PostFilterOutcome::Reject { rejection, nominated: None });
+        }
+        match self.evaluator.preempt(cx, failed) {
+            Ok(PostFilterOutcome::Reject { rejection: Rejection { kind, reasons }, nominated }) => {
+                let reasons = Reasons::One(format!("preemption: {reasons}").into());
+                Ok(PostFilterOutcome::Reject { rejection: Rejection { kind, reasons }, nominated })
+            }
+            Ok(success) => Ok(success),
+            Err(error) => Err(error.context("preemption")),
+        }
     }
 }
 
@@ -69,28 +96,62 @@ impl EnqueueExtensions for DefaultPreemption {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::FeatureGates;
+    use crate::config::{DefaultPreemptionArgs, FeatureGates};
     use crate::framework::CycleState;
     use crate::plugins::tests::harness::Harness;
-    use crate::testing::pod;
+    use crate::testing::{PodFixture, pod};
+
+    fn plugin(gates: FeatureGates) -> Harness {
+        let args = DefaultPreemptionArgs { min_candidate_nodes_percentage: 10, min_candidate_nodes_absolute: 100 };
+        Harness::build(gates, PluginArgs::DefaultPreemption(args), Ok(()), factory).expect("the plugin can be built")
+    }
 
     #[test]
-    fn it_says_that_it_is_missing_and_clears_the_nomination() {
-        let harness = Harness::new(factory);
-        let rejection = Rejection::unschedulable("preemption: not supported yet");
-        let expected = PostFilterOutcome::Reject { rejection, nominated: Some(String::new()) };
-        assert_eq!(harness.post_filter(&pod("p"), CycleState::default()), Ok(expected));
+    fn other_args_are_refused() {
+        let refused = Harness::build(FeatureGates::default(), PluginArgs::None, Ok(()), factory).err();
+        assert_eq!(refused, Some(PluginError::new("got args of type none, want *DefaultPreemptionArgs")));
+    }
+
+    #[test]
+    fn a_pod_that_is_gone_is_an_error_and_every_call_counts() {
+        let harness = plugin(FeatureGates::default());
+        let outcome = harness.post_filter(&pod("p"), CycleState::default());
+        assert_eq!(outcome, Err(PluginError::new("preemption: pod \"p\" not found")));
         assert_eq!(harness.handle.metrics().preemption_attempts().get(), 1);
-        let pre_enqueue = harness.registration.pre_enqueue.as_ref().expect("PreEnqueue");
-        assert_eq!(pre_enqueue.pre_enqueue(&pod("p").info()), Verdict::Pass);
+    }
+
+    #[test]
+    fn what_is_said_has_a_prefix() {
+        let harness = plugin(FeatureGates::default());
+        let check = |preemptor: PodFixture, text: &str, nominated: Option<&str>| {
+            harness.handle.listers().pods.apply(preemptor.clone().build());
+            let rejection = Rejection::unschedulable(format!("preemption: {text}"));
+            let expected = PostFilterOutcome::Reject { rejection, nominated: nominated.map(str::to_owned) };
+            assert_eq!(harness.post_filter(&preemptor, CycleState::default()), Ok(expected));
+        };
+        let never = pod("p").set("spec.preemptionPolicy", "Never".into());
+        check(never, "not eligible due to preemptionPolicy=Never.", None);
+        check(pod("p"), "0/0 nodes are available:", Some(""));
+    }
+
+    #[test]
+    fn members_of_groups_leave_it_to_the_group() {
+        let gates = FeatureGates::default().with(Gate::WorkloadAwarePreemption, true);
+        let harness = plugin(gates);
+        let member = pod("p").set("spec.schedulingGroup", serde_json::json!({"podGroupName": "g"}));
+        let rejection = Rejection::unschedulable("preemption: not eligible due to workload aware preemption enabled");
+        let expected = PostFilterOutcome::Reject { rejection, nominated: None };
+        assert_eq!(harness.post_filter(&member, CycleState::default()), Ok(expected));
     }
 
     #[test]
     fn deleted_pods_are_registered_and_never_help() {
-        let harness = Harness::new(factory);
+        let harness = plugin(FeatureGates::default());
         assert_eq!(harness.events(), ["PodDelete"]);
         assert_eq!(harness.pod_delete(&pod("p"), 0, pod("q").on("n")), QueueingHint::Skip);
+        let pre_enqueue = harness.registration.pre_enqueue.as_ref().expect("PreEnqueue");
+        assert_eq!(pre_enqueue.pre_enqueue(&pod("p").info()), Verdict::Pass);
         let gates = FeatureGates::default().with(Gate::SchedulerAsyncPreemption, false);
-        assert!(Harness::with_gates(gates, factory).events().is_empty());
+        assert!(plugin(gates).events().is_empty());
     }
 }

@@ -9,6 +9,7 @@ mod extender;
 mod failure;
 mod feasible;
 mod filtering;
+mod preempting;
 mod reservation;
 mod scoring;
 
@@ -21,6 +22,7 @@ pub use extender::{Extender, ExtenderFilter, Kept, Victims, WholeObjects};
 pub use failure::Failure;
 
 use binding::BindingCycle;
+use preempting::Preempting;
 use reservation::Reservation;
 
 use crate::cache::Cache;
@@ -110,7 +112,7 @@ pub struct Scheduler {
     /// Where the next search for nodes begins, so that all nodes have the same chance.
     next_start_node_index: usize,
     percentage_of_nodes_to_score: i32,
-    /// Decides between equals where extenders have a say.
+    /// Decides between equals where extenders have a say, and where preemption looks first.
     rng: Rng,
     /// Says which attempts' plugin calls are timed; apart from `rng`, so that measuring changes no decision.
     sampling: Rng,
@@ -124,7 +126,8 @@ struct Chosen {
 }
 
 impl Scheduler {
-    /// A scheduler of these profiles. `rng` decides between equal nodes, and nothing else.
+    /// A scheduler of these profiles. `rng` decides between equal nodes and where
+    /// preemption looks first, and nothing else.
     pub fn new(
         shared: Arc<Shared>,
         profiles: impl IntoIterator<Item = Arc<Framework>>,
@@ -251,7 +254,12 @@ impl Scheduler {
         let outcome = match self.fit(framework, &mut cx) {
             Ok(chosen) => Ok(chosen),
             Err(Failure::Fit { mut diagnosis, num_all_nodes }) if framework.has_post_filter_plugins() => {
-                let failed = PostFilterContext { diagnosis: &diagnosis, filters: &**framework };
+                let failed = PostFilterContext {
+                    diagnosis: &diagnosis,
+                    filters: &**framework,
+                    extenders: &Preempting(&self.extenders),
+                    random: self.rng.next_u64(),
+                };
                 let run = framework.run_post_filter(&mut cx, &failed);
                 diagnosis.post_filter_message = run.message;
                 let nominating = run.nominated.map_or(NominatingInfo::Keep, NominatingInfo::Override);

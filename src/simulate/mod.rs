@@ -4,6 +4,8 @@
 //! One thread drains the runtime until it is idle, takes one step of the scheduler, and jumps to the next deadline.
 
 mod args;
+mod budgets;
+mod controllers;
 mod daemon;
 mod documents;
 mod files;
@@ -25,7 +27,7 @@ use std::time::Instant;
 
 pub use args::{Output, SimulateArgs};
 pub use load::{Input, LoadError, Loaded, Origin, load};
-pub use report::{EventReport, NodeReport, PodReport, Report, Totals};
+pub use report::{EventReport, NodeReport, PodReport, PreemptedReport, Report, Totals};
 pub use say::say;
 
 pub(crate) use progress::Progress;
@@ -164,7 +166,7 @@ fn start(args: &SimulateArgs, plugins: Registry) -> Result<Running, SimulateErro
     }
     let gates = gates(args)?;
     let config = config(args, &gates)?;
-    let world = World::new(WorldOptions { config, gates, plugins, seed: args.seed })?;
+    let mut world = World::new(WorldOptions { config, gates, plugins, seed: args.seed })?;
     match (args.nodes, args.pods) {
         (Some(nodes), Some(pods)) => world.generate(nodes, pods)?,
         _ if args.files.is_empty() => return Err(SimulateError::NoInput),

@@ -74,7 +74,7 @@ impl Owned {
 }
 
 /// The UID of the object's controller.
-fn controller(object: &Value) -> Option<&str> {
+pub(super) fn controller(object: &Value) -> Option<&str> {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     owners.into_iter().flatten().find(|owner| owner["controller"] == true)?["uid"].as_str()
 }

@@ -20,6 +20,9 @@ pub struct Report {
     pub pods: Vec<PodReport>,
     /// Every node, by name.
     pub nodes: Vec<NodeReport>,
+    /// Pods that were sent away for others, in the order in which that happened; their successors are among the pods.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub preempted: Vec<PreemptedReport>,
     /// How many of each.
     pub totals: Totals,
     /// What the scheduler reported, in the order in which it did; only if it was asked for.
@@ -47,6 +50,18 @@ pub struct PodReport {
     /// Why it is pending, in the scheduler's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+}
+
+/// A pod that was sent away for another.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PreemptedReport {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The node that it had to leave.
+    pub node: String,
 }
 
 /// How full a node is: amounts by resource, as the API writes them.
@@ -145,12 +160,23 @@ impl Report {
             pending,
             virtual_seconds: running.elapsed().as_secs_f64(),
         };
-        Self { pods, nodes, totals, events: events.then(|| event_reports(running)) }
+        let preempted = running.controllers.preempted().to_vec();
+        Self { pods, nodes, preempted, totals, events: events.then(|| event_reports(running)) }
     }
 }
 
 fn text<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
     value.pointer(path).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+impl PreemptedReport {
+    pub(super) fn new(pod: &Object) -> Self {
+        Self {
+            namespace: pod.namespace().to_owned(),
+            name: pod.name().to_owned(),
+            node: assigned_node(pod).unwrap_or_default().to_owned(),
+        }
+    }
 }
 
 impl PodReport {

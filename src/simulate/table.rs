@@ -89,6 +89,13 @@ impl fmt::Display for Report {
         writeln!(f)?;
         let nodes = std::iter::once(header(&["NODE", "CPU", "MEMORY", "PODS", "OTHER"]));
         columns(f, &nodes.chain(self.nodes.iter().map(node_row)).collect::<Vec<_>>())?;
+        if !self.preempted.is_empty() {
+            writeln!(f)?;
+            let rows = std::iter::once(header(&["NAMESPACE", "PREEMPTED", "FROM"]));
+            let preempted =
+                self.preempted.iter().map(|pod| vec![pod.namespace.clone(), pod.name.clone(), pod.node.clone()]);
+            columns(f, &rows.chain(preempted).collect::<Vec<_>>())?;
+        }
         if let Some(events) = &self.events {
             writeln!(f)?;
             let rows = std::iter::once(header(&["TIME", "TYPE", "REASON", "OBJECT", "NOTE"]));

@@ -63,7 +63,8 @@ impl Owner<'_> {
 }
 
 /// Makes the pods that workloads lack, in the order of kinds and names.
-pub(super) fn expand(server: &ApiServer) -> Result<(), ExpandError> {
+/// Says how many.
+pub(super) fn expand(server: &ApiServer) -> Result<usize, ExpandError> {
     let steps: [(&'static Kind, Step<'_>); 7] = [
         (&kinds::CRON_JOBS, Expansion::cron_job),
         (&kinds::DEPLOYMENTS, Expansion::deployment),
@@ -75,7 +76,7 @@ pub(super) fn expand(server: &ApiServer) -> Result<(), ExpandError> {
     ];
     // Without workloads nobody asks for what they own, and no pod has to be read.
     if steps.iter().all(|(kind, _)| server.list(kind).is_empty()) {
-        return Ok(());
+        return Ok(0);
     }
     let mut expansion = Expansion { server, owned: Owned::new(server), made: 0, roots: BTreeMap::new() };
     for (kind, step) in steps {
@@ -91,7 +92,7 @@ pub(super) fn expand(server: &ApiServer) -> Result<(), ExpandError> {
             })?;
         }
     }
-    Ok(())
+    Ok(expansion.made)
 }
 
 /// Makes what one workload lacks.

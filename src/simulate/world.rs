@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::controllers::Controllers;
 use super::load::{Loaded, Origin, title};
 use super::progress::Progress;
 use super::workloads::{self, ExpandError};
@@ -47,16 +48,20 @@ pub(super) struct WorldOptions {
 /// A cluster in memory, a scheduler on it, and a clock that jumps. One thread does everything, so the same input and seed
 /// give the same history.
 pub(super) struct World {
-    runtime: tokio::runtime::Runtime,
+    runtime: Arc<tokio::runtime::Runtime>,
     clock: SimClock,
     pub(super) server: ApiServer,
     options: Option<WorldOptions>,
+    /// Where objects came from, by UID.
+    origins: BTreeMap<String, Origin>,
 }
 
 /// A world whose scheduler has seen the cluster.
 pub(super) struct Running {
     world: World,
     pub(super) engine: Engine,
+    /// The rest of the cluster.
+    pub(super) controllers: Controllers,
     start: Mono,
     /// How many pods were placed when that last changed, and when that was.
     last_change: (usize, Mono),
@@ -77,31 +82,23 @@ impl World {
             .enable_all()
             .build()
             .map_err(|error| SimulateError::Runtime(error.to_string()))?;
-        Ok(Self { runtime, clock, server, options: Some(options) })
+        let runtime = Arc::new(runtime);
+        Ok(Self { runtime, clock, server, options: Some(options), origins: BTreeMap::new() })
     }
 
     /// Takes in the objects that were read, and makes the pods that workloads lack.
-    pub(super) fn load(&self, objects: Vec<Loaded>) -> Result<(), SimulateError> {
+    pub(super) fn load(&mut self, objects: Vec<Loaded>) -> Result<(), SimulateError> {
         let mut unknown = UnknownMembers::default();
         let loaded = self.load_objects(objects, &mut unknown);
         // What a misspelt member has led to is easier understood after the warning.
         unknown.warn();
-        let origins = loaded?;
-        workloads::expand(&self.server).map_err(|ExpandError { owner, message }| SimulateError::Object {
-            origin: origins.get(owner.uid()).map(ToString::to_string).unwrap_or_default(),
-            object: title(&owner.value()),
-            error: message,
-        })?;
+        loaded?;
+        workloads::expand(&self.server).map_err(|error| self.name_owner(error))?;
         Ok(())
     }
 
-    /// Takes in objects, and says where each came from, by UID.
-    fn load_objects(
-        &self,
-        objects: Vec<Loaded>,
-        unknown: &mut UnknownMembers,
-    ) -> Result<BTreeMap<String, Origin>, SimulateError> {
-        let mut origins: BTreeMap<String, Origin> = BTreeMap::new();
+    /// Takes in objects, and remembers where each came from.
+    fn load_objects(&mut self, objects: Vec<Loaded>, unknown: &mut UnknownMembers) -> Result<(), SimulateError> {
         let mut progress = Progress::new(objects.len(), "objects taken in");
         for (number, Loaded { object, origin }) in objects.into_iter().enumerate() {
             progress.show(number);
@@ -113,23 +110,32 @@ impl World {
             let loaded = self.server.load(object).and_then(|loaded| members.map(|()| loaded));
             let loaded = loaded.map_err(|status| SimulateError::Object {
                 origin: origin.to_string(),
-                error: self.with_first(status, &name, &origins),
+                error: self.with_first(status, &name),
                 object: name,
             })?;
-            origins.insert(loaded.uid().to_owned(), origin);
+            self.origins.insert(loaded.uid().to_owned(), origin);
         }
         drop(progress);
-        Ok(origins)
+        Ok(())
+    }
+
+    /// Says where the workload came from that does not get its pods.
+    fn name_owner(&self, ExpandError { owner, message }: ExpandError) -> SimulateError {
+        SimulateError::Object {
+            origin: self.origins.get(owner.uid()).map(ToString::to_string).unwrap_or_default(),
+            object: title(&owner.value()),
+            error: message,
+        }
     }
 
     /// What the server says, and of an object that is there already, where that came from.
-    fn with_first(&self, status: Status, name: &str, origins: &BTreeMap<String, Origin>) -> String {
+    fn with_first(&self, status: Status, name: &str) -> String {
         let first = (status.reason == "AlreadyExists").then(|| {
             let (kind, path) = name.split_once(' ')?;
             let kind = kinds::ALL.iter().find(|known| known.kind == kind)?;
             let (namespace, name) =
                 path.split_once('/').unwrap_or((if kind.namespaced { "default" } else { "" }, path));
-            origins.get(self.server.get(kind, namespace, name)?.uid())
+            self.origins.get(self.server.get(kind, namespace, name)?.uid())
         });
         match first.flatten() {
             Some(origin) => format!("{}, from {origin}", status.message),
@@ -175,11 +181,14 @@ impl World {
             max_in_unschedulable: MAX_IN_UNSCHEDULABLE,
         });
         let engine = self.runtime.block_on(building).map_err(|error| SimulateError::Engine(error.to_string()))?;
+        engine.tasks.drive(&self.runtime);
+        let mut controllers = Controllers::new(&self.server, self.clock.now().wall);
+        controllers.refresh(&self.server, self.clock.now().wall);
         let check = node_check(engine.profiles[0].handle());
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_node_check(check);
         ingest.start(|name, task| engine.tasks.serve(name, task));
         let start = self.clock.now().mono;
-        let mut running = Running { world: self, engine, start, last_change: (0, start) };
+        let mut running = Running { world: self, engine, controllers, start, last_change: (0, start) };
         running.settle()?;
         running.engine.shared.queue.run(running.now());
         Ok(running)
@@ -269,9 +278,12 @@ impl Running {
                 self.settle()?;
                 progress.show(self.last_change.0);
             }
+            if self.control()? {
+                continue;
+            }
             let queue = &self.engine.shared.queue;
             let waiting = queue.len(Place::Backoff) + queue.len(Place::ErrorBackoff);
-            if waiting + self.engine.tasks.running() + self.engine.unsettled() == 0 {
+            if waiting + self.engine.tasks.running() + self.engine.unsettled() + self.controllers.ending() == 0 {
                 let placed = self.placed();
                 if queue.len(Place::Unschedulable) == 0 || placed_at_last_flush == Some(placed) {
                     return Ok(());
@@ -281,11 +293,21 @@ impl Running {
                 continue;
             }
             let idle_for = self.now().mono - self.last_change.1;
-            if self.engine.tasks.running() == 0 && idle_for > GIVE_UP_AFTER {
+            if self.engine.tasks.running() + self.controllers.ending() == 0 && idle_for > GIVE_UP_AFTER {
                 return Ok(());
             }
             self.advance(self.next_deadline())?;
         }
+    }
+
+    /// Lets the rest of the cluster do what it has to. Says whether there was anything.
+    fn control(&mut self) -> Result<bool, SimulateError> {
+        let now = self.now().wall;
+        let acted = self.controllers.act(&self.world.server, now).map_err(|error| self.world.name_owner(error))?;
+        if acted {
+            self.settle()?;
+        }
+        Ok(acted)
     }
 
     fn placed(&self) -> usize {
@@ -308,11 +330,15 @@ impl Running {
     /// When something next happens by itself.
     fn next_deadline(&self) -> Option<Mono> {
         let now = self.now();
-        let server = self.world.server.next_deadline().map(|at| {
+        let outside = [self.world.server.next_deadline(), self.controllers.next_deadline()].into_iter().flatten().min();
+        let outside = outside.map(|at| {
             let wait = at.duration_since(now.wall);
             now.mono + Duration::try_from(wait).unwrap_or_default()
         });
-        [self.engine.shared.queue.next_deadline(), self.world.clock.next_deadline(), server].into_iter().flatten().min()
+        [self.engine.shared.queue.next_deadline(), self.world.clock.next_deadline(), outside]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Jumps to a time, but always forward, and lets everything that is due happen.

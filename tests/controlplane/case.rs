@@ -17,6 +17,7 @@ pub(crate) const BUILT: &[(&str, bool)] = &[
     ("NodeResourcesBalancedAllocation", true),
     ("ImageLocality", true),
     ("NodeDeclaredFeatures", false),
+    ("DefaultPreemption", false),
     ("DefaultBinder", false),
 ];
 
@@ -27,6 +28,7 @@ pub(crate) const GATES: &[&str] = &[
     "NodeDeclaredFeatures=false,InPlacePodLevelResourcesVerticalScaling=false,RestartAllContainersOnContainerExits=false,\
      InPlacePodVerticalScalingInitContainers=false,ExtendWebSocketsToKubelet=false",
     "InPlacePodLevelResourcesVerticalScaling=false",
+    "SchedulerAsyncPreemption=false",
     "PodLevelResources=false,InPlacePodLevelResourcesVerticalScaling=false",
 ];
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::case::BUILT;
+use crate::case::{BUILT, Case};
 
 /// Where two answers differ, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,12 +40,17 @@ impl fmt::Display for Mismatch {
 }
 
 /// Where our answer differs from upstream's.
-pub(crate) fn compare(theirs: &Value, ours: &Value) -> Vec<Mismatch> {
+pub(crate) fn compare(case: &Case, theirs: &Value, ours: &Value) -> Vec<Mismatch> {
     let mut found = Vec::new();
+    let ending = case.objects.iter().filter(|object| object["metadata"]["deletionTimestamp"].is_string());
+    let ending: Vec<String> = ending.map(key).collect();
+    let ending: BTreeSet<&str> = ending.iter().map(String::as_str).collect();
     let (their_pods, our_pods) = (list(&theirs["pods"]), list(&ours["pods"]));
     differ(&mut found, "pods", &names(their_pods, "pod"), &names(our_pods, "pod"));
     for (theirs, ours) in their_pods.iter().zip(our_pods) {
         pod(&mut found, theirs, ours);
+        let path = format!("pods[{}]", theirs["pod"].as_str().unwrap_or_default());
+        post_filter(&mut found, &path, &theirs["postFilter"], &ours["postFilter"], &ending);
     }
     for (theirs, ours) in list(&theirs["events"]).iter().zip(list(&ours["events"])) {
         let path = format!("events[{}]", theirs["index"]);
@@ -55,6 +60,11 @@ pub(crate) fn compare(theirs: &Value, ours: &Value) -> Vec<Mismatch> {
     }
     differ(&mut found, "registered", &built_fields(&theirs["registered"]), &built_fields(&ours["registered"]));
     found
+}
+
+fn key(object: &Value) -> String {
+    let text = |name: &str| object["metadata"][name].as_str().unwrap_or_default();
+    format!("{}/{}", text("namespace"), text("name"))
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -90,7 +100,7 @@ fn pod(found: &mut Vec<Mismatch>, theirs: &Value, ours: &Value) {
     field("preFilter", pre_filter(&theirs["preFilter"]), pre_filter(&ours["preFilter"]));
     field("scoreSkip", built_only(&theirs["scoreSkip"]), built_only(&ours["scoreSkip"]));
     field("rejectors", theirs["rejectors"].clone(), ours["rejectors"].clone());
-    field("message", message(theirs), ours["message"].clone());
+    field("message", theirs["message"].clone(), ours["message"].clone());
     field("scoreError", score_error(theirs), score_error(ours));
     let (their_nodes, our_nodes) = (list(&theirs["nodes"]), list(&ours["nodes"]));
     field("nodes", names(their_nodes, "node"), names(our_nodes, "node"));
@@ -150,13 +160,33 @@ fn hints(answer: &Value) -> Value {
     list(&answer["hints"]).iter().filter(|hint| hint["plugin"].as_str().is_some_and(is_built)).cloned().collect()
 }
 
-/// The message without what `PostFilter` added.
-fn message(theirs: &Value) -> Value {
-    let message = theirs["message"].as_str().unwrap_or_default();
-    let added = theirs["postFilter"]["message"].as_str().unwrap_or_default();
-    let without =
-        message.strip_suffix(added).filter(|_| !added.is_empty()).map(|text| text.strip_suffix(' ').unwrap_or(text));
-    without.unwrap_or(message).into()
+/// What `PostFilter` came to. Of nodes that upstream's ranking cannot tell apart, any may be nominated.
+fn post_filter(found: &mut Vec<Mismatch>, pod: &str, theirs: &Value, ours: &Value, ending: &BTreeSet<&str>) {
+    let path = format!("{pod}.postFilter");
+    differ(found, &format!("{path}.ran"), &theirs.is_object().into(), &ours.is_object().into());
+    for name in ["code", "message"] {
+        differ(found, &format!("{path}.{name}"), &theirs[name], &ours[name]);
+    }
+    // Otherwise the oracle cannot tell a search that found nothing from one that never began, nor from one that was to find
+    // no candidate at all, as few nodes and a small percentage make it.
+    let candidates = list(&theirs["candidates"]);
+    if theirs["code"] == "Success" {
+        // Nor does it tell which of those that violate budgets were found when there were enough of them already.
+        let kept = |candidate: &&Value| {
+            candidate["pdbViolations"] == 0
+                || list(&ours["candidates"]).iter().any(|ours| ours["node"] == candidate["node"])
+        };
+        let kept: Value = candidates.iter().filter(kept).cloned().collect();
+        differ(found, &format!("{path}.candidates"), &kept, &ours["candidates"]);
+    }
+    if !list(&theirs["ties"]).contains(&ours["nominated"]) {
+        differ(found, &format!("{path}.nominated"), &theirs["nominated"], &ours["nominated"]);
+    }
+    let nominated = candidates.iter().find(|candidate| candidate["node"] == ours["nominated"]);
+    let victims = nominated.map_or(&[][..], |candidate| list(&candidate["victims"]));
+    let evicted: Value =
+        victims.iter().filter(|victim| !victim.as_str().is_some_and(|key| ending.contains(key))).cloned().collect();
+    differ(found, &format!("{path}.evicted"), &filled(evicted), &filled(ours["evicted"].clone()));
 }
 
 /// The error of `PreScore`; of Score only that there is one, since the oracle runs it by itself.

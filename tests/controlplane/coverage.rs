@@ -55,6 +55,7 @@ impl Coverage {
             self.status("Filter", node);
         }
         self.signature(text(&pod["signature"]));
+        self.post_filter(&pod["postFilter"]);
         for field in ["error", "scoreError", "skipped"] {
             if !text(&pod[field]).is_empty() {
                 let words: Vec<&str> = text(&pod[field]).split(' ').take(4).collect();
@@ -95,6 +96,45 @@ impl Coverage {
                 _ => false,
             };
             self.bump(format!("signature {name}{}", if empty { " (empty)" } else { "" }));
+        }
+    }
+
+    /// What preemption came to: what it says, or what its choice was among.
+    fn post_filter(&mut self, answer: &Value) {
+        let code = text(&answer["code"]);
+        if code.is_empty() {
+            return;
+        }
+        self.bump(format!("PostFilter {code}"));
+        for words in [
+            "not found",
+            "preemptionPolicy=Never",
+            "a terminating pod on the nominated node",
+            "No preemption victims found",
+            "Preemption is not helpful",
+            "Insufficient cpu",
+            "Too many pods",
+        ] {
+            if text(&answer["message"]).contains(words) {
+                self.bump(format!("PostFilter {code}: {words}"));
+            }
+        }
+        if code != "Success" {
+            return;
+        }
+        let candidates = list(&answer["candidates"]);
+        let chosen = candidates.iter().find(|candidate| candidate["node"] == answer["nominated"]);
+        let violations = |candidate: &Value| candidate["pdbViolations"].as_i64().unwrap_or(0);
+        let reached = [
+            ("one candidate", candidates.len() == 1),
+            ("a choice", candidates.len() > 1),
+            ("a tie", !list(&answer["ties"]).is_empty()),
+            ("several victims", list(&answer["victims"]).len() > 1),
+            ("a budget is violated", chosen.is_some_and(|chosen| violations(chosen) > 0)),
+            ("a violation is avoided", candidates.iter().any(|candidate| violations(candidate) > 0)),
+        ];
+        for (what, _) in reached.into_iter().filter(|(_, reached)| *reached) {
+            self.bump(format!("PostFilter {code}: {what}"));
         }
     }
 

@@ -1,14 +1,18 @@
 //! What the library makes of a case, in the oracle's words.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use futures::FutureExt as _;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::resource::v1::DeviceClass;
 use kube_scheduler::cache::Cache;
 use kube_scheduler::clock::{Clock, Now};
-use kube_scheduler::config::{Config, FeatureGates, Gate, GateFlags};
+use kube_scheduler::config::{Config, DefaultPreemptionArgs, FeatureGates, GateFlags, PluginArgs};
+use kube_scheduler::framework::preemption::{Candidate, Evaluator};
 use kube_scheduler::framework::{
-    BoxFuture, Effects, Framework, HandleParts, PluginError, PodEvent, evaluate, evaluate_filters,
+    BoxFuture, CycleContext, Diagnosis, Effects, Framework, HandleParts, PluginError, PodEvent, PostFilterContext,
+    evaluate_filters, evaluate_then, resource_gates,
 };
 use kube_scheduler::k8s::{Node, Pod};
 use kube_scheduler::listers::Listers;
@@ -22,15 +26,41 @@ use serde_json::{Map, Value, json};
 use crate::case::Case;
 use crate::changes;
 
-/// Neither binds nor records: nothing here gets that far.
-struct NoEffects;
+/// Binds and records nothing, since nothing here gets that far, and keeps in mind whom preemption sends away.
+#[derive(Default)]
+struct Pretended {
+    evicted: Mutex<Vec<String>>,
+}
 
-impl Effects for NoEffects {
+impl Pretended {
+    fn take_evicted(&self) -> Vec<String> {
+        std::mem::take(&mut self.evicted.lock().expect("nothing panics under the lock"))
+    }
+}
+
+impl Effects for Pretended {
     fn bind(&self, _pod: &Arc<PodInfo>, _node: &Arc<str>) -> BoxFuture<'static, Result<(), PluginError>> {
         Box::pin(std::future::ready(Err(PluginError::new("nothing is bound here"))))
     }
 
     fn record(&self, _profile: &str, _event: PodEvent<'_>) {}
+
+    fn evict(&self, victim: &Arc<Pod>, _: &Arc<Pod>) -> BoxFuture<'static, Result<bool, PluginError>> {
+        self.evicted.lock().expect("nothing panics under the lock").push(victim.key());
+        Box::pin(std::future::ready(Ok(true)))
+    }
+
+    fn clear_nomination(&self, _: &Arc<Pod>) -> BoxFuture<'static, Result<(), PluginError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        task.now_or_never().expect("nothing here has to be waited for");
+    }
+
+    fn wait(&self, task: BoxFuture<'static, Result<(), PluginError>>) -> Result<(), PluginError> {
+        task.now_or_never().expect("nothing here has to be waited for")
+    }
 }
 
 /// A case made into a scheduler that has seen all of its objects.
@@ -41,6 +71,9 @@ pub(crate) struct Cluster {
     first: Arc<Framework>,
     pub(crate) pending: Vec<Arc<PodInfo>>,
     resource_gates: ResourceGates,
+    effects: Arc<Pretended>,
+    /// By profile.
+    preemption: BTreeMap<String, DefaultPreemptionArgs>,
     classes: LabelClasses,
     snapshot: Snapshot,
     now: Now,
@@ -58,14 +91,9 @@ fn decode<T: DeserializeOwned>(object: &Value) -> Result<T, String> {
 }
 
 /// What a case's profiles share. Metric families are registered once: they are no part of the comparison.
-fn parts(gates: &FeatureGates) -> Arc<HandleParts> {
+fn parts(gates: &FeatureGates, effects: Arc<Pretended>) -> Arc<HandleParts> {
     static METRICS: OnceLock<Arc<Metrics>> = OnceLock::new();
-    Arc::new(HandleParts::new(
-        *gates,
-        METRICS.get_or_init(Metrics::detached).clone(),
-        Clock::real(),
-        Arc::new(NoEffects),
-    ))
+    Arc::new(HandleParts::new(*gates, METRICS.get_or_init(Metrics::detached).clone(), Clock::real(), effects))
 }
 
 impl Cluster {
@@ -77,7 +105,8 @@ impl Cluster {
         } else {
             Config::parse(case.config.to_string().as_bytes(), &gates).map_err(|error| error.to_string())?
         };
-        let parts = parts(&gates);
+        let effects = Arc::<Pretended>::default();
+        let parts = parts(&gates, effects.clone());
         let registry = plugins::registry();
         let mut profiles = Vec::new();
         for profile in &config.profiles {
@@ -89,12 +118,9 @@ impl Cluster {
         let _ = parts.nominator.set(queue.nominator().clone());
         let _ = parts.activator.set(queue.clone());
         let mut cluster = Self {
-            resource_gates: ResourceGates {
-                resize: gates.enabled(Gate::InPlacePodVerticalScaling),
-                pod_level: gates.enabled(Gate::PodLevelResources),
-                pod_level_resize: gates.enabled(Gate::InPlacePodLevelResourcesVerticalScaling),
-                claims: gates.enabled(Gate::DRANodeAllocatableResources),
-            },
+            resource_gates: resource_gates(&gates),
+            effects,
+            preemption: preemption_args(&config),
             gates,
             first: profiles[0].clone(),
             profiles: profiles.into_iter().map(|profile| (profile.name().to_string(), profile)).collect(),
@@ -138,6 +164,9 @@ impl Cluster {
         for object in case.objects.iter().filter(|object| watches && object["kind"] == "DeviceClass") {
             listers.device_classes.apply(Arc::new(decode::<DeviceClass>(object)?));
         }
+        for object in case.objects.iter().filter(|object| object["kind"] == "PodDisruptionBudget") {
+            listers.pod_disruption_budgets.apply(Arc::new(decode::<PodDisruptionBudget>(object)?));
+        }
         cache.update_snapshot(&mut self.snapshot).map_err(|error| error.to_string())
     }
 
@@ -158,14 +187,41 @@ impl Cluster {
         let scheduler = pod.pod().scheduler_name();
         match self.profiles.get(scheduler) {
             Some(framework) => {
-                let evaluation = evaluate(framework, &self.snapshot, pod, self.now);
-                serde_json::to_value(evaluation).expect("an evaluation is plain data")
+                let mut post_filter = Value::Null;
+                let evaluation = evaluate_then(framework, &self.snapshot, pod, self.now, &mut |cx, diagnosis| {
+                    if framework.has_post_filter_plugins() {
+                        post_filter = self.post_filter(framework, cx, diagnosis);
+                    }
+                });
+                let mut evaluation = serde_json::to_value(evaluation).expect("an evaluation is plain data");
+                evaluation["postFilter"] = post_filter;
+                evaluation
             }
             None => json!({
                 "pod": &**pod.key(), "scheduler": scheduler,
                 "error": format!("profile not found for scheduler name {scheduler:?}"),
             }),
         }
+    }
+
+    /// Runs `PostFilter`, adds what it says to the diagnosis, and tells everything about it.
+    fn post_filter(&self, framework: &Framework, cx: &mut CycleContext<'_>, diagnosis: &mut Diagnosis) -> Value {
+        let failed = PostFilterContext { diagnosis, filters: framework, extenders: &(), random: 0 };
+        let run = framework.run_post_filter(cx, &failed);
+        let evicted = self.effects.take_evicted();
+        let candidates = self.preemption.get(&**framework.name()).map(|args| {
+            let evaluator = Evaluator::new("DefaultPreemption", framework.handle(), args.clone());
+            let found = evaluator.candidates(cx, &failed).map(|found| found.candidates).unwrap_or_default();
+            let mut candidates: Vec<Value> = found.iter().map(candidate).collect();
+            candidates.sort_by_key(|candidate| candidate["node"].to_string());
+            candidates
+        });
+        let answer = json!({
+            "code": run.code.as_str(), "message": run.message, "nominated": run.nominated, "evicted": evicted,
+            "candidates": candidates,
+        });
+        diagnosis.post_filter_message = run.message;
+        answer
     }
 
     /// What one plugin of the first profile says of one node, asked alone.
@@ -189,6 +245,21 @@ impl Cluster {
         }
         Ok(by_plugin.into())
     }
+}
+
+/// The plugin's arguments, where a profile has any.
+fn preemption_args(config: &Config) -> BTreeMap<String, DefaultPreemptionArgs> {
+    let args = config.profiles.iter().filter_map(|profile| match profile.args("DefaultPreemption") {
+        PluginArgs::DefaultPreemption(args) => Some((profile.scheduler_name.clone(), args.clone())),
+        _ => None,
+    });
+    args.collect()
+}
+
+/// A candidate in the oracle's words.
+fn candidate(candidate: &Candidate) -> Value {
+    let victims: Vec<&str> = candidate.victims.iter().map(|pod| &**pod.key()).collect();
+    json!({"node": &*candidate.node, "victims": victims, "pdbViolations": candidate.pdb_violations})
 }
 
 /// The library's answer to a case.

@@ -59,7 +59,7 @@ pub(crate) fn random_clusters() -> Result<(), Failed> {
     for seed in seeds {
         let case = generate::case(seed);
         let theirs = oracles.with(case.gates).ask(&case.request()).map_err(|error| format!("seed {seed}: {error}"))?;
-        match ours::answer(&case).map(|ours| compare(&theirs, &ours)) {
+        match ours::answer(&case).map(|ours| compare(&case, &theirs, &ours)) {
             Ok(mismatches) if mismatches.is_empty() => coverage.add(&case, &theirs),
             Ok(mismatches) => failures.push(report(&case, &mismatches, &mut oracles)),
             Err(error) => failures.push(format!("seed {seed}: we refuse the case: {error}")),
@@ -142,7 +142,7 @@ fn report(case: &Case, mismatches: &[Mismatch], oracles: &mut Oracles) -> String
     let oracle = oracles.with(case.gates);
     let mut mismatches_of = |case: &Case| {
         let theirs = oracle.ask(&case.request()).ok()?;
-        Some(compare(&theirs, &ours::answer(case).ok()?))
+        Some(compare(case, &theirs, &ours::answer(case).ok()?))
     };
     let small = shrink::shrink(case, |case| {
         mismatches_of(case).is_some_and(|found| found.iter().any(|one| one.kind() == kind))

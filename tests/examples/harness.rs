@@ -10,6 +10,7 @@ use kube_scheduler::framework::{
     Plugin, PluginArgs, PluginError, PodEvent, QueueSortKey, QueueSortPlugin, Registration, Registry, Rejection,
     ScoreRun,
 };
+use kube_scheduler::k8s::Pod;
 use kube_scheduler::metrics::Metrics;
 use kube_scheduler::model::{NodeInfo, PodInfo, Snapshot};
 use kube_scheduler::testing::{NodeFixture, PodFixture};
@@ -45,6 +46,20 @@ impl Effects for NoEffects {
     }
 
     fn record(&self, _profile: &str, _event: PodEvent<'_>) {}
+
+    fn evict(&self, _: &Arc<Pod>, _: &Arc<Pod>) -> BoxFuture<'static, Result<bool, PluginError>> {
+        Box::pin(std::future::ready(Err(PluginError::new("nothing is deleted here"))))
+    }
+
+    fn clear_nomination(&self, _: &Arc<Pod>) -> BoxFuture<'static, Result<(), PluginError>> {
+        Box::pin(std::future::ready(Err(PluginError::new("nothing is written here"))))
+    }
+
+    fn spawn(&self, _: BoxFuture<'static, ()>) {}
+
+    fn wait(&self, _: BoxFuture<'static, Result<(), PluginError>>) -> Result<(), PluginError> {
+        Err(PluginError::new("nobody waits here"))
+    }
 }
 
 /// A profile with the one plugin.

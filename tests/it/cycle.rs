@@ -8,3 +8,4 @@ mod nodes;
 mod permit;
 mod post_filter;
 mod pre_bind;
+mod preemption;

@@ -15,6 +15,8 @@ const RUNS: &[(&[&str], &str)] = &[
         &["--config", "config/examples/two-profiles.yaml", "config/examples/bin-packing.yaml", "--events"],
         "bin-packing.txt",
     ),
+    (&["config/examples/preemption.yaml", "--events"], "preemption.txt"),
+    (&["config/examples/preemption.yaml", "--feature-gates", "SchedulerAsyncPreemption=false"], "preemption-waits.txt"),
     (&["--nodes", "5", "--pods", "12", "--seed", "7"], "generated.txt"),
 ];
 

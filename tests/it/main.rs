@@ -7,4 +7,5 @@ mod explain;
 mod extender;
 mod faults;
 mod metrics;
+mod preempted;
 mod world;

@@ -42,10 +42,10 @@ pub(crate) struct WorldBuilder {
     extenders: Vec<FakeExtender>,
     /// Extenders of the configuration, which are real ones.
     configured: Vec<Value>,
-    in_tree: Vec<&'static str>,
     profile: Value,
     percentage: i32,
     binder: bool,
+    in_tree: &'static [&'static str],
     seed: u64,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct World {
     clock: SimClock,
     log: Log,
     sent: Sent,
-    runtime: tokio::runtime::Runtime,
+    runtime: Arc<tokio::runtime::Runtime>,
 }
 
 /// Writes, in the order in which they were sent.
@@ -79,10 +79,10 @@ pub(crate) fn world(probes: impl IntoIterator<Item = Probe>) -> WorldBuilder {
         probes: probes.into_iter().collect(),
         extenders: Vec::new(),
         configured: Vec::new(),
-        in_tree: Vec::new(),
         profile: json!({"schedulerName": "default-scheduler"}),
         percentage: 0,
         binder: true,
+        in_tree: &[],
         seed: 0,
     }
 }
@@ -91,6 +91,12 @@ impl WorldBuilder {
     /// Leaves the default binder out.
     pub(crate) fn without_binder(mut self) -> Self {
         self.binder = false;
+        self
+    }
+
+    /// Adds these in-tree plugins to the profile, before the ones that it cannot be without.
+    pub(crate) fn in_tree(mut self, names: &'static [&'static str]) -> Self {
+        self.in_tree = names;
         self
     }
 
@@ -109,12 +115,6 @@ impl WorldBuilder {
     /// Adds an extender to the configuration.
     pub(crate) fn configured(mut self, extender: Value) -> Self {
         self.configured.push(extender);
-        self
-    }
-
-    /// Enables an in-tree plugin.
-    pub(crate) fn in_tree(mut self, plugin: &'static str) -> Self {
-        self.in_tree.push(plugin);
         self
     }
 
@@ -164,7 +164,8 @@ impl WorldBuilder {
         let wall: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
         let (clock, log, sent) = (SimClock::new(wall), Log::default(), Sent::default());
         let server = ApiServer::new(Options { create_namespaces: true, ..Options::by_clock(&clock.clock()) });
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = Arc::new(runtime.expect("a runtime"));
         let inside = runtime.enter();
         let client = kube::Client::new(Recorded { server: server.clone(), sent: sent.clone() }, "default");
         drop(inside);
@@ -188,6 +189,7 @@ impl WorldBuilder {
             max_in_unschedulable: Duration::from_mins(5),
         });
         let engine = runtime.block_on(building).expect("an engine");
+        engine.tasks.drive(&runtime);
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client);
         ingest.start(|name, task| engine.tasks.serve(name, task));
         let mut world = World { engine, server, clock, log, sent, runtime };

@@ -9,6 +9,7 @@ use crate::framework::{
     Handle, HandleParts, NodeScores, PermitOutcome, PluginError, PodEvent, PostFilterContext, PostFilterOutcome,
     PreFilterOutcome, PreScoreOutcome, QueueingHint, Registration, Scratch, SignOutcome, Verdict,
 };
+use crate::k8s::Pod;
 use crate::metrics::Metrics;
 use crate::model::{EventObjects, NodeInfo, Object, PodInfo, Snapshot};
 use crate::testing::{NodeFixture, PodFixture};
@@ -26,6 +27,20 @@ impl Effects for RecordedEffects {
     }
 
     fn record(&self, _profile: &str, _event: PodEvent<'_>) {}
+
+    fn evict(&self, _: &Arc<Pod>, _: &Arc<Pod>) -> BoxFuture<'static, Result<bool, PluginError>> {
+        Box::pin(std::future::ready(Err(PluginError::new("nothing is deleted here"))))
+    }
+
+    fn clear_nomination(&self, _: &Arc<Pod>) -> BoxFuture<'static, Result<(), PluginError>> {
+        Box::pin(std::future::ready(Err(PluginError::new("nothing is written here"))))
+    }
+
+    fn spawn(&self, _: BoxFuture<'static, ()>) {}
+
+    fn wait(&self, _: BoxFuture<'static, Result<(), PluginError>>) -> Result<(), PluginError> {
+        Err(PluginError::new("nobody waits here"))
+    }
 }
 
 /// For plugins that do not try what-ifs.
@@ -249,7 +264,8 @@ impl Harness {
     ) -> Result<PostFilterOutcome, PluginError> {
         let pod = pod.clone().info();
         let mut cx = CycleContext { pod: &pod, snapshot: &self.snapshot, state: &mut state, now: self.now() };
-        let failed = PostFilterContext { diagnosis: &Diagnosis::default(), filters: &NoFilters };
+        let failed =
+            PostFilterContext { diagnosis: &Diagnosis::default(), filters: &NoFilters, extenders: &(), random: 0 };
         self.registration.post_filter.as_ref().expect("PostFilter").post_filter(&mut cx, &failed)
     }
 

@@ -13,6 +13,7 @@ use crate::framework::{
     FilterPlugin, Framework, HandleParts, Plugin, PluginError, PodEvent, PreEnqueuePlugin, QueueSortKey,
     QueueSortPlugin, QueueingHint, Registration, Registry, Scratch, SignOutcome, SignPlugin, Verdict,
 };
+use crate::k8s::Pod;
 use crate::listers::Listers;
 use crate::metrics::Metrics;
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, LabelClasses, NodeInfo, PodInfo};
@@ -194,6 +195,20 @@ impl Effects for NoEffects {
     }
 
     fn record(&self, _: &str, _: PodEvent<'_>) {}
+
+    fn evict(&self, _: &Arc<Pod>, _: &Arc<Pod>) -> BoxFuture<'static, Result<bool, PluginError>> {
+        Box::pin(std::future::ready(Err(PluginError::new("nothing is deleted here"))))
+    }
+
+    fn clear_nomination(&self, _: &Arc<Pod>) -> BoxFuture<'static, Result<(), PluginError>> {
+        Box::pin(std::future::ready(Err(PluginError::new("nothing is written here"))))
+    }
+
+    fn spawn(&self, _: BoxFuture<'static, ()>) {}
+
+    fn wait(&self, _: BoxFuture<'static, Result<(), PluginError>>) -> Result<(), PluginError> {
+        Err(PluginError::new("nobody waits here"))
+    }
 }
 
 /// A queue in the making.

@@ -91,6 +91,15 @@ fn plugin_config(g: &mut Gen) -> Vec<Value> {
         });
         config.push(json!({"name": "NodeResourcesBalancedAllocation", "args": args}));
     }
+    if g.percent(20) {
+        // Both may not be 0.
+        let (absolute, percentage) = g.pick(&[(1, 0), (2, 0), (0, 1), (0, 50), (1, 30), (100, 100)]);
+        let args = json!({
+            "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "DefaultPreemptionArgs",
+            "minCandidateNodesAbsolute": absolute, "minCandidateNodesPercentage": percentage,
+        });
+        config.push(json!({"name": "DefaultPreemption", "args": args}));
+    }
     if g.percent(25) {
         let mut affinity = Map::new();
         if g.percent(40) {

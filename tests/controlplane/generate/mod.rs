@@ -10,6 +10,7 @@ mod images;
 mod node;
 mod placement;
 mod pod;
+mod preemption;
 mod resources;
 
 use kube_scheduler::clock::Rng;
@@ -30,10 +31,11 @@ pub(crate) enum Topic {
     Nominated,
     Gates,
     Devices,
+    Preemption,
 }
 
 impl Topic {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Affinity,
         Self::Taints,
         Self::Ports,
@@ -44,6 +46,7 @@ impl Topic {
         Self::Nominated,
         Self::Gates,
         Self::Devices,
+        Self::Preemption,
     ];
 }
 
@@ -121,6 +124,10 @@ pub(crate) fn case(seed: u64) -> Case {
     objects.extend((0..existing).map(|at| pod::existing(&mut g, at)));
     let pending = g.between(1, 6);
     objects.extend((0..pending).map(|at| pod::pending(&mut g, at)));
+    if g.focus.contains(&Topic::Preemption) {
+        preemption::crowd(&mut g, &mut objects);
+    }
+    preemption::thin_out(&mut objects);
     let mut events = event::events(&mut g, &objects);
     objects.iter_mut().chain(&mut events).for_each(tidy);
     Case { seed, gates, objects, config, events }

@@ -129,7 +129,7 @@ fn what_an_extender_manages_alone_is_none_of_fittings_business() {
     let placed = |ignored: bool| {
         let resources = json!([{"name": "example.com/gpu", "ignoredByScheduler": ignored}]);
         let config = json!({"filterVerb": "filter", "nodeCacheCapable": true, "managedResources": resources});
-        let mut world = world([]).in_tree("NodeResourcesFit").configured(at(&hook, config)).start();
+        let mut world = world([]).in_tree(&["NodeResourcesFit"]).configured(at(&hook, config)).start();
         world.nodes(["a"]).pod(pod("p").request("example.com/gpu", "1")).schedule();
         (world.node_of("p"), world.condition("p"))
     };
@@ -208,7 +208,7 @@ fn without_a_verb_nothing_is_asked() {
 #[test]
 fn pods_are_signed_only_without_extenders() {
     let signature = |builder: crate::world::WorldBuilder| {
-        let mut world = builder.in_tree("NodeName").start();
+        let mut world = builder.in_tree(&["NodeName"]).start();
         let _ = world.nodes(["a"]);
         world.engine.profiles[0].sign_pod(&pod("p").info())
     };

@@ -1,15 +1,18 @@
 //! Extenders that answer what a test wants, and note what they were asked.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
 use kube_scheduler::framework::{BoxFuture, PluginError};
-use kube_scheduler::model::{NodeInfo, PodInfo};
-use kube_scheduler::scheduler::{Extender, ExtenderFilter, Kept};
+use kube_scheduler::model::{NodeInfo, PodInfo, Snapshot};
+use kube_scheduler::scheduler::{Extender, ExtenderFilter, Kept, Victims};
 
 use super::probe::{Answer, Log};
 
 type Filter = Box<dyn Fn(&[&NodeInfo]) -> Answer<ExtenderFilter> + Send + Sync>;
+
+type Preempt = Box<dyn Fn(BTreeMap<String, Victims>) -> Answer<BTreeMap<String, Victims>> + Send + Sync>;
 
 /// Names with scores, and the weight.
 type Scores = (Vec<(String, i64)>, i64);
@@ -24,13 +27,14 @@ pub(crate) struct FakeExtender {
     filter: Option<Filter>,
     prioritize: Option<Answer<Scores>>,
     bind: Option<Answer<()>>,
+    preempt: Option<Preempt>,
     log: Log,
 }
 
 /// An extender that does nothing.
 pub(crate) fn extender(name: &'static str) -> FakeExtender {
     let log = Log::default();
-    FakeExtender { name, ignorable: false, only: None, filter: None, prioritize: None, bind: None, log }
+    FakeExtender { name, ignorable: false, only: None, filter: None, prioritize: None, bind: None, preempt: None, log }
 }
 
 impl FakeExtender {
@@ -82,6 +86,15 @@ impl FakeExtender {
         self
     }
 
+    /// It has a say in preemption.
+    pub(crate) fn preempts(
+        mut self,
+        answer: impl Fn(BTreeMap<String, Victims>) -> Answer<BTreeMap<String, Victims>> + Send + Sync + 'static,
+    ) -> Self {
+        self.preempt = Some(Box::new(answer));
+        self
+    }
+
     pub(super) fn into_dyn(mut self, log: &Log) -> Arc<dyn Extender> {
         self.log = log.clone();
         Arc::new(self)
@@ -116,6 +129,21 @@ impl Extender for FakeExtender {
 
     fn is_binder(&self) -> bool {
         self.bind.is_some()
+    }
+
+    fn supports_preemption(&self) -> bool {
+        self.preempt.is_some()
+    }
+
+    fn process_preemption(
+        &self,
+        pod: &PodInfo,
+        victims: &BTreeMap<String, Victims>,
+        _: &Snapshot,
+    ) -> Answer<BTreeMap<String, Victims>> {
+        let names: Vec<&str> = victims.keys().map(String::as_str).collect();
+        self.log.push(format!("preempt {} {} {}", self.name, pod.name(), names.join(",")));
+        self.preempt.as_ref().expect("only extenders with a say are asked")(victims.clone())
     }
 
     fn filter(&self, pod: &PodInfo, nodes: &[&NodeInfo]) -> Answer<ExtenderFilter> {

@@ -145,7 +145,7 @@ func (e *evaluation) postFilter(state fwk.CycleState, fit *framework.FitError) {
 	if watch != nil {
 		watch.reset()
 	}
-	result, status := e.fw.RunPostFilterPlugins(e.ctx, state, e.pod, fit.Diagnosis.NodeToStatus)
+	result, status := e.fw.RunPostFilterPlugins(e.ctx, state, e.pod, inOrder{fit.Diagnosis.NodeToStatus})
 	fit.Diagnosis.PostFilterMsg = status.Message()
 	answer := &PostFilterAnswer{Code: status.Code().String(), Plugin: statusOf(status).Plugin, Message: status.Message(), Victims: []string{}}
 	if result != nil && result.Mode() == fwk.ModeOverride {

@@ -41,6 +41,21 @@ func watchPreemption(plugin *defaultpreemption.DefaultPreemption) *preemptionWat
 	return watch
 }
 
+// inOrder hands nodes out in the order of the snapshot, where upstream walks a map.
+type inOrder struct {
+	fwk.NodeToStatusReader
+}
+
+func (s inOrder) NodesForStatusCode(lister fwk.NodeInfoLister, code fwk.Code) ([]fwk.NodeInfo, error) {
+	nodes, err := lister.List()
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(nodes), func(node fwk.NodeInfo) bool {
+		return s.Get(node.Node().Name).Code() != code
+	}), nil
+}
+
 func (w *preemptionWatch) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

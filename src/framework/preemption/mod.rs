@@ -1,0 +1,225 @@
+//! Preemption: which pods have to go so that another one fits, and sending them away.
+//!
+//! The decision is pure: it is made on the cycle's snapshot with cloned state and copied nodes, and time and chance are
+//! arguments. What follows from it is the [`Executor`]'s business.
+//!
+//! Where upstream's order is that of a map, nodes go in the order of the snapshot here, and of equal candidates the first
+//! one found is taken.
+
+mod budgets;
+mod dry_run;
+mod executor;
+mod importance;
+mod select;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+pub use executor::Executor;
+
+use budgets::Budgets;
+use dry_run::{DryRun, Shortlist};
+
+use super::{
+    CycleContext, Diagnosis, Handle, PluginError, PostFilterContext, PostFilterOutcome, Rejection, RejectionKind,
+};
+use crate::config::DefaultPreemptionArgs;
+use crate::k8s::Pod;
+use crate::k8s::conditions::find_pod_condition;
+use crate::metrics::Operation;
+use crate::model::{NodeInfo, PodInfo, Snapshot};
+
+/// The condition of a pod that is on its way out for the sake of another.
+const DISRUPTION_TARGET: &str = "DisruptionTarget";
+
+/// Its reason where preemption is why. Follows `k8s.io/api/core/v1/types.go#PodReasonPreemptionByScheduler @v1.36.3`.
+const PREEMPTION_BY_SCHEDULER: &str = "PreemptionByScheduler";
+
+/// What is said of nodes on which no pod was a victim.
+const NO_VICTIMS: &str = "No preemption victims found for incoming pod";
+
+/// What is said of all other nodes.
+const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
+
+/// A node that takes the pod once these pods have left it.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The node.
+    pub node: Arc<str>,
+    /// The pods that have to go, the most important one first.
+    pub victims: Vec<Arc<PodInfo>>,
+    /// How many of them go although a disruption budget forbids it.
+    pub pdb_violations: i64,
+}
+
+/// Webhooks that have a say in whom preemption hits.
+pub trait CandidateReview: Sync {
+    /// Leaves out candidates that are not to be carried out, or changes their victims.
+    fn review(
+        &self,
+        pod: &PodInfo,
+        candidates: Vec<Candidate>,
+        snapshot: &Snapshot,
+    ) -> Result<Vec<Candidate>, PluginError>;
+}
+
+/// Nobody has a say.
+impl CandidateReview for () {
+    fn review(
+        &self,
+        _pod: &PodInfo,
+        candidates: Vec<Candidate>,
+        _snapshot: &Snapshot,
+    ) -> Result<Vec<Candidate>, PluginError> {
+        Ok(candidates)
+    }
+}
+
+/// What a search for candidates found.
+#[derive(Clone, Debug, Default)]
+pub struct Candidates {
+    /// The candidates, those that violate no budget first, each group in the order in which nodes were looked at.
+    pub candidates: Vec<Candidate>,
+    /// Why the other nodes are none.
+    pub rejected: Diagnosis,
+}
+
+/// Makes room for pods that fit nowhere, on behalf of a plugin.
+/// Follows `pkg/scheduler/framework/preemption/preemption.go#Evaluator @v1.36.3` with
+/// `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#DefaultPreemption @v1.36.3` behind it.
+#[derive(Clone)]
+pub struct Evaluator {
+    plugin: Arc<str>,
+    handle: Handle,
+    args: DefaultPreemptionArgs,
+    executor: Executor,
+}
+
+impl Evaluator {
+    /// An evaluator that acts in the name of `plugin`.
+    pub fn new(plugin: &str, handle: &Handle, args: DefaultPreemptionArgs) -> Self {
+        let plugin: Arc<str> = Arc::from(plugin);
+        Self { executor: Executor::new(plugin.clone(), handle), plugin, handle: handle.clone(), args }
+    }
+
+    /// What sends victims away, and knows for whom it is doing so.
+    pub fn executor(&self) -> &Executor {
+        &self.executor
+    }
+
+    /// Chooses a node and victims on it, sends these away, and nominates the node.
+    /// Follows `pkg/scheduler/framework/preemption/preemption.go#Evaluator.Preempt @v1.36.3`.
+    pub fn preempt(
+        &self,
+        cx: &mut CycleContext<'_>,
+        failed: &PostFilterContext<'_>,
+    ) -> Result<PostFilterOutcome, PluginError> {
+        let pod = self.latest(cx.pod)?;
+        let cx = CycleContext { pod: &pod, snapshot: cx.snapshot, state: cx.state, now: cx.now };
+        if let Some(reason) = ineligible(&cx, failed.diagnosis) {
+            let rejection = Rejection::unschedulable(reason);
+            return Ok(PostFilterOutcome::Reject { rejection, nominated: None });
+        }
+        let found = self.candidates(&cx, failed)?;
+        if found.candidates.is_empty() {
+            let rejection = Rejection::unschedulable(found.rejected.message(cx.snapshot.len()));
+            return Ok(PostFilterOutcome::Reject { rejection, nominated: Some(String::new()) });
+        }
+        let candidates = failed.extenders.review(&pod, found.candidates, cx.snapshot)?;
+        let Some(best) = select::best(&candidates, cx.now.wall) else {
+            let rejection = Rejection::unschedulable("no candidate node for preemption");
+            return Ok(PostFilterOutcome::Reject { rejection, nominated: None });
+        };
+        self.executor.carry_out(best, &pod)?;
+        Ok(PostFilterOutcome::Success { nominated: Some(best.node.to_string()) })
+    }
+
+    /// The pod as the informers know it now.
+    fn latest(&self, pod: &Arc<PodInfo>) -> Result<Arc<PodInfo>, PluginError> {
+        let known = self.handle.listers().pods.get(pod.key());
+        let known = known.ok_or_else(|| PluginError::new(format!("pod \"{}\" not found", pod.name())))?;
+        Ok(if Arc::ptr_eq(&known, pod.pod()) { pod.clone() } else { self.handle.pod_info(known) })
+    }
+
+    /// The nodes on which preemption would help, with the victims there: as many as the plugin's arguments ask for.
+    /// Follows `pkg/scheduler/framework/preemption/preemption.go#Evaluator.findCandidates @v1.36.3`.
+    pub fn candidates(&self, cx: &CycleContext<'_>, failed: &PostFilterContext<'_>) -> Result<Candidates, PluginError> {
+        let potential = potential_nodes(cx.snapshot, failed.diagnosis);
+        let absent = Some(Rejection::unresolvable(NOT_HELPFUL));
+        let rejected = Diagnosis { absent, ..Diagnosis::default() };
+        if potential.is_empty() {
+            return Ok(Candidates { candidates: Vec::new(), rejected });
+        }
+        let offset = scale(failed.random, potential.len());
+        let wanted = self.wanted(potential.len());
+        let budgets = Budgets::new(&self.handle.listers().pod_disruption_budgets.list());
+        let dry_run = DryRun { cx, filters: failed.filters, budgets: &budgets };
+        let shortlist = {
+            let _running = self.handle.metrics().running(Operation::DefaultPreemption);
+            let order = |at: usize| potential[(offset + at) % potential.len()];
+            Shortlist::fill(&dry_run, potential.len(), order, wanted, self.handle.parallelizer())
+        };
+        shortlist.finish(&self.plugin, rejected)
+    }
+
+    /// How many candidates are enough, out of so many nodes.
+    /// Follows `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#calculateNumCandidates @v1.36.3`.
+    fn wanted(&self, nodes: usize) -> usize {
+        let number = |given: i32| usize::try_from(given).unwrap_or(0);
+        let share = nodes * number(self.args.min_candidate_nodes_percentage) / 100;
+        share.max(number(self.args.min_candidate_nodes_absolute)).min(nodes)
+    }
+}
+
+/// A number below `bound` that is as far up as `random` is among all 64-bit numbers.
+fn scale(random: u64, bound: usize) -> usize {
+    let wide = u128::from(random) * (bound as u128);
+    usize::try_from(wide >> 64).unwrap_or(0)
+}
+
+/// Positions of the nodes that rejected the pod in a way that preemption may help, in the order of the snapshot.
+/// Follows `pkg/scheduler/framework/interface.go#NodeToStatus.NodesForStatusCode @v1.36.3`.
+fn potential_nodes(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Vec<usize> {
+    let helps = |rejection: &Rejection| rejection.kind == RejectionKind::Unschedulable;
+    let mut helped = vec![diagnosis.absent.as_ref().is_some_and(helps); snapshot.len()];
+    for node in &diagnosis.nodes {
+        if let Some(helped) = helped.get_mut(node.position) {
+            *helped = helps(&node.rejection);
+        }
+    }
+    (0..helped.len()).filter(|&at| helped[at]).collect()
+}
+
+/// Why the pod may not send others away.
+/// Follows `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#PodEligibleToPreemptOthers @v1.36.3`.
+fn ineligible(cx: &CycleContext<'_>, diagnosis: &Diagnosis) -> Option<&'static str> {
+    let pod = cx.pod.pod();
+    if pod.spec.preemption_policy.as_deref() == Some("Never") {
+        return Some("not eligible due to preemptionPolicy=Never.");
+    }
+    let position = cx.snapshot.position(pod.nominated_node_name()?)?;
+    let given_up = diagnosis.kind_of(position) == RejectionKind::Unresolvable;
+    let awaited = |other: &Arc<PodInfo>| yields(other, cx.pod) && is_terminating_by_preemption(other.pod());
+    (!given_up && cx.snapshot.nodes()[position].pods().iter().any(awaited))
+        .then_some("not eligible due to a terminating pod on the nominated node.")
+}
+
+/// Whether preemption may send `other` away for `pod`.
+fn yields(other: &PodInfo, pod: &PodInfo) -> bool {
+    other.priority() < pod.priority()
+}
+
+/// Whether the pod is ending because it was a victim.
+/// Follows `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#podTerminatingByPreemption @v1.36.3`.
+fn is_terminating_by_preemption(pod: &Pod) -> bool {
+    pod.is_terminating()
+        && find_pod_condition(&pod.status.conditions, DISRUPTION_TARGET).is_some_and(|condition| {
+            condition.status == "True" && condition.reason.as_deref() == Some(PREEMPTION_BY_SCHEDULER)
+        })
+}
+
+/// The node's pods that may have to go.
+fn potential_victims(node: &NodeInfo, pod: &PodInfo) -> Vec<Arc<PodInfo>> {
+    node.pods().iter().filter(|other| yields(other, pod)).cloned().collect()
+}

@@ -1,0 +1,86 @@
+//! Which of several candidates is carried out.
+
+use std::cmp::Reverse;
+
+use jiff::Timestamp;
+
+use super::Candidate;
+use super::importance::start;
+
+/// Added to every priority before they are summed up, so that few pods of a negative priority count less than many.
+const ABOVE_ALL: i64 = i32::MAX as i64 + 1;
+
+/// The candidate with the fewest violated budgets; of those, the one with the least important first victim, then with the
+/// smallest sum of priorities, then with the fewest victims, then with the latest start among its most important victims.
+/// The first of those that are still equal.
+/// Follows `pkg/scheduler/framework/preemption/preemption.go#pickOneNodeForPreemption @v1.36.3`.
+pub(super) fn best(candidates: &[Candidate], now: Timestamp) -> Option<&Candidate> {
+    candidates.iter().min_by_key(|candidate| {
+        let victims = &candidate.victims;
+        let sum: i64 = victims.iter().map(|pod| i64::from(pod.priority()) + ABOVE_ALL).sum();
+        (
+            candidate.pdb_violations,
+            victims.first().map(|pod| pod.priority()),
+            sum,
+            victims.len(),
+            Reverse(earliest_start(candidate, now)),
+        )
+    })
+}
+
+/// When the first of the most important victims started.
+/// Follows `pkg/scheduler/util/utils.go#GetEarliestPodStartTime @v1.36.3`.
+fn earliest_start(candidate: &Candidate, now: Timestamp) -> Option<Timestamp> {
+    let highest = candidate.victims.iter().map(|pod| pod.priority()).max()?;
+    candidate.victims.iter().filter(|pod| pod.priority() == highest).map(|pod| start(pod, now)).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{PodFixture, pod};
+
+    fn victim(priority: i32, minute: u32) -> PodFixture {
+        pod("v").priority(priority).set("status.startTime", json!(format!("2026-01-01T00:{minute:02}:00Z")))
+    }
+
+    /// Candidates by their violations and victims; the position of the one that is chosen.
+    #[track_caller]
+    fn check(candidates: &[(i64, &[PodFixture])], expected: &str) {
+        let candidates: Vec<Candidate> = candidates
+            .iter()
+            .enumerate()
+            .map(|(at, (violations, victims))| Candidate {
+                node: at.to_string().into(),
+                victims: victims.iter().map(|pod| pod.clone().info()).collect(),
+                pdb_violations: *violations,
+            })
+            .collect();
+        let now = "2026-01-01T12:00:00Z".parse().expect("a time");
+        assert_eq!(best(&candidates, now).map(|candidate| &*candidate.node), Some(expected));
+    }
+
+    #[test]
+    fn each_rule_decides_where_the_ones_before_do_not() {
+        check(&[(1, &[victim(-9, 1)]), (0, &[victim(5, 1)])], "1");
+        check(&[(0, &[victim(5, 1)]), (0, &[victim(4, 1), victim(4, 1)])], "1");
+        check(&[(0, &[victim(5, 1), victim(3, 1)]), (0, &[victim(5, 1), victim(2, 1)])], "1");
+        check(&[(0, &[victim(-5, 1), victim(-5, 1)]), (0, &[victim(-5, 1)])], "1");
+        check(&[(0, &[victim(5, 1)]), (0, &[victim(5, 2)])], "1");
+        check(&[(0, &[victim(5, 2)]), (0, &[victim(5, 2)])], "0");
+    }
+
+    #[test]
+    fn only_the_most_important_victims_start_counts_and_none_is_now() {
+        let (early, late) = ([victim(5, 9), victim(3, 1)], [victim(5, 8), victim(3, 9)]);
+        check(&[(0, &late), (0, &early)], "1");
+        check(&[(0, &[victim(5, 9)]), (0, &[pod("v").priority(5)])], "1");
+    }
+
+    #[test]
+    fn without_candidates_there_is_no_choice() {
+        assert!(best(&[], Timestamp::UNIX_EPOCH).is_none());
+    }
+}

@@ -1,0 +1,185 @@
+//! What carrying a preemption out asks of the API, and for how long the preemptor is held back.
+
+use std::time::Duration;
+
+use futures::FutureExt as _;
+
+use super::super::executor::Progress;
+use super::*;
+use crate::config::Gate;
+use crate::framework::{NominatingInfo, Nominator, WaitDecision};
+
+/// Holds one node for these pods.
+struct Held(Vec<Arc<PodInfo>>);
+
+impl Nominator for Held {
+    fn has_nominated_pods(&self) -> bool {
+        true
+    }
+
+    fn nominated_pods_for_node(&self, _: &str) -> Vec<Arc<PodInfo>> {
+        self.0.clone()
+    }
+
+    fn add_nominated_pod(&self, _: &Arc<PodInfo>, _: &NominatingInfo) {}
+
+    fn update_nominated_pod(&self, _: &PodInfo, _: &Arc<PodInfo>) {}
+
+    fn delete_nominated_pod_if_exists(&self, _: &PodInfo) {}
+}
+
+/// Notes who is brought back.
+struct Bring(Arc<Asked>);
+
+impl crate::framework::Activator for Bring {
+    fn activate(&self, pods: &[String]) {
+        self.0.note(format!("activate {}", pods.join(" ")));
+    }
+}
+
+struct World {
+    asked: Arc<Asked>,
+    handle: Handle,
+    executor: Executor,
+}
+
+fn world(asynchronous: bool, nominated: Vec<PodFixture>) -> World {
+    let asked = Arc::new(Asked::default());
+    let gates = FeatureGates::default().with(Gate::SchedulerAsyncPreemption, asynchronous);
+    let parts = HandleParts::new(gates, Metrics::detached(), Clock::real(), asked.clone());
+    let held: Arc<dyn Nominator> = Arc::new(Held(nominated.into_iter().map(PodFixture::info).collect()));
+    assert!(parts.nominator.set(held).is_ok() && parts.activator.set(Arc::new(Bring(asked.clone()))).is_ok());
+    let handle = Handle::new(Arc::new(parts), "default-scheduler");
+    World { executor: Executor::new("P".into(), &handle), asked, handle }
+}
+
+impl World {
+    fn carry_out(&self, victims: &[PodFixture]) -> Result<(), PluginError> {
+        let victims: Vec<Arc<PodInfo>> = victims.iter().map(|pod| pod.clone().info()).collect();
+        victims.iter().for_each(|pod| drop(self.handle.listers().pods.apply(pod.pod().clone())));
+        let candidate = Candidate { node: "n".into(), victims, pdb_violations: 0 };
+        self.executor.carry_out(&candidate, &preemptor("1").info())
+    }
+
+    /// Runs what was spawned; none of it has to wait.
+    fn run(&self) {
+        let tasks = std::mem::take(&mut *self.asked.tasks.lock().expect("no test panics here"));
+        tasks.into_iter().for_each(|task| task.now_or_never().expect("the task does not wait"));
+    }
+
+    fn victims_observed(&self) -> (u64, f64) {
+        let histogram = self.handle.metrics().preemption_victims();
+        (histogram.get_sample_count(), histogram.get_sample_sum())
+    }
+}
+
+fn event(victim: &str) -> String {
+    format!("Preempted/Preempting {victim}: Preempted by pod p on node n")
+}
+
+#[test]
+fn nominations_go_first_and_the_last_victim_last() {
+    let nominated = vec![
+        pod("low").priority(1).nominated("n"),
+        pod("unwritten").priority(1),
+        pod("equal").priority(10).nominated("n"),
+    ];
+    let world = world(true, nominated);
+    world.carry_out(&[pod("a"), pod("gone-already").terminating(), pod("b"), pod("c")]).expect("it is only begun");
+    assert!(world.asked.take().is_empty() && world.executor.is_running("p") && !world.executor.is_running("q"));
+    world.run();
+    let expected = [
+        "clear low".to_owned(),
+        "evict a for p".to_owned(),
+        event("a"),
+        "evict b for p".to_owned(),
+        event("b"),
+        "evict c for p".to_owned(),
+        event("c"),
+    ];
+    assert_eq!(world.asked.take(), expected);
+    assert!(!world.executor.is_running("p"));
+    assert_eq!(world.victims_observed(), (1, 4.0));
+    let text = world.handle.metrics().gather_text();
+    assert!(text.contains("scheduler_preemption_goroutines_execution_total{result=\"success\"} 1"), "{text}");
+}
+
+#[test]
+fn a_failure_spares_the_last_victim_and_brings_the_preemptor_back() {
+    let world = world(true, Vec::new());
+    world.asked.failing.lock().expect("no test panics here").push("a");
+    world.carry_out(&[pod("a"), pod("b")]).expect("it is only begun");
+    world.run();
+    assert_eq!(world.asked.take(), ["evict a for p", "activate default/p"]);
+    assert!(!world.executor.is_running("p"));
+}
+
+#[test]
+fn a_nomination_that_stays_is_a_failure_though_victims_go() {
+    let world = world(true, vec![pod("low").nominated("n")]);
+    world.asked.failing.lock().expect("no test panics here").push("low");
+    world.carry_out(&[pod("a")]).expect("it is only begun");
+    world.run();
+    assert_eq!(world.asked.take(), ["clear low", "evict a for p", &event("a"), "activate default/p"]);
+}
+
+#[test]
+fn the_preemptor_is_held_back_until_the_last_victim_is_ending() {
+    let world = world(true, Vec::new());
+    world.carry_out(&[pod("a")]).expect("it is only begun");
+    world.executor.lock().insert("p".into(), Progress::Last("default/a".into()));
+    assert!(world.executor.is_running("p"));
+    world.handle.listers().pods.apply(pod("a").terminating().build());
+    assert!(!world.executor.is_running("p"));
+    world.handle.listers().pods.remove("default/a");
+    assert!(!world.executor.is_running("p"));
+}
+
+#[test]
+fn victims_that_are_all_ending_leave_nothing_to_do() {
+    let world = world(true, vec![pod("low").nominated("n")]);
+    world.carry_out(&[pod("a").terminating()]).expect("nothing to do");
+    world.run();
+    assert!(world.asked.take().is_empty() && !world.executor.is_running("p"));
+    assert_eq!(world.victims_observed(), (0, 0.0));
+}
+
+#[test]
+fn pods_that_are_gone_are_no_failure_and_no_event() {
+    let world = world(true, Vec::new());
+    world.asked.gone.lock().expect("no test panics here").push("a");
+    world.carry_out(&[pod("a"), pod("b")]).expect("it is only begun");
+    world.run();
+    assert_eq!(world.asked.take(), ["evict a for p", "evict b for p", &event("b")]);
+}
+
+#[test]
+fn without_the_gate_victims_go_before_the_nominations_and_at_once() {
+    let world = world(false, vec![pod("low").nominated("n")]);
+    world.carry_out(&[pod("a").terminating(), pod("b")]).expect("it works");
+    assert_eq!(world.asked.take(), ["evict b for p", &event("b"), "clear low"]);
+    assert_eq!(world.victims_observed(), (1, 2.0));
+    world.asked.failing.lock().expect("no test panics here").extend(["c", "low"]);
+    assert_eq!(world.carry_out(&[pod("c")]), Err(PluginError::new("no")));
+    assert_eq!(world.asked.take(), ["evict c for p"]);
+    world.carry_out(&[pod("a").terminating()]).expect("nominations are not critical");
+    assert_eq!(world.asked.take(), ["clear low"]);
+    assert!(!world.executor.is_running("p"));
+}
+
+#[test]
+fn pods_that_wait_or_are_about_to_be_bound_are_stopped_in_memory() {
+    let world = world(true, Vec::new());
+    let timeouts = vec![(Arc::from("W"), Duration::from_secs(9))];
+    let waiting = world.handle.waiting_pods().add(&pod("a").info(), timeouts, Mono::ZERO);
+    let on_its_way = world.handle.pods_in_pre_bind().add("b");
+    world.handle.pods_in_pre_bind().add("c").mark_prebound().expect("not cancelled");
+    world.carry_out(&["a", "b", "c"].map(pod)).expect("it is only begun");
+    world.run();
+    let in_memory = |victim| format!("{} (in kube-scheduler memory).", event(victim));
+    assert_eq!(world.asked.take(), [in_memory("a"), in_memory("b"), "evict c for p".to_owned(), event("c")]);
+    let decision = waiting.wait(world.handle.clock()).now_or_never();
+    let error = PluginError::new("preempted");
+    assert_eq!(decision, Some(WaitDecision::Preempted { plugin: "P".into(), error }));
+    assert_eq!(on_its_way.mark_prebound(), Err(PluginError::new("preempted by P")));
+}

@@ -1,0 +1,154 @@
+//! What the rest of a cluster does while the scheduler works: pods that are being deleted come to their end, their owners
+//! replace them, and disruption budgets are worked out anew.
+//!
+//! There are no kubelets: a pod runs from the moment it is bound, and takes its whole grace to end.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::budgets::Budgets;
+use super::report::{PreemptedReport, assigned_node};
+use super::workloads::{self, ExpandError};
+use crate::apiserver::{ApiServer, DeleteOptions, Object, kinds};
+
+/// What the job controller takes off a pod once it has counted it.
+const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
+/// A pod on its way to its end.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Ending {
+    at: Timestamp,
+    namespace: String,
+    name: String,
+    uid: String,
+}
+
+/// The kubelets and controllers of a simulated cluster.
+#[derive(Default)]
+pub(super) struct Controllers {
+    /// The server's count of deletions, and its version, when it was last looked at.
+    seen: (u64, u64),
+    /// Soonest first.
+    ending: BTreeSet<Ending>,
+    budgets: Budgets,
+    preempted: Vec<PreemptedReport>,
+}
+
+impl Controllers {
+    /// Those of this cluster. Pods that are being deleted already have their whole grace from now on.
+    pub(super) fn new(server: &ApiServer, now: Timestamp) -> Self {
+        let mut controllers = Self { seen: (server.pod_deletions(), server.version()), ..Self::default() };
+        for pod in server.list(&kinds::PODS) {
+            controllers.watch(&pod, Some(now));
+        }
+        controllers
+    }
+
+    /// How many pods are on their way to their end.
+    pub(super) fn ending(&self) -> usize {
+        self.ending.len()
+    }
+
+    /// When the next pod has come to its end.
+    pub(super) fn next_deadline(&self) -> Option<Timestamp> {
+        self.ending.first().map(|ending| ending.at)
+    }
+
+    /// The pods that were sent away, in the order in which that happened.
+    pub(super) fn preempted(&self) -> &[PreemptedReport] {
+        &self.preempted
+    }
+
+    /// Does everything that is to be done now. Says whether there was anything.
+    pub(super) fn act(&mut self, server: &ApiServer, now: Timestamp) -> Result<bool, ExpandError> {
+        let noticed = self.notice_deletions(server);
+        let ended = self.end_pods(server, now);
+        let made = if noticed || ended { workloads::expand(server)? } else { 0 };
+        let refreshed = self.refresh(server, now);
+        Ok(noticed || ended || made > 0 || refreshed)
+    }
+
+    /// Works disruption budgets out. Says whether any has changed.
+    pub(super) fn refresh(&mut self, server: &ApiServer, now: Timestamp) -> bool {
+        self.budgets.refresh(server, now)
+    }
+
+    /// Looks for pods that were deleted since the last time.
+    fn notice_deletions(&mut self, server: &ApiServer) -> bool {
+        let (deletions, version) = (server.pod_deletions(), server.version());
+        if deletions == self.seen.0 {
+            self.seen.1 = version;
+            return false;
+        }
+        let changed = server.faults().history(&kinds::PODS, self.seen.1);
+        for pod in changed.unwrap_or_else(|| server.list(&kinds::PODS)) {
+            let current = server.get(&kinds::PODS, pod.namespace(), pod.name());
+            if let Some(pod) = current.filter(|current| current.uid() == pod.uid()) {
+                self.watch(&pod, None);
+            }
+        }
+        self.seen = (deletions, version);
+        true
+    }
+
+    /// Keeps an eye on a pod that is being deleted: it ends when it says so itself, or with its grace counted from `since`.
+    /// One without a node has nobody who would end it.
+    fn watch(&mut self, pod: &Object, since: Option<Timestamp>) {
+        let value = pod.value();
+        let Some(deleted) = value["metadata"]["deletionTimestamp"].as_str() else { return };
+        if assigned_node(pod).is_none() {
+            return;
+        }
+        let grace = value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+        let at = match since {
+            Some(since) => since.checked_add(SignedDuration::from_secs(grace)).unwrap_or(Timestamp::MAX),
+            None => deleted.parse().unwrap_or(Timestamp::MIN),
+        };
+        let (namespace, name) = (pod.namespace().to_owned(), pod.name().to_owned());
+        let is_new = self.ending.insert(Ending { at, namespace, name, uid: pod.uid().to_owned() });
+        if is_new && is_victim(&value) {
+            self.preempted.push(PreemptedReport::new(pod));
+        }
+    }
+
+    /// Ends the pods whose grace is over.
+    fn end_pods(&mut self, server: &ApiServer, now: Timestamp) -> bool {
+        let mut ended = false;
+        while let Some(ending) = self.ending.first().filter(|ending| ending.at <= now).cloned() {
+            self.ending.remove(&ending);
+            ended |= end(server, &ending);
+        }
+        self.seen = (server.pod_deletions(), server.version());
+        ended
+    }
+}
+
+fn is_victim(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|condition| {
+        condition["type"] == "DisruptionTarget"
+            && condition["status"] == "True"
+            && condition["reason"] == "PreemptionByScheduler"
+    })
+}
+
+/// Lets a pod end: its containers have stopped, its job has counted it, and it is gone unless another finalizer keeps it.
+fn end(server: &ApiServer, ending: &Ending) -> bool {
+    let (namespace, name) = (&ending.namespace, &ending.name);
+    let Some(pod) = server.get(&kinds::PODS, namespace, name).filter(|pod| pod.uid() == ending.uid) else {
+        return false;
+    };
+    if !pod.value()["metadata"]["finalizers"].is_null() {
+        let failed = server.patch_status(&kinds::PODS, namespace, name, json!({"status": {"phase": "Failed"}}));
+        let mut value = failed.unwrap_or(pod).value();
+        if let Some(finalizers) = value["metadata"]["finalizers"].as_array_mut() {
+            finalizers.retain(|finalizer| finalizer != JOB_TRACKING);
+        }
+        // What the server does not take leaves the pod ended, and in the way of nobody.
+        let _ = server.update(value);
+    }
+    let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+    server.delete(&kinds::PODS, namespace, name, &options).is_ok()
+}

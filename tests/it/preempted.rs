@@ -1,0 +1,117 @@
+//! What becomes of pods that were sent away, in a simulation: they end, and their owners replace them.
+
+use serde_json::{Value, json};
+
+use crate::command::{file, run};
+
+/// A node of two cores on which `victims` run, which their owner made, and a pod that needs all of it.
+fn cluster(owner: Value, victims: Vec<Value>) -> Vec<Value> {
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},
+        "status": {"allocatable": {"cpu": "2", "memory": "8Gi", "pods": "20"}},
+    });
+    let class = json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 100,
+    });
+    let high = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "high", "namespace": "default"},
+        "spec": {"priorityClassName": "high", "containers": [container("2")]},
+    });
+    [node, class, owner].into_iter().chain(victims).chain([high]).collect()
+}
+
+fn container(cpu: &str) -> Value {
+    json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}})
+}
+
+fn owner(version: &str, kind: &str, spec: &Value) -> Value {
+    let labels = json!({"app": "w"});
+    let mut spec = spec.clone();
+    spec["template"] = json!({
+        "metadata": {"labels": labels},
+        "spec": {"containers": [container("1")], "restartPolicy": if kind == "Job" { "Never" } else { "Always" }},
+    });
+    if kind != "Job" {
+        spec["selector"] = if version == "v1" { labels } else { json!({"matchLabels": labels}) };
+    }
+    json!({
+        "apiVersion": version, "kind": kind, "metadata": {"name": "w", "namespace": "default", "uid": "w"}, "spec": spec,
+    })
+}
+
+fn victim(name: &str, version: &str, kind: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": name, "namespace": "default", "labels": {"app": "w"},
+            "ownerReferences": [{"apiVersion": version, "kind": kind, "name": "w", "uid": "w", "controller": true}],
+        },
+        "spec": {"nodeName": "n", "containers": [container("1")], "terminationGracePeriodSeconds": 45},
+    })
+}
+
+fn simulate(name: &str, objects: &[Value]) -> Value {
+    let text = objects.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n");
+    let path = file(name, text);
+    let output = run(&["simulate", &path.display().to_string(), "-o", "json"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 2)), "{name}: {stderr}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// The victims give way when their grace is over, and as many pods of their owner wait as there were.
+#[track_caller]
+fn check(version: &str, kind: &str, spec: &Value, names: [&str; 2], waiting: usize) {
+    let victims = names.map(|name| {
+        let mut pod = victim(name, version, kind);
+        if kind == "Job" {
+            pod["metadata"]["finalizers"] = json!(["batch.kubernetes.io/job-tracking"]);
+        }
+        pod
+    });
+    let report = simulate(&format!("{kind}.yaml"), &cluster(owner(version, kind, spec), victims.into()));
+    let pods = report["pods"].as_array().expect("pods");
+    let high = pods.iter().find(|pod| pod["name"] == "high").expect("the pod that needs room");
+    assert_eq!(high["node"], "n", "{kind}: {report}");
+    assert_eq!(report["totals"]["virtualSeconds"].as_f64(), Some(45.0), "{kind}: {report}");
+    let preempted: Vec<&str> =
+        report["preempted"].as_array().expect("victims").iter().filter_map(|pod| pod["name"].as_str()).collect();
+    assert_eq!(preempted.len(), 2, "{kind}: {report}");
+    let others: Vec<&Value> = pods.iter().filter(|pod| pod["name"] != "high").collect();
+    assert_eq!(others.len(), waiting, "{kind}: {report}");
+    assert!(others.iter().all(|pod| pod["reason"] == "Unschedulable"), "{kind}: {report}");
+}
+
+#[test]
+fn owners_replace_victims() {
+    let two = json!({"replicas": 2});
+    check("apps/v1", "ReplicaSet", &two, ["w-aaaaa", "w-bbbbb"], 2);
+    check("v1", "ReplicationController", &two, ["w-aaaaa", "w-bbbbb"], 2);
+    check("apps/v1", "StatefulSet", &json!({"replicas": 2, "serviceName": "w"}), ["w-0", "w-1"], 2);
+    check("batch/v1", "Job", &json!({"parallelism": 2, "completions": 2}), ["w-aaaaa", "w-bbbbb"], 2);
+    check("apps/v1", "DaemonSet", &json!({}), ["w-aaaaa", "w-bbbbb"], 1);
+}
+
+#[test]
+fn pods_that_were_being_deleted_from_the_start_end_too() {
+    let mut leaving = victim("leaving", "apps/v1", "ReplicaSet");
+    leaving["metadata"]["ownerReferences"] = Value::Null;
+    leaving["metadata"]["uid"] = "leaving".into();
+    leaving["metadata"]["deletionTimestamp"] = "2025-06-01T00:00:00Z".into();
+    leaving["metadata"]["deletionGracePeriodSeconds"] = 20.into();
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},
+        "status": {"allocatable": {"cpu": "1", "memory": "8Gi", "pods": "20"}},
+    });
+    let waits = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "waits", "namespace": "default"},
+        "spec": {"containers": [container("1")]},
+    });
+    let report = simulate("leaving.yaml", &[node, leaving, waits]);
+    assert_eq!(report["pods"].as_array().map(Vec::len), Some(1), "{report}");
+    assert_eq!(
+        (&report["pods"][0]["node"], &report["totals"]["virtualSeconds"]),
+        (&json!("n"), &json!(20.0)),
+        "{report}"
+    );
+}
