@@ -4,6 +4,7 @@
 
 mod change;
 mod page;
+mod preemption;
 mod what_if;
 
 use std::path::PathBuf;
@@ -14,10 +15,11 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 pub use change::Change;
+pub use preemption::PreemptionExplanation;
 
 use what_if::WhatIf;
 
-use crate::framework::{Evaluation, Framework, Registry, evaluate};
+use crate::framework::{Evaluation, Framework, Registry, evaluate_then};
 use crate::model::PodInfo;
 use crate::simulate::{Loading, Progress, SimulateArgs, SimulateError, load_cluster, say};
 
@@ -111,6 +113,9 @@ pub struct PodExplanation {
     /// Every node's verdict and scores.
     #[serde(flatten)]
     pub evaluation: Evaluation,
+    /// What preemption would do; only if no node can take the pod as it is, and the profile has the plugin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preemption: Option<PreemptionExplanation>,
     /// Single changes after which some node could take the pod; looked for only if none can as it is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
@@ -151,10 +156,13 @@ pub fn explain(args: &ExplainArgs, plugins: Registry) -> Result<Explanation, Exp
 }
 
 fn explain_pod(cluster: &Loading, profile: &Framework, pod: &Arc<PodInfo>) -> PodExplanation {
-    let evaluation = evaluate(profile, &cluster.snapshot, pod, cluster.now);
+    let mut preemption = None;
+    let evaluation = evaluate_then(profile, &cluster.snapshot, pod, cluster.now, &mut |cx, diagnosis| {
+        preemption = preemption::explain(cluster, profile, cx, diagnosis);
+    });
     let fits_nowhere = evaluation.host.is_empty() && evaluation.error.is_empty() && !cluster.snapshot.is_empty();
     let changes = if fits_nowhere { WhatIf::new(cluster, profile, pod).changes(&evaluation.nodes) } else { Vec::new() };
-    PodExplanation { evaluation, changes }
+    PodExplanation { evaluation, preemption, changes }
 }
 
 fn profile<'a>(cluster: &'a Loading, pod: &PodInfo) -> Result<&'a Framework, ExplainError> {

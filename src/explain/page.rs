@@ -43,6 +43,9 @@ impl fmt::Display for PodExplanation {
         self.head(f)?;
         self.rejections(f)?;
         self.ranking(f)?;
+        if let Some(preemption) = &self.preemption {
+            writeln!(f, "\nPreemption: {preemption}")?;
+        }
         if !self.changes.is_empty() {
             f.write_str("\nAny one of these would let it in:\n")?;
             for change in &self.changes {

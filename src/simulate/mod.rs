@@ -22,6 +22,7 @@ mod workloads;
 mod world;
 mod yaml;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -37,7 +38,7 @@ use world::{Running, World, WorldOptions};
 
 use crate::apiserver::kinds;
 use crate::clock::Now;
-use crate::config::{Config, ConfigError, FeatureGates, GateError, GateFlags};
+use crate::config::{Config, ConfigError, DefaultPreemptionArgs, FeatureGates, GateError, GateFlags};
 use crate::engine::TaskEnd;
 use crate::framework::{Framework, Registry};
 use crate::k8s::Pod;
@@ -119,6 +120,8 @@ pub struct Loading {
     pub pending: Vec<Arc<PodInfo>>,
     /// All other pods.
     pub others: Vec<Arc<Pod>>,
+    /// The arguments of `DefaultPreemption`, by profile.
+    pub preemption: BTreeMap<String, DefaultPreemptionArgs>,
     /// Whether extenders are configured, which only a scheduling cycle asks.
     pub has_extenders: bool,
     /// Which of a pod's resources count.

@@ -13,7 +13,7 @@ use super::workloads::{self, ExpandError};
 use super::{EPOCH_SECONDS, Loading, SimulateError, generate, say};
 use crate::apiserver::{ApiServer, Options, Status, kinds};
 use crate::clock::{Mono, Now, SimClock};
-use crate::config::{Config, FeatureGates};
+use crate::config::{Config, DefaultPreemptionArgs, FeatureGates, PluginArgs};
 use crate::engine::{Engine, EngineOptions};
 use crate::extender;
 use crate::framework::Registry;
@@ -21,6 +21,7 @@ use crate::ingest::Ingest;
 use crate::k8s::Pod;
 use crate::model::{PodInfo, Snapshot};
 use crate::plugins::admission::node_check;
+use crate::plugins::default_preemption;
 use crate::queue::Place;
 
 /// How often the runtime has to find nothing to do before it counts as idle: the longest chain of wake-ups between tasks
@@ -62,6 +63,8 @@ pub(super) struct Running {
     pub(super) engine: Engine,
     /// The rest of the cluster.
     pub(super) controllers: Controllers,
+    /// The arguments of `DefaultPreemption`, by profile.
+    preemption: BTreeMap<String, DefaultPreemptionArgs>,
     start: Mono,
     /// How many pods were placed when that last changed, and when that was.
     last_change: (usize, Mono),
@@ -158,6 +161,7 @@ impl World {
     /// Starts a scheduler, and lets it see the cluster.
     pub(super) fn start(mut self) -> Result<Running, SimulateError> {
         let options = self.options.take().expect("a world is started once");
+        let preemption = preemption_args(&options.config);
         let handle = self.runtime.handle().clone();
         let client = {
             let _inside = handle.enter();
@@ -188,7 +192,7 @@ impl World {
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_node_check(check);
         ingest.start(|name, task| engine.tasks.serve(name, task));
         let start = self.clock.now().mono;
-        let mut running = Running { world: self, engine, controllers, start, last_change: (0, start) };
+        let mut running = Running { world: self, engine, controllers, preemption, start, last_change: (0, start) };
         running.settle()?;
         running.engine.shared.queue.run(running.now());
         Ok(running)
@@ -223,6 +227,14 @@ impl UnknownMembers {
             say(format_args!("warning: {more} more unknown fields, which count for nothing"));
         }
     }
+}
+
+fn preemption_args(config: &Config) -> BTreeMap<String, DefaultPreemptionArgs> {
+    let args = config.profiles.iter().filter_map(|profile| match profile.args(default_preemption::NAME) {
+        PluginArgs::DefaultPreemption(args) => Some((profile.scheduler_name.clone(), args.clone())),
+        _ => None,
+    });
+    args.collect()
 }
 
 /// A simulated API server needs no protection from its client.
@@ -263,6 +275,7 @@ impl Running {
             snapshot,
             pending: pending.into_iter().map(info).collect(),
             others,
+            preemption: self.preemption.clone(),
             has_extenders: !shared.extenders.is_empty(),
             resource_gates: shared.resource_gates,
             now: self.now(),

@@ -96,6 +96,19 @@ fn single_changes_are_tried() {
 }
 
 #[test]
+fn preemption_says_whom_it_would_send_away() {
+    let check = |spec: &str, expected: &str| {
+        let (_, page, stderr) = explain(", resources: {requests: {cpu: '2'}}", spec, &["p"]);
+        assert!(page.contains(&format!("\nPreemption: {expected}\n")), "{page}{stderr}");
+    };
+    check(", priorityClassName: system-cluster-critical", "would send default/there away from c");
+    check(
+        "",
+        "0/3 nodes are available: 1 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling.",
+    );
+}
+
+#[test]
 fn documents_have_every_node_and_every_score() {
     let (code, text, _) = explain(", resources: {requests: {cpu: 500m}}", "", &["-o", "json"]);
     assert_eq!(code, Some(0));

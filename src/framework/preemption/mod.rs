@@ -85,6 +85,20 @@ pub struct Candidates {
     pub rejected: Diagnosis,
 }
 
+/// What preemption comes to for a pod.
+#[derive(Clone, Debug)]
+pub enum Choice {
+    /// This node, without these victims, takes the pod.
+    Best(Candidate),
+    /// There is none, and why.
+    None {
+        /// Why.
+        rejection: Rejection,
+        /// What becomes of the pod's nomination: an empty name clears it, `None` keeps it.
+        nominated: Option<String>,
+    },
+}
+
 /// Makes room for pods that fit nowhere, on behalf of a plugin.
 /// Follows `pkg/scheduler/framework/preemption/preemption.go#Evaluator @v1.36.3` with
 /// `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#DefaultPreemption @v1.36.3` behind it.
@@ -117,22 +131,31 @@ impl Evaluator {
     ) -> Result<PostFilterOutcome, PluginError> {
         let pod = self.latest(cx.pod)?;
         let cx = CycleContext { pod: &pod, snapshot: cx.snapshot, state: cx.state, now: cx.now };
-        if let Some(reason) = ineligible(&cx, failed.diagnosis) {
-            let rejection = Rejection::unschedulable(reason);
-            return Ok(PostFilterOutcome::Reject { rejection, nominated: None });
+        match self.choose(&cx, failed)? {
+            Choice::Best(best) => {
+                self.executor.carry_out(&best, &pod)?;
+                Ok(PostFilterOutcome::Success { nominated: Some(best.node.to_string()) })
+            }
+            Choice::None { rejection, nominated } => Ok(PostFilterOutcome::Reject { rejection, nominated }),
         }
-        let found = self.candidates(&cx, failed)?;
+    }
+
+    /// Chooses a node and victims on it, and does nothing else.
+    pub fn choose(&self, cx: &CycleContext<'_>, failed: &PostFilterContext<'_>) -> Result<Choice, PluginError> {
+        if let Some(reason) = ineligible(cx, failed.diagnosis) {
+            return Ok(Choice::None { rejection: Rejection::unschedulable(reason), nominated: None });
+        }
+        let found = self.candidates(cx, failed)?;
         if found.candidates.is_empty() {
             let rejection = Rejection::unschedulable(found.rejected.message(cx.snapshot.len()));
-            return Ok(PostFilterOutcome::Reject { rejection, nominated: Some(String::new()) });
+            return Ok(Choice::None { rejection, nominated: Some(String::new()) });
         }
-        let candidates = failed.extenders.review(&pod, found.candidates, cx.snapshot)?;
-        let Some(best) = select::best(&candidates, cx.now.wall) else {
+        let candidates = failed.extenders.review(cx.pod, found.candidates, cx.snapshot)?;
+        let none = || {
             let rejection = Rejection::unschedulable("no candidate node for preemption");
-            return Ok(PostFilterOutcome::Reject { rejection, nominated: None });
+            Choice::None { rejection, nominated: None }
         };
-        self.executor.carry_out(best, &pod)?;
-        Ok(PostFilterOutcome::Success { nominated: Some(best.node.to_string()) })
+        Ok(select::best(&candidates, cx.now.wall).map_or_else(none, |best| Choice::Best(best.clone())))
     }
 
     /// The pod as the informers know it now.
