@@ -122,7 +122,7 @@ impl Tasks {
 
 impl Spawn for Tasks {
     fn spawn(&self, task: BoxFuture<'static, ()>) {
-        self.run("binding", task);
+        self.run("binding or preemption", task);
     }
 
     fn wait(&self, task: BoxFuture<'static, ()>) -> bool {

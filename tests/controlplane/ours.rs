@@ -115,8 +115,8 @@ impl Cluster {
         }
         let now = parts.clock.now();
         let queue = Queue::new(&profiles, QueueOptions::default(), now).map_err(|error| error.to_string())?;
+        // Nobody is brought back here, and a queue that its own plugins hold would stay for good.
         let _ = parts.nominator.set(queue.nominator().clone());
-        let _ = parts.activator.set(queue.clone());
         let mut cluster = Self {
             resource_gates: resource_gates(&gates),
             effects,
