@@ -3,6 +3,8 @@
 //! Data and arithmetic only. Nothing here knows where a pod stands (that is `queue` and `cache`) or what a plugin makes
 //! of it.
 
+mod class_count;
+mod domains;
 mod event;
 mod host_port;
 mod intern;
@@ -11,6 +13,8 @@ mod pod_info;
 mod resources;
 mod snapshot;
 
+pub use class_count::ClassCount;
+pub use domains::Domains;
 pub use event::{ActionType, ClusterEvent, EventLabel, EventObjects, EventResource, Object};
 pub use host_port::{HostPort, HostPorts};
 pub use intern::{ClassId, LabelClass, LabelClasses};
