@@ -54,6 +54,11 @@ impl Domains {
         self.values.is_empty()
     }
 
+    /// The domain in which the label has this value. Looks through all values.
+    pub fn find(&self, value: &str) -> Option<usize> {
+        self.values.iter().position(|known| **known == *value)
+    }
+
     /// The label's value in a domain.
     pub fn value(&self, domain: usize) -> &str {
         &self.values[domain]

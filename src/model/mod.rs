@@ -12,6 +12,7 @@ mod node_info;
 mod pod_info;
 mod resources;
 mod snapshot;
+mod walk;
 
 pub use class_count::ClassCount;
 pub use domains::Domains;
@@ -22,3 +23,4 @@ pub use node_info::{ImageState, NodeInfo};
 pub use pod_info::{NonZeroRequest, PodInfo, ResourceGates};
 pub use resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources};
 pub use snapshot::Snapshot;
+pub use walk::Walk;
