@@ -15,6 +15,7 @@ mod parity;
 mod programs;
 mod reach;
 mod shrink;
+mod spread;
 
 use libtest_mimic::{Arguments, Trial};
 
