@@ -134,7 +134,7 @@ pub fn evaluate_then(
     let mut state = CycleState::default();
     state.set(framework.handle().pods_to_activate(), PodsToActivate::default());
     let mut cx = CycleContext { pod, snapshot, state: &mut state, now };
-    let run = framework.run_pre_filter(&mut cx);
+    let run = framework.pre_filter_by_name(&mut cx);
     let mut evaluation = Evaluation {
         pod: pod.key().clone(),
         scheduler: framework.name().clone(),
@@ -159,7 +159,7 @@ pub fn evaluate_then(
     }
     match run {
         Ok(run) => Search::new(framework, &mut cx, run).settle(&mut evaluation, no_node),
-        Err(error) => evaluation.error = error.to_string(),
+        Err((_, error)) => evaluation.error = error.to_string(),
     }
     evaluation
 }
@@ -415,7 +415,7 @@ fn pre_enqueue(framework: &Framework, pod: &PodInfo) -> Option<StatusEvaluation>
 
 fn pre_filter(
     framework: &Framework,
-    run: &Result<PreFilterRun, PluginError>,
+    run: &Result<PreFilterRun, (Arc<str>, PluginError)>,
     state: &CycleState,
 ) -> PreFilterEvaluation {
     let status = match run {
@@ -423,7 +423,7 @@ fn pre_filter(
         Ok(PreFilterRun { rejection: Some((plugin, rejection)), .. }) => {
             rejected(&plugin.clone().unwrap_or_default(), rejection)
         }
-        Err(error) => failed(&Arc::default(), error),
+        Err((plugin, error)) => failed(plugin, error),
     };
     let nodes = run.as_ref().ok().and_then(|run| run.nodes.as_ref());
     PreFilterEvaluation {

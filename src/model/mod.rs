@@ -3,6 +3,8 @@
 //! Data and arithmetic only. Nothing here knows where a pod stands (that is `queue` and `cache`) or what a plugin makes
 //! of it.
 
+mod class_count;
+mod domains;
 mod event;
 mod host_port;
 mod intern;
@@ -10,7 +12,10 @@ mod node_info;
 mod pod_info;
 mod resources;
 mod snapshot;
+mod walk;
 
+pub use class_count::ClassCount;
+pub use domains::Domains;
 pub use event::{ActionType, ClusterEvent, EventLabel, EventObjects, EventResource, Object};
 pub use host_port::{HostPort, HostPorts};
 pub use intern::{ClassId, LabelClass, LabelClasses};
@@ -18,3 +23,4 @@ pub use node_info::{ImageState, NodeInfo};
 pub use pod_info::{NonZeroRequest, PodInfo, ResourceGates};
 pub use resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources};
 pub use snapshot::Snapshot;
+pub use walk::Walk;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::class_count::{ClassCount, ClassCounts};
 use super::{HostPorts, NonZeroRequest, PodInfo, Resources};
 use crate::k8s::Node;
 
@@ -25,6 +26,7 @@ pub struct NodeInfo {
     pods: Vec<Arc<PodInfo>>,
     pods_with_affinity: Vec<Arc<PodInfo>>,
     pods_with_required_anti_affinity: Vec<Arc<PodInfo>>,
+    classes: ClassCounts,
     used_ports: HostPorts,
     requested: Resources,
     non_zero_requested: NonZeroRequest,
@@ -86,6 +88,11 @@ impl NodeInfo {
     /// Those of the pods that have required anti-affinity.
     pub fn pods_with_required_anti_affinity(&self) -> &[Arc<PodInfo>] {
         &self.pods_with_required_anti_affinity
+    }
+
+    /// How many pods of each class are on the node.
+    pub fn classes(&self) -> &[ClassCount] {
+        self.classes.as_slice()
     }
 
     /// The host ports in use.
@@ -167,6 +174,7 @@ impl NodeInfo {
 
     /// Puts a pod onto the node.
     pub fn add_pod(&mut self, pod: Arc<PodInfo>) {
+        self.classes.add(&pod);
         self.requested.add(pod.requests());
         self.non_zero_requested.add(pod.non_zero_request());
         for port in pod.host_ports() {
@@ -206,6 +214,7 @@ impl NodeInfo {
         if pod.has_required_anti_affinity() {
             swap_remove(&mut self.pods_with_required_anti_affinity, pod);
         }
+        self.classes.sub(pod);
         self.requested.sub(pod.requests());
         self.non_zero_requested.sub(pod.non_zero_request());
         for port in pod.host_ports() {

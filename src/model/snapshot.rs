@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::NodeInfo;
+use super::domains::{Domains, DomainsByKey};
 
 /// The nodes as they were when a cycle began, in the order in which they are tried: zone by turns. The cache brings it up
 /// to date in place between cycles; during a cycle it does not change.
@@ -18,6 +19,7 @@ pub struct Snapshot {
     with_required_anti_affinity: Vec<usize>,
     /// On how many nodes a claim is in use, by `namespace/claim`. Looked up only, never iterated.
     claims: HashMap<Arc<str>, usize>,
+    domains: DomainsByKey,
     /// The newest generation that the snapshot holds.
     generation: u64,
 }
@@ -75,6 +77,11 @@ impl Snapshot {
         self.with_required_anti_affinity.iter().map(|at| &self.nodes[*at])
     }
 
+    /// The nodes by the value of the label `key`.
+    pub fn domains(&self, key: &str) -> Arc<Domains> {
+        self.domains.get(key, &self.nodes)
+    }
+
     /// Whether a pod on any node uses claim `namespace/name`.
     pub fn is_claim_used(&self, claim: &str) -> bool {
         self.claims.contains_key(claim)
@@ -85,6 +92,9 @@ impl Snapshot {
         debug_assert_eq!(self.nodes[position].name(), node.name(), "a node keeps its place");
         let old = std::mem::replace(&mut self.nodes[position], node);
         uncount(&mut self.claims, &old);
+        if !has_same_labels(&old, &self.nodes[position]) {
+            self.domains.clear();
+        }
         self.count(position);
     }
 
@@ -92,7 +102,11 @@ impl Snapshot {
     pub fn change(&mut self, position: usize, change: impl FnOnce(&mut NodeInfo)) -> bool {
         let Some(node) = Arc::get_mut(&mut self.nodes[position]) else { return false };
         uncount(&mut self.claims, node);
+        let object = node.node().clone();
         change(node);
+        if !Arc::ptr_eq(&object, node.node()) && object.labels() != node.node().labels() {
+            self.domains.clear();
+        }
         self.count(position);
         true
     }
@@ -102,6 +116,7 @@ impl Snapshot {
         self.positions.clear();
         self.positions.extend(nodes.iter().enumerate().map(|(at, node)| (node.name_arc().clone(), at)));
         self.nodes = nodes;
+        self.domains.clear();
         self.with_affinity.clear();
         self.with_required_anti_affinity.clear();
         self.claims.clear();
@@ -127,6 +142,10 @@ impl Snapshot {
             }
         }
     }
+}
+
+fn has_same_labels(old: &NodeInfo, new: &NodeInfo) -> bool {
+    Arc::ptr_eq(old.node(), new.node()) || old.node().labels() == new.node().labels()
 }
 
 /// Takes the claims on a node out of the count before the node changes; the lists are set right afterwards.
@@ -193,6 +212,30 @@ mod tests {
         for (claim, used) in claims {
             assert_eq!(snapshot.is_claim_used(claim), *used, "{claim}");
         }
+    }
+
+    #[test]
+    fn domains_follow_labels() {
+        let in_zone = |name: &str, zone: &str| Arc::new(node(name).label("zone", zone).info());
+        let mut snapshot = Snapshot::from_nodes(vec![in_zone("a", "x"), in_zone("b", "y"), with("c", vec![])]);
+        let zones = |snapshot: &Snapshot| {
+            let domains = snapshot.domains("zone");
+            let of = |at| domains.of(at).map_or("-".to_owned(), |domain| domains.value(domain).to_owned());
+            format!("{} {}", domains.len(), (0..4).map(of).collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(zones(&snapshot), "2 x y - -");
+        assert!(snapshot.domains("region").is_empty());
+        let kept = snapshot.domains("zone");
+        snapshot.replace(2, with("c", vec![claiming("p", "c")]));
+        assert!(Arc::ptr_eq(&kept, &snapshot.domains("zone")));
+        snapshot.replace(2, in_zone("c", "x"));
+        assert_eq!(zones(&snapshot), "2 x y x -");
+        assert!(snapshot.change(0, |info| info.set_node(node("a").label("zone", "z").build())));
+        assert_eq!(zones(&snapshot), "3 z y x -");
+        snapshot.set_nodes(vec![in_zone("b", "y")]);
+        assert_eq!(zones(&snapshot), "1 y - - -");
+        (0..100).for_each(|key| drop(snapshot.domains(&key.to_string())));
+        assert_eq!(zones(&snapshot), "1 y - - -");
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub(crate) const BUILT: &[(&str, bool)] = &[
     ("NodeAffinity", true),
     ("NodePorts", false),
     ("NodeResourcesFit", true),
+    ("PodTopologySpread", true),
     ("NodeResourcesBalancedAllocation", true),
     ("ImageLocality", true),
     ("NodeDeclaredFeatures", false),
@@ -30,6 +31,7 @@ pub(crate) const GATES: &[&str] = &[
     "InPlacePodLevelResourcesVerticalScaling=false",
     "SchedulerAsyncPreemption=false",
     "PodLevelResources=false,InPlacePodLevelResourcesVerticalScaling=false",
+    "MatchLabelKeysInPodTopologySpread=false,MatchLabelKeysInPodTopologySpreadSelectorMerge=false",
 ];
 
 /// Takes out empty lists, and empty maps where there is nothing but a map: the API server does not store these, so no

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::case::{BUILT, Case};
 use crate::reach::REQUIRED;
+use crate::spread;
 
 /// How often each outcome was compared.
 #[derive(Debug, Default)]
@@ -28,6 +29,7 @@ impl Coverage {
             self.pods += 1;
             self.pod(pod);
             self.scores(&strategy(case, text(&pod["scheduler"])), list(&pod["nodes"]));
+            spread::reached(case, pod).into_iter().for_each(|feature| self.bump(feature));
         }
         for hint in list(&answer["events"]).iter().flat_map(|event| list(&event["hints"])) {
             let failed = if text(&hint["error"]).is_empty() { "" } else { " (error)" };

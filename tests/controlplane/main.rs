@@ -16,6 +16,7 @@ mod parity;
 mod programs;
 mod reach;
 mod shrink;
+mod spread;
 #[expect(dead_code, reason = "shared with the tests on the embedded server, which use more of it")]
 #[path = "../it/world/webhook.rs"]
 mod webhook;

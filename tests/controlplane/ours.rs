@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use futures::FutureExt as _;
+use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
+use k8s_openapi::api::core::v1::{ReplicationController, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::resource::v1::DeviceClass;
 use kube_scheduler::cache::Cache;
@@ -96,6 +98,22 @@ fn parts(gates: &FeatureGates, effects: Arc<Pretended>) -> Arc<HandleParts> {
     Arc::new(HandleParts::new(*gates, METRICS.get_or_init(Metrics::detached).clone(), Clock::real(), effects))
 }
 
+/// The objects that say which pods belong together.
+fn fill_groups(case: &Case, listers: &Listers) -> Result<(), String> {
+    for object in &case.objects {
+        match object["kind"].as_str() {
+            Some("Service") => drop(listers.services.apply(Arc::new(decode::<Service>(object)?))),
+            Some("ReplicationController") => {
+                drop(listers.replication_controllers.apply(Arc::new(decode::<ReplicationController>(object)?)));
+            }
+            Some("ReplicaSet") => drop(listers.replica_sets.apply(Arc::new(decode::<ReplicaSet>(object)?))),
+            Some("StatefulSet") => drop(listers.stateful_sets.apply(Arc::new(decode::<StatefulSet>(object)?))),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 impl Cluster {
     /// Builds the scheduler and shows it the objects: all pods, then all nodes, as the oracle does.
     pub(crate) fn new(case: &Case) -> Result<Self, String> {
@@ -134,6 +152,7 @@ impl Cluster {
     }
 
     fn fill(&mut self, case: &Case, listers: &Listers, queue: &Queue) -> Result<(), String> {
+        fill_groups(case, listers)?;
         let cache = Cache::new();
         let mut pods = Vec::new();
         for object in case.objects.iter().filter(|object| object["kind"] == "Pod") {

@@ -91,6 +91,14 @@ pub(crate) type NodeVerdict = Result<Option<(Arc<str>, Rejection)>, (Arc<str>, P
 impl Framework {
     /// Runs `PreFilter`. Follows `pkg/scheduler/framework/runtime/framework.go#RunPreFilterPlugins @v1.36.3`.
     pub fn run_pre_filter(&self, cx: &mut CycleContext<'_>) -> Result<PreFilterRun, PluginError> {
+        self.pre_filter_by_name(cx).map_err(|(_, error)| error)
+    }
+
+    /// The same, with the plugin that failed.
+    pub(crate) fn pre_filter_by_name(
+        &self,
+        cx: &mut CycleContext<'_>,
+    ) -> Result<PreFilterRun, (Arc<str>, PluginError)> {
         let started = self.mono();
         cx.state.skip_filter.clear();
         let run = self.pre_filter(cx);
@@ -102,7 +110,7 @@ impl Framework {
         run
     }
 
-    fn pre_filter(&self, cx: &mut CycleContext<'_>) -> Result<PreFilterRun, PluginError> {
+    fn pre_filter(&self, cx: &mut CycleContext<'_>) -> Result<PreFilterRun, (Arc<str>, PluginError)> {
         let mut run = PreFilterRun::default();
         for PreFilterEntry { entry, .. } in &self.pre_filter {
             let outcome = self.timed(
@@ -111,12 +119,14 @@ impl Framework {
                 |plugin| plugin.pre_filter(cx),
                 |outcome| pre_filter_code(outcome.as_ref()),
             );
-            let outcome =
-                outcome.map_err(|error| error.context(format_args!("running PreFilter plugin {:?}", entry.name)));
+            let failed = |error: &PluginError| {
+                let error = error.context(format_args!("running PreFilter plugin {:?}", entry.name));
+                (entry.name.clone(), error)
+            };
             if !matches!(outcome, Ok(PreFilterOutcome::Skip)) {
                 entry.count(1);
             }
-            match outcome? {
+            match outcome.map_err(|error| failed(&error))? {
                 PreFilterOutcome::Pass => {}
                 PreFilterOutcome::Skip => cx.state.skip_filter.insert(entry.index),
                 PreFilterOutcome::Nodes(nodes) => {
@@ -135,8 +145,7 @@ impl Framework {
                 PreFilterOutcome::Reject(rejection) => {
                     let last = rejection.kind == RejectionKind::Unresolvable;
                     if rejection.kind == RejectionKind::Pending {
-                        let doing = format_args!("running PreFilter plugin {:?}", entry.name);
-                        return Err(PluginError::new(rejection.reasons.to_string()).context(doing));
+                        return Err(failed(&PluginError::new(rejection.reasons.to_string())));
                     }
                     run.rejection = Some((Some(entry.name.clone()), rejection));
                     if last {

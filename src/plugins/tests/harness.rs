@@ -148,7 +148,8 @@ impl Harness {
 
     /// Lets cycles see these nodes, each with the pods that name it.
     pub(crate) fn cluster(mut self, nodes: Vec<NodeFixture>, pods: &[PodFixture]) -> Self {
-        let pods: Vec<Arc<PodInfo>> = pods.iter().map(|pod| pod.clone().info()).collect();
+        let info = |pod: &PodFixture| Arc::new(PodInfo::new(pod.clone().build(), self.handle.classes()));
+        let pods: Vec<Arc<PodInfo>> = pods.iter().map(info).collect();
         let on = |node: NodeFixture| {
             let mut info = node.info();
             let name = info.name_arc().clone();

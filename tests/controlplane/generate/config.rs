@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Gen, placement};
+use super::{Gen, placement, spread};
 use crate::case::BUILT;
 
 /// A configuration, or null for the defaults; the names of its profiles become those that pods ask for.
@@ -35,11 +35,18 @@ fn profile(g: &mut Gen, name: &str) -> Value {
             "NodeAffinity",
             "NodeName",
             "NodeUnschedulable",
+            "PodTopologySpread",
         ]);
         plugins["filter"] = json!({"disabled": [{"name": plugin}]});
     }
     if g.percent(15) {
-        let plugin = g.pick(&["ImageLocality", "TaintToleration", "NodeAffinity", "NodeResourcesBalancedAllocation"]);
+        let plugin = g.pick(&[
+            "ImageLocality",
+            "TaintToleration",
+            "NodeAffinity",
+            "NodeResourcesBalancedAllocation",
+            "PodTopologySpread",
+        ]);
         plugins["score"] = match g.between(0, 2) {
             0 => json!({"disabled": [{"name": plugin}]}),
             1 => json!({"disabled": [{"name": plugin}], "enabled": [{"name": plugin, "weight": g.between(1, 20)}]}),
@@ -48,12 +55,18 @@ fn profile(g: &mut Gen, name: &str) -> Value {
     }
     // Filters and scores that have to do without what was to be prepared for them.
     if g.percent(4) {
-        let plugin = g.pick(&["NodePorts", "NodeResourcesFit", "NodeAffinity", "NodeDeclaredFeatures"]);
+        let plugin =
+            g.pick(&["NodePorts", "NodeResourcesFit", "NodeAffinity", "NodeDeclaredFeatures", "PodTopologySpread"]);
         plugins["preFilter"] = json!({"disabled": [{"name": plugin}]});
     }
     if g.percent(4) {
-        let plugin =
-            g.pick(&["NodeResourcesBalancedAllocation", "NodeResourcesFit", "NodeAffinity", "TaintToleration"]);
+        let plugin = g.pick(&[
+            "NodeResourcesBalancedAllocation",
+            "NodeResourcesFit",
+            "NodeAffinity",
+            "TaintToleration",
+            "PodTopologySpread",
+        ]);
         plugins["preScore"] = json!({"disabled": [{"name": plugin}]});
     }
     json!({"schedulerName": name, "plugins": plugins, "pluginConfig": plugin_config(g)})
@@ -99,6 +112,9 @@ fn plugin_config(g: &mut Gen) -> Vec<Value> {
             "minCandidateNodesAbsolute": absolute, "minCandidateNodesPercentage": percentage,
         });
         config.push(json!({"name": "DefaultPreemption", "args": args}));
+    }
+    if g.percent(80) {
+        config.push(json!({"name": "PodTopologySpread", "args": spread::args(g)}));
     }
     if g.percent(25) {
         let mut affinity = Map::new();

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Gen, Topic, device, node, placement, pod, resources};
+use super::{Gen, Topic, device, node, placement, pod, resources, spread};
 
 /// Changes of the case's objects, each for one of its pending pods.
 pub(super) fn events(g: &mut Gen, objects: &[Value]) -> Vec<Value> {
@@ -77,6 +77,7 @@ fn change_node(g: &mut Gen, node: &mut Value) {
         0 | 8 => {
             let mut labels = placement::labels(g);
             labels.insert("kubernetes.io/hostname".into(), node["metadata"]["name"].clone());
+            spread::node_labels(g, &mut labels);
             node["metadata"]["labels"] = labels.into();
         }
         1 => node["spec"]["taints"] = placement::taints(g).into(),

@@ -12,6 +12,7 @@ mod placement;
 mod pod;
 mod preemption;
 mod resources;
+mod spread;
 
 use kube_scheduler::clock::Rng;
 use serde_json::Value;
@@ -32,10 +33,11 @@ pub(crate) enum Topic {
     Gates,
     Devices,
     Preemption,
+    Spread,
 }
 
 impl Topic {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Affinity,
         Self::Taints,
         Self::Ports,
@@ -47,6 +49,7 @@ impl Topic {
         Self::Gates,
         Self::Devices,
         Self::Preemption,
+        Self::Spread,
     ];
 }
 
@@ -86,6 +89,11 @@ impl Gen {
         self.percent(percent)
     }
 
+    /// Whether the case concentrates on this topic.
+    pub(crate) fn is_about(&self, topic: Topic) -> bool {
+        self.focus.contains(&topic)
+    }
+
     /// So many values, made one by one.
     pub(crate) fn list(&mut self, first: usize, last: usize, mut make: impl FnMut(&mut Self) -> Value) -> Vec<Value> {
         (0..self.between(first, last)).map(|_| make(self)).collect()
@@ -108,7 +116,11 @@ impl Gen {
 pub(crate) fn case(seed: u64) -> Case {
     let mut rng = Rng::from_seed(seed);
     let gates = GATES[if rng.chance(1, 3) { rng.index(GATES.len()) } else { 0 }];
-    let focus = (0..=rng.index(3)).map(|_| Topic::ALL[rng.index(Topic::ALL.len())]).collect();
+    let mut focus: Vec<Topic> = (0..=rng.index(3)).map(|_| Topic::ALL[rng.index(Topic::ALL.len())]).collect();
+    // Spreading shows only where many pods are alike, so it gets cases of its own.
+    if rng.chance(1, 4) {
+        focus = vec![Topic::Spread];
+    }
     let compares = gates.contains("TaintTolerationComparisonOperators=true");
     let mut g = Gen { rng, focus, compares, nodes: Vec::new(), profiles: Vec::new(), classes: false };
     let count = g.between(3, 12);
@@ -120,7 +132,10 @@ pub(crate) fn case(seed: u64) -> Case {
         g.classes = true;
         objects.extend(device::classes(&mut g));
     }
-    let existing = g.between(0, 20);
+    if g.uses(Topic::Spread) {
+        objects.extend(spread::groups(&mut g));
+    }
+    let existing = if g.is_about(Topic::Spread) { g.between(8, 45) } else { g.between(0, 20) };
     objects.extend((0..existing).map(|at| pod::existing(&mut g, at)));
     let pending = g.between(1, 6);
     objects.extend((0..pending).map(|at| pod::pending(&mut g, at)));

@@ -2,13 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Gen, Topic, images, placement, resources};
+use super::{Gen, Topic, images, placement, resources, spread};
 
 /// The node at this place in the list.
 pub(super) fn node(g: &mut Gen, at: usize) -> Value {
     let name = format!("node-{at}");
     let mut labels = placement::labels(g);
     labels.insert("kubernetes.io/hostname".into(), name.as_str().into());
+    spread::node_labels(g, &mut labels);
     let resources = resources::node(g);
     let mut node = json!({
         "apiVersion": "v1", "kind": "Node",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Gen, Topic, images, placement, resources};
+use super::{Gen, Topic, images, placement, resources, spread};
 
 /// A pod on a node.
 pub(super) fn existing(g: &mut Gen, at: usize) -> Value {
@@ -68,6 +68,7 @@ fn pod(g: &mut Gen, name: &str) -> Value {
     }
     place(g, &mut pod);
     extras(g, &mut pod);
+    spread::belong(g, &mut pod);
     pod
 }
 

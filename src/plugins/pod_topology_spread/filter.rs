@@ -1,0 +1,313 @@
+//! Hard constraints: counts by domain, and the nodes that would make a domain too full.
+
+use std::sync::Arc;
+
+use super::constraints::{Action, Constraint};
+use super::counts::{Eligibility, Tally};
+use super::{NAME, PodTopologySpread};
+use crate::framework::{
+    Candidates, CycleContext, CycleState, FilterPlugin, PluginError, PreFilterExtensions, PreFilterOutcome,
+    PreFilterPlugin, Scratch, Verdict,
+};
+use crate::k8s::Node;
+use crate::model::{Domains, NodeInfo, PodInfo, Snapshot};
+
+const REASON_SKEW: &str = "node(s) didn't match pod topology spread constraints";
+const REASON_LABEL: &str = "node(s) didn't match pod topology spread constraints (missing required label)";
+
+/// What upstream starts with in place of the emptiest domain. It shows only where a constraint that asks for no domain has
+/// none, which the API does not allow.
+const NO_DOMAIN: i64 = i32::MAX as i64;
+
+/// How many pods a domain has.
+#[derive(Clone, Copy, Debug)]
+struct Count {
+    domain: usize,
+    pods: i64,
+}
+
+/// The two emptiest domains of a constraint. A what-if changes pods on one node, so one domain of a constraint: the emptiest
+/// one among all others is always known.
+/// Follows `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go#criticalPaths @v1.36.3`.
+#[derive(Clone, Copy, Debug)]
+struct Emptiest([Count; 2]);
+
+impl Emptiest {
+    fn new() -> Self {
+        Self([Count { domain: usize::MAX, pods: NO_DOMAIN }; 2])
+    }
+
+    /// A domain has so many pods now.
+    fn update(&mut self, new: Count) {
+        let Self([first, second]) = self;
+        if first.domain == new.domain {
+            *first = new;
+        } else if second.domain == new.domain {
+            *second = new;
+        } else if new.pods < first.pods {
+            *second = *first;
+            *first = new;
+        } else if new.pods < second.pods {
+            *second = new;
+        }
+        if first.pods > second.pods {
+            std::mem::swap(first, second);
+        }
+    }
+}
+
+/// A hard constraint with the pods of each domain.
+#[derive(Debug)]
+struct Counted {
+    constraint: Constraint,
+    domains: Arc<Domains>,
+    /// By domain; none for one without a node that counts.
+    pods: Vec<Option<i64>>,
+    /// How many domains have a node that counts.
+    known: usize,
+    /// Whether the pod itself adds to the domain that it goes to.
+    matches_itself: bool,
+}
+
+/// What does not change during a cycle.
+#[derive(Debug)]
+struct Base {
+    counted: Vec<Counted>,
+    eligibility: Eligibility,
+}
+
+/// A count that a what-if changed.
+#[derive(Clone, Copy, Debug)]
+struct Changed {
+    constraint: usize,
+    count: Count,
+}
+
+/// What `PreFilter` found out. A what-if clones it and changes a domain or two, so the counts are shared and the changes kept
+/// beside them.
+/// Follows `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go#preFilterState @v1.36.3`.
+#[derive(Clone, Debug)]
+pub(super) struct Spread {
+    base: Arc<Base>,
+    /// By constraint.
+    emptiest: Vec<Emptiest>,
+    changed: Vec<Changed>,
+}
+
+impl Spread {
+    /// Counts pods on all nodes that have every topology key.
+    /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go#PodTopologySpread.calPreFilterState @v1.36.3`.
+    fn new(cx: &CycleContext<'_>, constraints: Vec<Constraint>, comparisons: bool) -> Self {
+        let pod = cx.pod.pod();
+        let eligibility = Eligibility::new(pod, &constraints, comparisons);
+        let mut tally = Tally::new(pod.namespace(), &constraints);
+        let counted = constraints.into_iter().map(|constraint| {
+            let domains = cx.snapshot.domains(&constraint.topology_key);
+            let matches_itself = constraint.selector.matches(pod.labels());
+            Counted { pods: vec![None; domains.len()], domains, known: 0, matches_itself, constraint }
+        });
+        let mut counted: Vec<Counted> = counted.collect();
+        for (position, node) in cx.snapshot.nodes().iter().enumerate() {
+            if counted.iter().any(|counted| counted.domains.of(position).is_none()) {
+                continue;
+            }
+            let eligible = eligibility.of(pod, node.node());
+            for (at, counted) in counted.iter_mut().enumerate() {
+                if eligible.counts_for(&counted.constraint)
+                    && let Some(domain) = counted.domains.of(position)
+                {
+                    *counted.pods[domain].get_or_insert(0) += tally.count(at, node);
+                }
+            }
+        }
+        let emptiest = counted.iter_mut().map(Counted::finish).collect();
+        Self { base: Arc::new(Base { counted, eligibility }), emptiest, changed: Vec::new() }
+    }
+
+    fn pods(&self, constraint: usize, domain: usize) -> i64 {
+        // Few changes, and none at all outside of what-ifs.
+        let changed =
+            self.changed.iter().find(|changed| changed.constraint == constraint && changed.count.domain == domain);
+        match changed {
+            Some(changed) => changed.count.pods,
+            None => self.base.counted[constraint].pods.get(domain).copied().flatten().unwrap_or(0),
+        }
+    }
+
+    /// How many pods the emptiest domain has, for the calculation of the skew.
+    /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go#preFilterState.minMatchNum @v1.36.3`.
+    fn minimum(&self, constraint: usize) -> i64 {
+        let counted = &self.base.counted[constraint];
+        let wanted = usize::try_from(counted.constraint.min_domains).unwrap_or(0);
+        if counted.known < wanted { 0 } else { self.emptiest[constraint].0[0].pods }
+    }
+
+    /// Decides a node: by its position in the snapshot, or by its labels if it has none.
+    fn decide(&self, position: Option<usize>, node: &NodeInfo) -> Verdict {
+        for (at, counted) in self.base.counted.iter().enumerate() {
+            let pods = match counted.domain(position, node.node()) {
+                Domain::Missing => return Verdict::unresolvable(REASON_LABEL),
+                Domain::Known(domain) => self.pods(at, domain),
+                Domain::Unknown => 0,
+            };
+            let skew = pods + i64::from(counted.matches_itself) - self.minimum(at);
+            if skew > i64::from(counted.constraint.max_skew) {
+                return Verdict::unschedulable(REASON_SKEW);
+            }
+        }
+        Verdict::Pass
+    }
+
+    /// A pod came to the node (1) or left it (-1). Unlike the first count, this one takes pods that are being deleted for
+    /// others, and a selector that requires nothing for one that selects everything.
+    /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go#PodTopologySpread.updateWithPod @v1.36.3`.
+    fn update(&mut self, cx: &PodPlace<'_>, moved: &PodInfo, node: &NodeInfo, by: i64) {
+        let pod = cx.pod.pod();
+        if moved.namespace() != pod.namespace() {
+            return;
+        }
+        let base = self.base.clone();
+        let position = cx.snapshot.walk().position(node);
+        let domains: Option<Vec<usize>> =
+            base.counted.iter().map(|counted| counted.domain(position, node.node()).known()).collect();
+        let Some(domains) = domains else { return };
+        let eligible = base.eligibility.of(pod, node.node());
+        for (at, (counted, domain)) in base.counted.iter().zip(domains).enumerate() {
+            let constraint = &counted.constraint;
+            if constraint.selector.matches(moved.class().labels()) && eligible.counts_for(constraint) {
+                let count = Count { domain, pods: self.pods(at, domain) + by };
+                self.change(at, count);
+                self.emptiest[at].update(count);
+            }
+        }
+    }
+
+    fn change(&mut self, constraint: usize, count: Count) {
+        let is_same = |changed: &&mut Changed| changed.constraint == constraint && changed.count.domain == count.domain;
+        match self.changed.iter_mut().find(is_same) {
+            Some(changed) => changed.count = count,
+            None => self.changed.push(Changed { constraint, count }),
+        }
+    }
+}
+
+/// The pod of a cycle, and the nodes that it sees.
+struct PodPlace<'a> {
+    pod: &'a PodInfo,
+    snapshot: &'a Snapshot,
+}
+
+/// The domain of a node.
+#[derive(Clone, Copy, Debug)]
+enum Domain {
+    /// The node does not have the label.
+    Missing,
+    Known(usize),
+    /// No node of the snapshot has the label's value.
+    Unknown,
+}
+
+impl Domain {
+    fn known(self) -> Option<usize> {
+        match self {
+            Self::Known(domain) => Some(domain),
+            Self::Missing | Self::Unknown => None,
+        }
+    }
+}
+
+impl Counted {
+    /// Once all pods are counted: how many domains count, and which have the fewest pods.
+    fn finish(&mut self) -> Emptiest {
+        let mut emptiest = Emptiest::new();
+        for (domain, pods) in self.pods.iter().enumerate() {
+            if let Some(pods) = *pods {
+                self.known += 1;
+                emptiest.update(Count { domain, pods });
+            }
+        }
+        emptiest
+    }
+
+    fn domain(&self, position: Option<usize>, node: &Node) -> Domain {
+        match position {
+            Some(position) => self.domains.of(position).map_or(Domain::Missing, Domain::Known),
+            None => match node.labels().get(&*self.constraint.topology_key) {
+                None => Domain::Missing,
+                Some(value) => self.domains.find(value).map_or(Domain::Unknown, Domain::Known),
+            },
+        }
+    }
+}
+
+impl PodTopologySpread {
+    /// Fails if the profile runs `Filter` without its `PreFilter`, as upstream's does.
+    fn spread<'a>(&self, state: &'a CycleState) -> Result<&'a Spread, PluginError> {
+        state.get(self.hard).ok_or_else(missing_state)
+    }
+
+    fn update(
+        &self,
+        cx: &mut CycleContext<'_>,
+        moved: &PodInfo,
+        node: &NodeInfo,
+        by: i64,
+    ) -> Result<Verdict, PluginError> {
+        let place = PodPlace { pod: cx.pod, snapshot: cx.snapshot };
+        cx.state.get_mut(self.hard).ok_or_else(missing_state)?.update(&place, moved, node, by);
+        Ok(Verdict::Pass)
+    }
+}
+
+fn missing_state() -> PluginError {
+    PluginError::new(format!("reading \"PreFilter{NAME}\" from cycleState: not found"))
+}
+
+impl PreFilterPlugin for PodTopologySpread {
+    fn pre_filter(&self, cx: &mut CycleContext<'_>) -> Result<PreFilterOutcome, PluginError> {
+        let constraints = self
+            .constraints(cx.pod.pod(), Action::DoNotSchedule)
+            .map_err(|error| error.context("get constraints from pod"))?;
+        if constraints.is_empty() {
+            return Ok(PreFilterOutcome::Skip);
+        }
+        let spread = Spread::new(cx, constraints, self.comparisons);
+        cx.state.set(self.hard, spread);
+        Ok(PreFilterOutcome::Pass)
+    }
+
+    fn extensions(&self) -> Option<&dyn PreFilterExtensions> {
+        Some(self)
+    }
+}
+
+impl PreFilterExtensions for PodTopologySpread {
+    fn add_pod(&self, cx: &mut CycleContext<'_>, added: &PodInfo, node: &NodeInfo) -> Result<Verdict, PluginError> {
+        self.update(cx, added, node, 1)
+    }
+
+    fn remove_pod(
+        &self,
+        cx: &mut CycleContext<'_>,
+        removed: &PodInfo,
+        node: &NodeInfo,
+    ) -> Result<Verdict, PluginError> {
+        self.update(cx, removed, node, -1)
+    }
+}
+
+impl FilterPlugin for PodTopologySpread {
+    fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
+        Ok(self.spread(cx.state)?.decide(cx.snapshot.walk().position(node), node))
+    }
+
+    fn filter_block(&self, cx: &CycleContext<'_>, block: &mut Candidates<'_>) -> Result<(), PluginError> {
+        let spread = self.spread(cx.state)?;
+        let mut walk = cx.snapshot.walk();
+        block.retain(|node, _| Ok(spread.decide(walk.position(node), node)));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

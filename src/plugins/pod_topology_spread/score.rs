@@ -1,0 +1,199 @@
+//! Soft constraints: the fuller a node's domains, the fewer points it gets.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::constraints::{Action, Constraint};
+use super::counts::{Eligibility, Tally};
+use super::topology::{Place, Topology};
+use super::{NAME, PodTopologySpread};
+use crate::framework::{
+    CycleContext, CycleState, MAX_NODE_SCORE, NodeScores, NormalizeScore, PluginError, PreScoreOutcome, PreScorePlugin,
+    ScorePlugin, Scratch,
+};
+use crate::k8s::Pod;
+use crate::model::{NodeInfo, Snapshot};
+
+/// What `PreScore` made of a feasible node: points, the more the worse; none for one that is left out, because it does not
+/// have every topology key.
+type Raw = Option<i64>;
+
+/// The feasible nodes' points. They are worked out together, when all domains are counted, and handed out one by one.
+/// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#preScoreState @v1.36.3` in what they come from.
+#[derive(Clone, Debug)]
+pub(super) struct Points {
+    /// By position in the snapshot.
+    by_position: Arc<[Raw]>,
+    /// By name, for nodes that an extender gave another object.
+    others: Arc<BTreeMap<Arc<str>, Raw>>,
+}
+
+impl Points {
+    fn get(&self, place: Place<'_>) -> Raw {
+        match place.position {
+            Some(position) => self.by_position.get(position).copied().flatten(),
+            None => self.others.get(place.node.name()).copied().flatten(),
+        }
+    }
+}
+
+/// Where these nodes stand.
+fn places<'a>(snapshot: &'a Snapshot, nodes: &'a [&NodeInfo]) -> impl Iterator<Item = Place<'a>> {
+    let mut walk = snapshot.walk();
+    nodes.iter().map(move |node| Place { node, position: walk.position(node) })
+}
+
+/// What `PreScore` works on.
+struct Scoring<'a> {
+    pod: &'a Pod,
+    snapshot: &'a Snapshot,
+    topologies: Vec<Topology>,
+    eligibility: Eligibility,
+    tally: Tally<'a>,
+    /// Whether only nodes count that have every topology key. The built-in constraints do without, so that nodes without a
+    /// zone are still spread over.
+    requires_all: bool,
+}
+
+impl PodTopologySpread {
+    /// Fails if the profile runs `Score` without its `PreScore`, as upstream's does.
+    fn points<'a>(&self, state: &'a CycleState) -> Result<&'a Points, PluginError> {
+        let missing = || PluginError::new(format!("error reading \"PreScore{NAME}\" from cycleState: not found"));
+        state.get(self.soft).ok_or_else(missing)
+    }
+
+    fn scoring<'a>(&self, pod: &'a Pod, snapshot: &'a Snapshot, constraints: Vec<Constraint>) -> Scoring<'a> {
+        let requires_all = !pod.spec.topology_spread_constraints.is_empty() || !self.defaults.system;
+        Scoring {
+            pod,
+            snapshot,
+            eligibility: Eligibility::new(pod, &constraints, self.comparisons),
+            tally: Tally::new(pod.namespace(), &constraints),
+            topologies: constraints
+                .into_iter()
+                .map(|constraint| Topology::new(constraint, snapshot, requires_all))
+                .collect(),
+            requires_all,
+        }
+    }
+}
+
+impl Scoring<'_> {
+    /// Whether a feasible node is scored at all.
+    fn scores(&self, place: Place<'_>) -> bool {
+        !self.requires_all || self.topologies.iter().all(|topology| topology.has(place))
+    }
+
+    /// Finds the domains of the feasible nodes that are scored.
+    /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#PodTopologySpread.initPreScoreState @v1.36.3`.
+    fn weigh(&mut self, scored: &[Place<'_>]) {
+        for topology in &mut self.topologies {
+            topology.weigh(scored.iter().copied());
+        }
+    }
+
+    /// Counts the pods in their domains, on all nodes that count.
+    /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#PodTopologySpread.PreScore @v1.36.3`.
+    fn count(&mut self) {
+        if self.topologies.iter().all(|topology| topology.by_node) {
+            return;
+        }
+        for (position, node) in self.snapshot.nodes().iter().enumerate() {
+            if self.requires_all && !self.topologies.iter().all(|topology| topology.has_at(position)) {
+                continue;
+            }
+            let eligible = self.eligibility.of(self.pod, node.node());
+            for (at, topology) in self.topologies.iter_mut().enumerate() {
+                if eligible.counts_for(&topology.constraint)
+                    && let Some(pods) = topology.pods_at(position)
+                {
+                    *pods += self.tally.count(at, node);
+                }
+            }
+        }
+    }
+
+    /// The points of a node that is scored. A label that it does not have adds nothing.
+    /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#PodTopologySpread.Score @v1.36.3`.
+    fn points(&mut self, place: Place<'_>) -> i64 {
+        let mut sum = 0.0;
+        for (at, topology) in self.topologies.iter_mut().enumerate() {
+            if topology.has(place) {
+                let pods = if topology.by_node { self.tally.count(at, place.node) } else { topology.pods(place) };
+                sum += topology.points(pods);
+            }
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "Go converts alike, short of numbers no cluster comes to")]
+        let points = f64::round(sum) as i64;
+        points
+    }
+}
+
+impl PreScorePlugin for PodTopologySpread {
+    fn pre_score(&self, cx: &mut CycleContext<'_>, nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
+        let (pod, snapshot) = (cx.pod.pod(), cx.snapshot);
+        if snapshot.is_empty() {
+            return Ok(PreScoreOutcome::Skip);
+        }
+        let constraints = self
+            .constraints(pod, Action::ScheduleAnyway)
+            .map_err(|error| error.context("calculating preScoreState"))?;
+        if constraints.is_empty() {
+            return Ok(PreScoreOutcome::Skip);
+        }
+        let mut scoring = self.scoring(pod, snapshot, constraints);
+        let scored: Vec<Place<'_>> = places(snapshot, nodes).filter(|place| scoring.scores(*place)).collect();
+        scoring.weigh(&scored);
+        scoring.count();
+        let mut by_position = vec![None; snapshot.len()];
+        let mut others = BTreeMap::new();
+        for place in scored {
+            let points = Some(scoring.points(place));
+            match place.position {
+                Some(position) => by_position[position] = points,
+                None => {
+                    others.insert(place.node.name_arc().clone(), points);
+                }
+            }
+        }
+        cx.state.set(self.soft, Points { by_position: by_position.into(), others: Arc::new(others) });
+        Ok(PreScoreOutcome::Pass)
+    }
+}
+
+impl ScorePlugin for PodTopologySpread {
+    fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
+        let points = self.points(cx.state)?;
+        Ok(points.get(Place { node, position: cx.snapshot.walk().position(node) }).unwrap_or(0))
+    }
+
+    fn score_block(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
+        let points = self.points(cx.state)?;
+        for (place, score) in places(cx.snapshot, scores.nodes).zip(&mut *scores.scores) {
+            *score = points.get(place).unwrap_or(0);
+        }
+        Ok(())
+    }
+}
+
+impl NormalizeScore for PodTopologySpread {
+    /// The fewer points the better, from 100 down; nodes that are left out get 0.
+    /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#PodTopologySpread.NormalizeScore @v1.36.3`.
+    fn normalize(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
+        let points = self.points(cx.state)?;
+        let scored: Vec<bool> = places(cx.snapshot, scores.nodes).map(|place| points.get(place).is_some()).collect();
+        let counting = || scores.scores.iter().zip(&scored).filter(|(_, scored)| **scored).map(|(score, _)| *score);
+        let (least, greatest) = (counting().min().unwrap_or(0), counting().fold(0, i64::max));
+        for (score, scored) in scores.scores.iter_mut().zip(scored) {
+            *score = match (scored, greatest) {
+                (false, _) => 0,
+                (true, 0) => MAX_NODE_SCORE,
+                (true, _) => MAX_NODE_SCORE.wrapping_mul(greatest.wrapping_add(least).wrapping_sub(*score)) / greatest,
+            };
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

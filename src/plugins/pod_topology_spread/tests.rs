@@ -1,0 +1,84 @@
+//! What the tests of the plugin's parts share, and whom it signs.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::config::FeatureGates;
+use crate::framework::SignOutcome;
+use crate::plugins::tests::harness::{self, Harness};
+use crate::testing::{PodFixture, pod};
+
+/// Arguments with the built-in constraints as defaults.
+pub(super) fn system() -> PluginArgs {
+    PluginArgs::PodTopologySpread(PodTopologySpreadArgs {
+        defaulting_type: "System".to_owned(),
+        default_constraints: Vec::new(),
+    })
+}
+
+/// Arguments with these as defaults.
+pub(super) fn list(constraints: &[Value]) -> PluginArgs {
+    PluginArgs::PodTopologySpread(PodTopologySpreadArgs {
+        defaulting_type: "List".to_owned(),
+        default_constraints: serde_json::from_value(constraints.into()).expect("constraints"),
+    })
+}
+
+/// The plugin itself.
+pub(super) fn spread(gates: FeatureGates, args: &PluginArgs) -> PodTopologySpread {
+    PodTopologySpread::new(args, &harness::handle(gates)).expect("the plugin can be built")
+}
+
+/// The plugin in a cluster that has a service with this selector, and nothing else.
+pub(super) fn with_service(plugin: &PodTopologySpread, selector: &Value) -> PodTopologySpread {
+    let listers = Arc::new(Listers::default());
+    add_service(&listers, selector);
+    PodTopologySpread { listers, ..plugin.clone() }
+}
+
+/// Adds a service with this selector.
+pub(super) fn add_service(listers: &Listers, selector: &Value) {
+    let service = json!({"metadata": {"namespace": "default", "name": "s"}, "spec": {"selector": selector}});
+    listers.services.apply(Arc::new(serde_json::from_value(service).expect("a service")));
+}
+
+/// A constraint on pods with label `app: a`, by default hard and with a skew of 1; `more` replaces fields.
+pub(super) fn constraint(key: &str, more: &Value) -> Value {
+    let mut constraint = json!({
+        "maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+    });
+    let fields = more.as_object().expect("fields").clone();
+    constraint.as_object_mut().expect("an object").extend(fields);
+    constraint
+}
+
+/// A soft one.
+pub(super) fn soft(key: &str, skew: i32) -> Value {
+    constraint(key, &json!({"whenUnsatisfiable": "ScheduleAnyway", "maxSkew": skew}))
+}
+
+/// A pod with label `app: a` and these constraints.
+pub(super) fn spreading(constraints: &[Value]) -> PodFixture {
+    pod("p").label("app", "a").set("spec.topologySpreadConstraints", constraints.into())
+}
+
+#[test]
+fn only_pods_without_any_constraint_are_signed() {
+    let refused = |harness: &Harness, pod: &PodFixture| {
+        let signed = harness.registration.sign.as_ref().expect("Sign").sign(&pod.clone().info());
+        match signed.expect("signing does not fail") {
+            SignOutcome::Refuse(rejection) => rejection.reasons.to_string(),
+            SignOutcome::Fragments(fragments) => format!("{fragments:?}"),
+        }
+    };
+    let check = |args: PluginArgs, pod: PodFixture, expected: &str| {
+        assert_eq!(refused(&Harness::with_args(args, factory), &pod), expected);
+    };
+    let own = || spreading(&[soft("zone", 1)]);
+    check(list(&[]), pod("p"), "[]");
+    check(list(&[]), own(), "pods with topology constraints are not signable");
+    check(system(), own(), "pods with topology constraints are not signable");
+    check(system(), pod("p"), "pods with default topology constraints are not signable");
+    check(list(&[soft("zone", 1)]), pod("p"), "pods with default topology constraints are not signable");
+}

@@ -1,0 +1,121 @@
+//! A soft constraint's domains, and how many pods each has.
+
+use std::sync::Arc;
+
+use super::constraints::{Constraint, HOSTNAME};
+use crate::model::{Domains, NodeInfo, Snapshot};
+
+/// A node, and where it stands in the snapshot; nowhere if an extender gave it another object, whose labels then count.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    pub(super) node: &'a NodeInfo,
+    pub(super) position: Option<usize>,
+}
+
+/// A soft constraint with the pods of each domain.
+#[derive(Debug)]
+pub(super) struct Topology {
+    pub(super) constraint: Constraint,
+    /// Whether a domain is a node, by its hostname: its pods are counted when it is scored.
+    pub(super) by_node: bool,
+    domains: Arc<Domains>,
+    /// The domain that nodes without the label are taken for, where they count: that of the empty value.
+    unlabelled: usize,
+    /// Values that no node of the snapshot has; their domains come after all others.
+    strange: Vec<String>,
+    /// By domain; none for one without a feasible node.
+    pods: Vec<Option<i64>>,
+    /// What the pods of a domain are multiplied with, so that a topology with few domains is not drowned by one with many.
+    weight: f64,
+}
+
+impl Topology {
+    /// Without a domain that counts. `requires_label` says that nodes without it do not count.
+    pub(super) fn new(constraint: Constraint, snapshot: &Snapshot, requires_label: bool) -> Self {
+        let domains = snapshot.domains(&constraint.topology_key);
+        let by_node = &*constraint.topology_key == HOSTNAME;
+        let nameless = if requires_label || by_node { None } else { domains.find("") };
+        Self {
+            by_node,
+            unlabelled: nameless.unwrap_or(domains.len()),
+            strange: Vec::new(),
+            pods: if by_node { Vec::new() } else { vec![None; domains.len() + 1] },
+            weight: 0.0,
+            constraint,
+            domains,
+        }
+    }
+
+    /// Whether the node has the label.
+    pub(super) fn has(&self, place: Place<'_>) -> bool {
+        match place.position {
+            Some(position) => self.has_at(position),
+            None => place.node.node().labels().contains_key(&*self.constraint.topology_key),
+        }
+    }
+
+    /// Whether the node at this position has it.
+    pub(super) fn has_at(&self, position: usize) -> bool {
+        self.domains.of(position).is_some()
+    }
+
+    /// Lets the domains of these feasible nodes count, and weighs the constraint by how many there are.
+    /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#topologyNormalizingWeight @v1.36.3`.
+    pub(super) fn weigh<'n>(&mut self, feasible: impl Iterator<Item = Place<'n>>) {
+        let size = if self.by_node {
+            feasible.count()
+        } else {
+            for place in feasible {
+                let domain = self.domain(place);
+                self.pods[domain] = Some(0);
+            }
+            self.pods.iter().flatten().count()
+        };
+        #[expect(clippy::cast_precision_loss, reason = "a cluster has few domains")]
+        let size = size as f64;
+        self.weight = (size + 2.0).ln();
+    }
+
+    /// The pods in the domain of the node at this position, to add to; none if no feasible node is in it.
+    pub(super) fn pods_at(&mut self, position: usize) -> Option<&mut i64> {
+        let domain = self.domain_at(position);
+        self.pods.get_mut(domain)?.as_mut()
+    }
+
+    /// The pods in a feasible node's domain.
+    pub(super) fn pods(&mut self, place: Place<'_>) -> i64 {
+        let domain = self.domain(place);
+        self.pods.get(domain).copied().flatten().unwrap_or(0)
+    }
+
+    /// The points for so many pods. Differences up to the skew that is allowed are watered down by what is added.
+    /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#scoreForCount @v1.36.3`.
+    pub(super) fn points(&self, pods: i64) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a cluster has few pods")]
+        let pods = pods as f64;
+        pods * self.weight + f64::from(self.constraint.max_skew.wrapping_sub(1))
+    }
+
+    fn domain_at(&self, position: usize) -> usize {
+        self.domains.of(position).unwrap_or(self.unlabelled)
+    }
+
+    fn domain(&mut self, Place { node, position }: Place<'_>) -> usize {
+        if let Some(position) = position {
+            return self.domain_at(position);
+        }
+        let value = node.node().labels().get(&*self.constraint.topology_key);
+        let Some(value) = value.filter(|value| !value.is_empty()) else {
+            return self.domains.find("").unwrap_or(self.unlabelled);
+        };
+        if let Some(domain) = self.domains.find(value) {
+            return domain;
+        }
+        let at = self.strange.iter().position(|known| known == value).unwrap_or_else(|| {
+            self.strange.push(value.clone());
+            self.pods.push(None);
+            self.strange.len() - 1
+        });
+        self.domains.len() + 1 + at
+    }
+}
