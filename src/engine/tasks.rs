@@ -121,8 +121,8 @@ impl Tasks {
 }
 
 impl Spawn for Tasks {
-    fn spawn(&self, task: BoxFuture<'static, ()>) {
-        self.run("binding or preemption", task);
+    fn spawn(&self, name: &'static str, task: BoxFuture<'static, ()>) {
+        self.run(name, task);
     }
 
     fn wait(&self, task: BoxFuture<'static, ()>) -> bool {

@@ -75,7 +75,7 @@ impl Effects for ApiEffects {
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {
-        self.tasks.spawn(task);
+        self.tasks.spawn("preemption", task);
     }
 
     fn wait(&self, task: BoxFuture<'static, Result<(), PluginError>>) -> Result<(), PluginError> {
@@ -101,8 +101,8 @@ fn task_then<T: Send + 'static>(
 
 /// Runs a future to its end on another thread of control, whose owner observes that end.
 pub trait Spawn: Send + Sync {
-    /// Starts the future.
-    fn spawn(&self, task: BoxFuture<'static, ()>);
+    /// Starts the future, which goes by `name` where it ends as it must not.
+    fn spawn(&self, name: &'static str, task: BoxFuture<'static, ()>);
     /// Starts the future and waits for its end, though not for ever. Says whether it has ended.
     fn wait(&self, task: BoxFuture<'static, ()>) -> bool;
 }

@@ -212,7 +212,7 @@ impl Scheduler {
                     started: now.mono,
                     pods_to_activate,
                 };
-                self.shared.tasks.spawn(effects::task(cycle.run()));
+                self.shared.tasks.spawn("binding", effects::task(cycle.run()));
             }
             Err(failure) => {
                 let nominating = NominatingInfo::Override(String::new());
@@ -318,7 +318,7 @@ impl Scheduler {
         };
         let unwound = reservation.unwind(state);
         for write in unwound.writes {
-            self.shared.tasks.spawn(write);
+            self.shared.tasks.spawn("unreserve", write);
         }
         Err(rejected)
     }
