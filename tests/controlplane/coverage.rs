@@ -6,6 +6,7 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::case::{BUILT, Case};
+use crate::generate::affinity;
 use crate::reach::REQUIRED;
 
 /// How often each outcome was compared.
@@ -24,6 +25,9 @@ impl Coverage {
     /// Counts what an answer shows.
     pub(crate) fn add(&mut self, case: &Case, answer: &Value) {
         self.bump(format!("gates {}", case.gates.split(',').next().unwrap_or_default()).trim_end().to_owned());
+        for feature in affinity::features(&case.objects) {
+            self.bump(feature);
+        }
         for pod in list(&answer["pods"]) {
             self.pods += 1;
             self.pod(pod);

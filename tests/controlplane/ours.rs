@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::resource::v1::DeviceClass;
 use kube_scheduler::cache::Cache;
 use kube_scheduler::clock::{Clock, Now};
@@ -127,6 +128,9 @@ impl Cluster {
                 }
                 self.pending.push(pod);
             }
+        }
+        for object in case.objects.iter().filter(|object| object["kind"] == "Namespace") {
+            listers.namespaces.apply(Arc::new(decode::<Namespace>(object)?));
         }
         for object in case.objects.iter().filter(|object| object["kind"] == "Node") {
             let node = Arc::new(decode::<Node>(object)?);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Gen, placement};
+use super::{Gen, affinity, placement};
 use crate::case::BUILT;
 
 /// A configuration, or null for the defaults; the names of its profiles become those that pods ask for.
@@ -35,11 +35,18 @@ fn profile(g: &mut Gen, name: &str) -> Value {
             "NodeAffinity",
             "NodeName",
             "NodeUnschedulable",
+            "InterPodAffinity",
         ]);
         plugins["filter"] = json!({"disabled": [{"name": plugin}]});
     }
     if g.percent(15) {
-        let plugin = g.pick(&["ImageLocality", "TaintToleration", "NodeAffinity", "NodeResourcesBalancedAllocation"]);
+        let plugin = g.pick(&[
+            "ImageLocality",
+            "TaintToleration",
+            "NodeAffinity",
+            "NodeResourcesBalancedAllocation",
+            "InterPodAffinity",
+        ]);
         plugins["score"] = match g.between(0, 2) {
             0 => json!({"disabled": [{"name": plugin}]}),
             1 => json!({"disabled": [{"name": plugin}], "enabled": [{"name": plugin, "weight": g.between(1, 20)}]}),
@@ -47,13 +54,22 @@ fn profile(g: &mut Gen, name: &str) -> Value {
         };
     }
     // Filters and scores that have to do without what was to be prepared for them.
-    if g.percent(4) {
-        let plugin = g.pick(&["NodePorts", "NodeResourcesFit", "NodeAffinity", "NodeDeclaredFeatures"]);
-        plugins["preFilter"] = json!({"disabled": [{"name": plugin}]});
-    }
-    if g.percent(4) {
+    if g.percent(6) {
         let plugin =
-            g.pick(&["NodeResourcesBalancedAllocation", "NodeResourcesFit", "NodeAffinity", "TaintToleration"]);
+            g.pick(&["NodePorts", "NodeResourcesFit", "NodeAffinity", "NodeDeclaredFeatures", "InterPodAffinity"]);
+        plugins["preFilter"] = json!({"disabled": [{"name": plugin}]});
+        if g.percent(40) {
+            plugins["filter"] = json!({"disabled": [{"name": plugin}]});
+        }
+    }
+    if g.percent(5) {
+        let plugin = g.pick(&[
+            "NodeResourcesBalancedAllocation",
+            "NodeResourcesFit",
+            "NodeAffinity",
+            "TaintToleration",
+            "InterPodAffinity",
+        ]);
         plugins["preScore"] = json!({"disabled": [{"name": plugin}]});
     }
     json!({"schedulerName": name, "plugins": plugins, "pluginConfig": plugin_config(g)})
@@ -90,6 +106,9 @@ fn plugin_config(g: &mut Gen) -> Vec<Value> {
             "resources": resources(g, false),
         });
         config.push(json!({"name": "NodeResourcesBalancedAllocation", "args": args}));
+    }
+    if g.percent(35) {
+        config.push(json!({"name": "InterPodAffinity", "args": affinity::args(g)}));
     }
     if g.percent(25) {
         let mut affinity = Map::new();

@@ -3,6 +3,7 @@
 //! A case is decided by its seed alone. It concentrates on a few [`Topic`]s, since a pod that uses everything at once fits
 //! nowhere and says nothing.
 
+pub(crate) mod affinity;
 mod config;
 mod device;
 mod event;
@@ -30,10 +31,11 @@ pub(crate) enum Topic {
     Nominated,
     Gates,
     Devices,
+    PodAffinity,
 }
 
 impl Topic {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Affinity,
         Self::Taints,
         Self::Ports,
@@ -44,6 +46,7 @@ impl Topic {
         Self::Nominated,
         Self::Gates,
         Self::Devices,
+        Self::PodAffinity,
     ];
 }
 
@@ -111,7 +114,8 @@ pub(crate) fn case(seed: u64) -> Case {
     let count = g.between(3, 12);
     g.nodes = (0..count).map(|at| format!("node-{at}")).collect();
     let config = config::config(&mut g);
-    let mut objects: Vec<Value> = (0..count).map(|at| node::node(&mut g, at)).collect();
+    let mut objects = if g.uses(Topic::PodAffinity) { affinity::namespaces(&mut g) } else { Vec::new() };
+    objects.extend((0..count).map(|at| node::node(&mut g, at)));
     // The plugin that allocates devices is part of the default profile.
     if !config.is_null() && g.uses(Topic::Devices) {
         g.classes = true;
