@@ -107,10 +107,10 @@ impl WeightedAffinityTerm {
 /// The four lists of a pod's terms. A list with a malformed term counts as empty, and remembers why.
 #[derive(Debug)]
 struct Lists {
-    required_affinity: Result<Vec<AffinityTerm>, ParseSelectorError>,
-    required_anti_affinity: Result<Vec<AffinityTerm>, ParseSelectorError>,
-    preferred_affinity: Result<Vec<WeightedAffinityTerm>, ParseSelectorError>,
-    preferred_anti_affinity: Result<Vec<WeightedAffinityTerm>, ParseSelectorError>,
+    required: Result<Vec<AffinityTerm>, ParseSelectorError>,
+    required_anti: Result<Vec<AffinityTerm>, ParseSelectorError>,
+    preferred: Result<Vec<WeightedAffinityTerm>, ParseSelectorError>,
+    preferred_anti: Result<Vec<WeightedAffinityTerm>, ParseSelectorError>,
 }
 
 impl Lists {
@@ -124,20 +124,20 @@ impl Lists {
         let required = near.and_then(|own| own.required_during_scheduling_ignored_during_execution.as_deref());
         let namespace = pod.namespace();
         Self {
-            required_affinity: AffinityTerm::compile_all(namespace, required.unwrap_or_default()),
-            required_anti_affinity: AffinityTerm::compile_all(namespace, required_anti_affinity(affinity)),
-            preferred_affinity: WeightedAffinityTerm::compile_all(namespace, preferred.unwrap_or_default()),
-            preferred_anti_affinity: WeightedAffinityTerm::compile_all(namespace, preferred_anti.unwrap_or_default()),
+            required: AffinityTerm::compile_all(namespace, required.unwrap_or_default()),
+            required_anti: AffinityTerm::compile_all(namespace, required_anti_affinity(affinity)),
+            preferred: WeightedAffinityTerm::compile_all(namespace, preferred.unwrap_or_default()),
+            preferred_anti: WeightedAffinityTerm::compile_all(namespace, preferred_anti.unwrap_or_default()),
         }
     }
 
     /// What is malformed, list by list.
     fn error(&self) -> Option<String> {
         let errors = [
-            ("requiredAffinityTerms", self.required_affinity.as_ref().err()),
-            ("requiredAntiAffinityTerms", self.required_anti_affinity.as_ref().err()),
-            ("preferredAffinityTerms", self.preferred_affinity.as_ref().err()),
-            ("preferredAntiAffinityTerms", self.preferred_anti_affinity.as_ref().err()),
+            ("requiredAffinityTerms", self.required.as_ref().err()),
+            ("requiredAntiAffinityTerms", self.required_anti.as_ref().err()),
+            ("preferredAffinityTerms", self.preferred.as_ref().err()),
+            ("preferredAntiAffinityTerms", self.preferred_anti.as_ref().err()),
         ];
         let errors = errors.into_iter().filter_map(|(list, error)| Some(format!("{list}: {}", error?)));
         let errors: Vec<String> = errors.collect();

@@ -23,22 +23,22 @@ impl AffinityTerms {
 
     /// What the pod has to be near; none if a term is malformed.
     pub fn required_affinity(&self) -> &[AffinityTerm] {
-        self.lists.required_affinity.as_deref().unwrap_or_default()
+        self.lists.required.as_deref().unwrap_or_default()
     }
 
     /// What the pod has to be away from; none if a term is malformed.
     pub fn required_anti_affinity(&self) -> &[AffinityTerm] {
-        self.lists.required_anti_affinity.as_deref().unwrap_or_default()
+        self.lists.required_anti.as_deref().unwrap_or_default()
     }
 
     /// What the pod is rather near; none if a term is malformed.
     pub fn preferred_affinity(&self) -> &[WeightedAffinityTerm] {
-        self.lists.preferred_affinity.as_deref().unwrap_or_default()
+        self.lists.preferred.as_deref().unwrap_or_default()
     }
 
     /// What the pod is rather away from; none if a term is malformed.
     pub fn preferred_anti_affinity(&self) -> &[WeightedAffinityTerm] {
-        self.lists.preferred_anti_affinity.as_deref().unwrap_or_default()
+        self.lists.preferred_anti.as_deref().unwrap_or_default()
     }
 
     /// The same as [`Self::required_affinity`].
@@ -46,7 +46,7 @@ impl AffinityTerms {
     /// # Errors
     /// What is malformed.
     pub fn checked_required_affinity(&self) -> Result<&[AffinityTerm], &ParseSelectorError> {
-        self.lists.required_affinity.as_deref()
+        self.lists.required.as_deref()
     }
 
     /// The same as [`Self::required_anti_affinity`].
@@ -54,7 +54,7 @@ impl AffinityTerms {
     /// # Errors
     /// What is malformed.
     pub fn checked_required_anti_affinity(&self) -> Result<&[AffinityTerm], &ParseSelectorError> {
-        self.lists.required_anti_affinity.as_deref()
+        self.lists.required_anti.as_deref()
     }
 
     /// What is malformed in any of the terms, in upstream's words.

@@ -21,11 +21,11 @@ fn labels(labels: &Value) -> StringMap {
 /// Whether a term of a pod in `default` is about a pod with label `app: a` in this namespace: where the namespace is looked
 /// up, and where it is not.
 #[track_caller]
-fn check(mut term: Value, namespace: &str, namespace_labels: Value, expected: (bool, bool)) {
+fn check(mut term: Value, namespace: &str, namespace_labels: &Value, expected: (bool, bool)) {
     term["topologyKey"] = "zone".into();
     let terms = terms(near(&json!([term])));
     let term = &terms.required_affinity()[0];
-    let (pod, of_namespace) = (labels(&json!({"app": "a"})), labels(&namespace_labels));
+    let (pod, of_namespace) = (labels(&json!({"app": "a"})), labels(namespace_labels));
     let found = (term.matches(namespace, &pod, &of_namespace), term.matches_unlabelled(namespace, &pod));
     assert_eq!(found, expected, "{term:?}");
     assert_eq!(term.topology_key(), "zone");
@@ -36,17 +36,17 @@ fn a_term_is_about_pods_by_label_and_namespace() {
     let app = json!({"matchLabels": {"app": "a"}});
     let team = json!({"matchLabels": {"team": "x"}});
     let other = json!({"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["x"]}]});
-    check(json!({"labelSelector": app}), "default", json!({}), (true, true));
-    check(json!({"labelSelector": app}), "other", json!({"team": "x"}), (false, false));
-    check(json!({"labelSelector": {}}), "default", json!({}), (true, true));
-    check(json!({}), "default", json!({}), (false, false));
-    check(json!({"labelSelector": app, "namespaces": []}), "default", json!({}), (true, true));
-    check(json!({"labelSelector": app, "namespaces": ["other"]}), "default", json!({}), (false, false));
-    check(json!({"labelSelector": app, "namespaces": ["other"]}), "other", json!({}), (true, true));
-    check(json!({"labelSelector": app, "namespaceSelector": {}}), "other", json!({}), (true, true));
-    check(json!({"labelSelector": app, "namespaceSelector": team}), "other", json!({"team": "x"}), (true, false));
-    check(json!({"labelSelector": app, "namespaceSelector": team}), "default", json!({}), (false, false));
-    check(json!({"labelSelector": app, "namespaceSelector": other}), "other", json!({"team": "x"}), (false, true));
+    check(json!({"labelSelector": app}), "default", &json!({}), (true, true));
+    check(json!({"labelSelector": app}), "other", &json!({"team": "x"}), (false, false));
+    check(json!({"labelSelector": {}}), "default", &json!({}), (true, true));
+    check(json!({}), "default", &json!({}), (false, false));
+    check(json!({"labelSelector": app, "namespaces": []}), "default", &json!({}), (true, true));
+    check(json!({"labelSelector": app, "namespaces": ["other"]}), "default", &json!({}), (false, false));
+    check(json!({"labelSelector": app, "namespaces": ["other"]}), "other", &json!({}), (true, true));
+    check(json!({"labelSelector": app, "namespaceSelector": {}}), "other", &json!({}), (true, true));
+    check(json!({"labelSelector": app, "namespaceSelector": team}), "other", &json!({"team": "x"}), (true, false));
+    check(json!({"labelSelector": app, "namespaceSelector": team}), "default", &json!({}), (false, false));
+    check(json!({"labelSelector": app, "namespaceSelector": other}), "other", &json!({"team": "x"}), (false, true));
 }
 
 #[test]

@@ -35,50 +35,50 @@ fn check(pod: &PodFixture, existing: &[PodFixture], expected: &str) {
 fn a_pod_goes_near_to_one_that_all_its_terms_are_about() {
     let (zone, host) = (app("zone", "a"), app("host", "a"));
     check(&pod("p"), &[of("a", "a").on("n1")], "skip");
-    check(&near(pod("p"), &[]), &[of("a", "a").on("n1")], "skip");
-    check(&near(pod("p"), &[zone.clone()]), &[of("a", "a").on("n1")], "++nn");
-    check(&near(pod("p"), &[host.clone()]), &[of("a", "a").on("n1")], "+nnn");
-    check(&near(pod("p"), &[zone.clone(), host.clone()]), &[of("a", "a").on("n1")], "+nnn");
-    check(&near(pod("p"), &[zone.clone(), host]), &[of("a", "a").on("n4")], "nnnn");
-    check(&near(pod("p"), &[zone.clone()]), &[of("a", "a").on("n1").terminating()], "++nn");
+    check(&near(pod("p"), []), &[of("a", "a").on("n1")], "skip");
+    check(&near(pod("p"), [zone.clone()]), &[of("a", "a").on("n1")], "++nn");
+    check(&near(pod("p"), [host.clone()]), &[of("a", "a").on("n1")], "+nnn");
+    check(&near(pod("p"), [zone.clone(), host.clone()]), &[of("a", "a").on("n1")], "+nnn");
+    check(&near(pod("p"), [zone.clone(), host]), &[of("a", "a").on("n4")], "nnnn");
+    check(&near(pod("p"), [zone.clone()]), &[of("a", "a").on("n1").terminating()], "++nn");
     let other = app("host", "b");
-    check(&near(pod("p"), &[zone.clone(), other.clone()]), &[of("a", "a").on("n1"), of("b", "b").on("n2")], "nnnn");
-    check(&near(pod("p"), &[app("no-such-key", "a")]), &[of("a", "a").on("n1")], "nnnn");
-    check(&near(pod("p"), &[json!({"topologyKey": "zone"})]), &[of("a", "a").on("n1")], "nnnn");
-    check(&near(pod("p"), &[json!({"topologyKey": "zone", "labelSelector": {}})]), &[of("a", "a").on("n3")], "nn+n");
+    check(&near(pod("p"), [zone.clone(), other.clone()]), &[of("a", "a").on("n1"), of("b", "b").on("n2")], "nnnn");
+    check(&near(pod("p"), [app("no-such-key", "a")]), &[of("a", "a").on("n1")], "nnnn");
+    check(&near(pod("p"), [json!({"topologyKey": "zone"})]), &[of("a", "a").on("n1")], "nnnn");
+    check(&near(pod("p"), [json!({"topologyKey": "zone", "labelSelector": {}})]), &[of("a", "a").on("n3")], "nn+n");
 }
 
 #[test]
 fn the_first_of_its_kind_need_not_be_near_to_another() {
     let zone = app("zone", "a");
-    check(&near(of("p", "a"), &[zone.clone()]), &[], "+++n");
-    check(&near(pod("p"), &[zone.clone()]), &[], "nnnn");
-    check(&near(of("p", "a"), &[zone.clone()]), &[of("a", "a").on("n3")], "nn+n");
-    check(&near(of("p", "a"), &[zone.clone(), app("host", "b")]), &[], "nnnn");
+    check(&near(of("p", "a"), [zone.clone()]), &[], "+++n");
+    check(&near(pod("p"), [zone.clone()]), &[], "nnnn");
+    check(&near(of("p", "a"), [zone.clone()]), &[of("a", "a").on("n3")], "nn+n");
+    check(&near(of("p", "a"), [zone.clone(), app("host", "b")]), &[], "nnnn");
     // One that is in no domain is none.
-    check(&near(of("p", "a"), &[zone]), &[of("a", "a").on("n4")], "+++n");
+    check(&near(of("p", "a"), [zone]), &[of("a", "a").on("n4")], "+++n");
 }
 
 #[test]
 fn a_pod_stays_away_from_those_that_any_term_is_about() {
     let (zone, host) = (app("zone", "a"), app("host", "b"));
     let existing = [of("a", "a").on("n1"), of("b", "b").on("n4")];
-    check(&away(pod("p"), &[zone.clone()]), &existing, "aa++");
-    check(&away(pod("p"), &[zone.clone(), host]), &existing, "aa+a");
-    check(&away(of("p", "a"), &[zone.clone()]), &[], "++++");
-    check(&away(pod("p"), &[zone.clone()]), &[of("a", "a").on("n4")], "++++");
-    check(&near(away(pod("p"), &[app("host", "a")]), &[zone]), &existing, "a+nn");
+    check(&away(pod("p"), [zone.clone()]), &existing, "aa++");
+    check(&away(pod("p"), [zone.clone(), host]), &existing, "aa+a");
+    check(&away(of("p", "a"), [zone.clone()]), &[], "++++");
+    check(&away(pod("p"), [zone.clone()]), &[of("a", "a").on("n4")], "++++");
+    check(&near(away(pod("p"), [app("host", "a")]), [zone]), &existing, "a+nn");
 }
 
 #[test]
 fn a_pod_stays_away_from_those_whose_terms_are_about_it() {
-    let exclusive = || away(of("e", "b"), &[app("zone", "a")]).on("n1");
+    let exclusive = || away(of("e", "b"), [app("zone", "a")]).on("n1");
     check(&of("p", "a"), &[exclusive()], "ee++");
     check(&pod("p"), &[exclusive()], "skip");
     check(&of("p", "a"), &[exclusive().on("n4")], "skip");
-    check(&of("p", "a"), &[away(of("e", "b"), &[app("zone", "a"), malformed()]).on("n1")], "skip");
-    check(&of("p", "a"), &[exclusive(), away(pod("f"), &[app("host", "a")]).on("n3")], "eee+");
-    check(&away(of("p", "a"), &[app("host", "b")]), &[exclusive()], "ae++");
+    check(&of("p", "a"), &[away(of("e", "b"), [app("zone", "a"), malformed()]).on("n1")], "skip");
+    check(&of("p", "a"), &[exclusive(), away(pod("f"), [app("host", "a")]).on("n3")], "eee+");
+    check(&away(of("p", "a"), [app("host", "b")]), &[exclusive()], "ae++");
     check(&of("p", "a").namespace("other"), &[exclusive()], "skip");
 }
 
@@ -86,7 +86,7 @@ fn a_pod_stays_away_from_those_whose_terms_are_about_it() {
 fn own_terms_reach_into_namespaces() {
     let existing = [of("a", "a").on("n1").namespace("other"), of("b", "a").on("n3").namespace("unknown")];
     let check = |field: &str, value: &serde_json::Value, expected: &str| {
-        check(&near(pod("p"), &[and(app("host", "a"), field, value)]), &existing, expected);
+        check(&near(pod("p"), [and(app("host", "a"), field, value)]), &existing, expected);
     };
     check("namespaces", &json!([]), "nnnn");
     check("namespaces", &json!(["other"]), "+nnn");
@@ -104,7 +104,7 @@ fn own_terms_reach_into_namespaces() {
 #[test]
 fn terms_of_others_reach_by_the_labels_of_the_namespace() {
     let check = |namespace: &str, field: &str, value: &serde_json::Value, expected: &str| {
-        let exclusive = away(pod("e"), &[and(app("host", "a"), field, value)]).on("n1");
+        let exclusive = away(pod("e"), [and(app("host", "a"), field, value)]).on("n1");
         check(&of("p", "a").namespace(namespace), &[exclusive], expected);
     };
     let not_y = json!({"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["y"]}]});
@@ -120,7 +120,7 @@ fn terms_of_others_reach_by_the_labels_of_the_namespace() {
 #[test]
 fn a_malformed_term_rejects_its_pod() {
     let text = "parsing pod: requiredAffinityTerms: \"Near\" is not a valid label selector operator";
-    let outcome = harness(&[]).pre_filter(&near(pod("p"), &[malformed()])).0;
+    let outcome = harness(&[]).pre_filter(&near(pod("p"), [malformed()])).0;
     assert_eq!(outcome, Ok(PreFilterOutcome::Reject(Rejection::unresolvable(text))));
 }
 
@@ -146,9 +146,10 @@ fn what_if(
     let node = harness.snapshot.get(other.pod().node_name().expect("it is on a node")).expect("a node").clone();
     let now = harness.handle.clock().now();
     let mut cx = CycleContext { pod: &pod, snapshot: &harness.snapshot, state: &mut state, now };
-    let verdict = match comes {
-        true => extensions.add_pod(&mut cx, &other, &node)?,
-        false => extensions.remove_pod(&mut cx, &other, &node)?,
+    let verdict = if comes {
+        extensions.add_pod(&mut cx, &other, &node)?
+    } else {
+        extensions.remove_pod(&mut cx, &other, &node)?
     };
     assert_eq!(verdict, Verdict::Pass);
     Ok(state)
@@ -156,8 +157,8 @@ fn what_if(
 
 #[test]
 fn what_ifs_count_pods_that_come_and_go() {
-    let existing = [of("a", "a").on("n1"), of("b", "b").on("n3"), away(pod("e"), &[app("host", "p")]).on("n4")];
-    let incoming = away(near(of("p", "p"), &[app("zone", "a")]), &[app("host", "b")]);
+    let existing = [of("a", "a").on("n1"), of("b", "b").on("n3"), away(pod("e"), [app("host", "p")]).on("n4")];
+    let incoming = away(near(of("p", "p"), [app("zone", "a")]), [app("host", "b")]);
     let harness = harness(&existing);
     let (outcome, state) = harness.pre_filter(&incoming);
     assert_eq!(outcome, Ok(PreFilterOutcome::Pass));
@@ -174,7 +175,7 @@ fn what_ifs_count_pods_that_come_and_go() {
     check(&after(&without, &of("c", "a").on("n3"), true), "nnan");
     let freed = after(&after(&without, &of("c", "a").on("n3"), true), &existing[1], false);
     check(&freed, "nn+n");
-    let exclusive = away(pod("f"), &[app("zone", "p")]);
+    let exclusive = away(pod("f"), [app("zone", "p")]);
     check(&after(&state, &exclusive.clone().on("n2"), true), "eenn");
     check(&after(&after(&state, &exclusive.clone().on("n2"), true), &exclusive.on("n2"), false), "++nn");
     // What was tried on copies is not seen here.
@@ -185,7 +186,7 @@ fn what_ifs_count_pods_that_come_and_go() {
 #[test]
 fn the_last_one_that_leaves_makes_room_for_a_first() {
     let existing = [of("a", "a").on("n1")];
-    let incoming = near(of("p", "a"), &[app("zone", "a"), app("zone", "a")]);
+    let incoming = near(of("p", "a"), [app("zone", "a"), app("zone", "a")]);
     let harness = harness(&existing);
     let state = harness.pre_filter(&incoming).1;
     assert_eq!(verdicts(&harness, &incoming, &mut state.clone()), "++nn");

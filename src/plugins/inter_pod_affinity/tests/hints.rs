@@ -28,12 +28,12 @@ fn registered_events() {
 
 #[test]
 fn other_pods_that_come_or_change_help() {
-    let waiting = near(pod("p"), &[app("zone", "a")]);
-    let both = near(pod("p"), &[app("zone", "a"), json!({"topologyKey": "host", "labelSelector": {}})]);
+    let waiting = near(pod("p"), [app("zone", "a")]);
+    let both = near(pod("p"), [app("zone", "a"), json!({"topologyKey": "host", "labelSelector": {}})]);
     let a = || of("a", "a").on("n1");
     check_pods(&waiting, None, Some(a()), true);
     check_pods(&both, None, Some(a()), true);
-    check_pods(&near(pod("p"), &[app("zone", "a"), app("zone", "b")]), None, Some(a()), false);
+    check_pods(&near(pod("p"), [app("zone", "a"), app("zone", "b")]), None, Some(a()), false);
     check_pods(&waiting, None, Some(of("b", "b").on("n1")), false);
     check_pods(&waiting, None, Some(a().namespace("other")), false);
     check_pods(&pod("p"), None, Some(a()), false);
@@ -42,7 +42,7 @@ fn other_pods_that_come_or_change_help() {
     check_pods(&waiting, Some(of("a", "b").on("n1")), Some(a()), true);
     check_pods(&waiting, Some(a()), Some(of("a", "b").on("n1")), false);
     check_pods(&waiting, Some(a()), Some(a()), false);
-    let apart = away(pod("p"), &[app("zone", "a")]);
+    let apart = away(pod("p"), [app("zone", "a")]);
     check_pods(&apart, Some(a()), Some(of("a", "b").on("n1")), true);
     check_pods(&apart, Some(of("a", "b").on("n1")), Some(a()), false);
     check_pods(&apart, None, Some(a()), false);
@@ -53,7 +53,7 @@ fn other_pods_that_come_or_change_help() {
 #[test]
 fn namespaces_are_not_looked_up() {
     let selecting =
-        |selector: serde_json::Value| near(pod("p"), &[and(app("zone", "a"), "namespaceSelector", &selector)]);
+        |selector: serde_json::Value| near(pod("p"), [and(app("zone", "a"), "namespaceSelector", &selector)]);
     let other = || Some(of("a", "a").on("n1").namespace("other"));
     let not_y = json!({"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["y"]}]});
     check_pods(&selecting(json!({})), None, other(), true);
@@ -63,20 +63,20 @@ fn namespaces_are_not_looked_up() {
 
 #[test]
 fn other_pods_that_go_help() {
-    let apart = away(pod("p"), &[app("zone", "a")]);
+    let apart = away(pod("p"), [app("zone", "a")]);
     check_pods(&apart, Some(of("a", "a").on("n1")), None, true);
     check_pods(&apart, Some(of("b", "b").on("n1")), None, false);
-    check_pods(&near(pod("p"), &[app("zone", "a")]), Some(of("a", "a").on("n1")), None, false);
-    let exclusive = |terms: &[serde_json::Value]| Some(away(pod("e"), terms).on("n1"));
-    check_pods(&of("p", "a"), exclusive(&[app("zone", "a")]), None, true);
-    check_pods(&of("p", "b"), exclusive(&[app("zone", "a")]), None, false);
-    check_pods(&of("p", "a"), exclusive(&[app("zone", "a"), app("zone", "b")]), None, false);
-    check_pods(&of("p", "a"), Some(away(pod("e"), &[app("zone", "a")])), None, false);
+    check_pods(&near(pod("p"), [app("zone", "a")]), Some(of("a", "a").on("n1")), None, false);
+    let exclusive = |terms: Vec<serde_json::Value>| Some(away(pod("e"), terms).on("n1"));
+    check_pods(&of("p", "a"), exclusive(vec![app("zone", "a")]), None, true);
+    check_pods(&of("p", "b"), exclusive(vec![app("zone", "a")]), None, false);
+    check_pods(&of("p", "a"), exclusive(vec![app("zone", "a"), app("zone", "b")]), None, false);
+    check_pods(&of("p", "a"), Some(away(pod("e"), [app("zone", "a")])), None, false);
 }
 
 #[test]
 fn nodes_help_by_their_topology() {
-    let (near, away) = (near(pod("p"), &[app("zone", "a")]), away(pod("p"), &[app("zone", "a")]));
+    let (near, away) = (near(pod("p"), [app("zone", "a")]), away(pod("p"), [app("zone", "a")]));
     let zone = |zone: &str| host("n").label("zone", zone);
     check_nodes(&near, None, zone("a"), true);
     check_nodes(&near, None, host("n"), false);
@@ -101,12 +101,12 @@ fn malformed_terms_are_errors() {
     };
     let other = || Some(Object::Pod(of("a", "a").on("n1").build()));
     let node = || Some(Object::Node(host("n").label("zone", "a").build()));
-    let (near_bad, away_bad) = (near(pod("p"), &[malformed()]), away(pod("p"), &[malformed()]));
+    let (near_bad, away_bad) = (near(pod("p"), [malformed()]), away(pod("p"), [malformed()]));
     assert!(fails(0, &near_bad, None, other()) && fails(0, &away_bad, None, other()));
     assert!(fails(1, &near_bad, None, node()) && fails(1, &away_bad, None, node()));
     // The node helps before the other list is looked at.
-    assert!(!fails(1, &away(near(pod("p"), &[app("zone", "a")]), &[malformed()]), None, node()));
-    let exclusive = Some(Object::Pod(away(pod("e"), &[malformed()]).on("n1").build()));
+    assert!(!fails(1, &away(near(pod("p"), [app("zone", "a")]), [malformed()]), None, node()));
+    let exclusive = Some(Object::Pod(away(pod("e"), [malformed()]).on("n1").build()));
     assert!(fails(0, &pod("p"), exclusive, None));
     assert!(fails(0, &pod("p"), None, None));
 }

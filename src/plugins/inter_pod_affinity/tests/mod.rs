@@ -50,12 +50,12 @@ fn set(pod: PodFixture, kind: &str, list: &str, terms: Value) -> PodFixture {
     pod.set(&format!("spec.affinity.{kind}.{list}DuringSchedulingIgnoredDuringExecution"), terms)
 }
 
-fn near(pod: PodFixture, terms: &[Value]) -> PodFixture {
-    set(pod, "podAffinity", "required", json!(terms))
+fn near(pod: PodFixture, terms: impl Into<Vec<Value>>) -> PodFixture {
+    set(pod, "podAffinity", "required", terms.into().into())
 }
 
-fn away(pod: PodFixture, terms: &[Value]) -> PodFixture {
-    set(pod, "podAntiAffinity", "required", json!(terms))
+fn away(pod: PodFixture, terms: impl Into<Vec<Value>>) -> PodFixture {
+    set(pod, "podAntiAffinity", "required", terms.into().into())
 }
 
 fn rather(pod: PodFixture, kind: &str, weight: i32, term: &Value) -> PodFixture {

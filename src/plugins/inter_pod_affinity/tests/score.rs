@@ -52,7 +52,7 @@ fn own_preferences_reach_into_namespaces() {
 fn terms_of_others_draw_and_push() {
     let likes = rather(pod("l"), "podAffinity", 10, &app("zone", "a")).on("n1");
     let dislikes = rather(pod("d"), "podAntiAffinity", 4, &app("host", "a")).on("n2");
-    let needs = near(pod("r"), &[app("zone", "a")]).on("n3");
+    let needs = near(pod("r"), [app("zone", "a")]).on("n3");
     let existing = [likes, dislikes, needs];
     check(&with_args(&existing, 5, false), &of("p", "a"), Some(([10, 6, 5, 0], [100, 60, 50, 0])));
     check(&with_args(&existing, 0, false), &of("p", "a"), Some(([10, 6, 0, 0], [100, 60, 0, 0])));
