@@ -123,8 +123,9 @@ impl Coverage {
     }
 
     /// What has to be reached and was not.
-    pub(crate) fn missing(&self) -> Vec<&'static str> {
-        REQUIRED.iter().copied().filter(|outcome| !self.counts.contains_key(*outcome)).collect()
+    pub(crate) fn missing(&self) -> Vec<String> {
+        let required = REQUIRED.iter().map(|outcome| (*outcome).to_owned()).chain(affinity::all_features());
+        required.filter(|outcome| !self.counts.contains_key(outcome)).collect()
     }
 }
 
@@ -149,6 +150,9 @@ fn strategy(case: &Case, profile: &str) -> String {
 
 /// A reason without the names in it.
 fn general(reason: &str) -> String {
+    if let Some((before, _)) = reason.split_once(" values[").filter(|(before, _)| !before.contains('[')) {
+        return before.to_owned();
+    }
     match reason.split_once('[') {
         Some((before, _)) if before.ends_with(' ') => format!("{before}[…]"),
         _ => reason.to_owned(),

@@ -52,7 +52,7 @@ pub(super) fn namespaces(g: &mut Gen) -> Vec<Value> {
 /// One requirement of a label selector.
 fn expression(g: &mut Gen, words: &[(&str, &[&str])]) -> Value {
     let (key, values) = g.pick(words);
-    let value = if g.percent(1) { MALFORMED } else { g.pick(values) };
+    let value = if g.percent(g.malformed) { MALFORMED } else { g.pick(values) };
     match g.pick(&["In", "In", "NotIn", "Exists", "DoesNotExist"]) {
         operator @ ("Exists" | "DoesNotExist") => json!({"key": key, "operator": operator}),
         operator => {
@@ -133,6 +133,105 @@ pub(super) fn args(g: &mut Gen) -> Value {
         args["ignorePreferredTermsOfExistingPods"] = g.percent(70).into();
     }
     args
+}
+
+/// Whether the pod has required terms on other pods.
+pub(super) fn has_required(pod: &Value) -> bool {
+    !required(pod, "podAffinity").is_empty() || !required(pod, "podAntiAffinity").is_empty()
+}
+
+fn required<'a>(pod: &'a Value, kind: &str) -> &'a [Value] {
+    let terms = &pod["spec"]["affinity"][kind]["requiredDuringSchedulingIgnoredDuringExecution"];
+    terms.as_array().map_or(&[][..], Vec::as_slice)
+}
+
+/// Labels that most of the terms select.
+fn selected(terms: &[Value]) -> Map<String, Value> {
+    let mut labels = Map::new();
+    for selector in terms.iter().map(|term| &term["labelSelector"]) {
+        for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+            let value = expression["values"].get(0).cloned().unwrap_or_else(|| "x".into());
+            if matches!(expression["operator"].as_str(), Some("In" | "Exists")) && value != MALFORMED {
+                labels.insert(expression["key"].as_str().unwrap_or_default().to_owned(), value);
+            }
+        }
+        labels.extend(selector["matchLabels"].as_object().cloned().unwrap_or_default());
+    }
+    labels
+}
+
+/// A change of another pod that the waiting pod may care about: it comes, goes, or gets or loses labels; as old and new.
+pub(super) fn change(g: &mut Gen, asked: &Value) -> (Value, Value) {
+    let kind = if required(asked, "podAffinity").is_empty() { "podAntiAffinity" } else { "podAffinity" };
+    let terms = required(asked, kind);
+    let namespace = terms.first().and_then(|term| term["namespaces"].get(0));
+    let namespace = namespace.unwrap_or(&asked["metadata"]["namespace"]).clone();
+    let other = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "other", "namespace": namespace, "uid": "other"},
+        "spec": {"schedulerName": "default-scheduler", "nodeName": g.node_name(),
+            "containers": [{"name": "c", "image": "busybox"}]},
+        "status": {"phase": "Running"},
+    });
+    let mut wanted = other.clone();
+    wanted["metadata"]["labels"] = selected(terms).into();
+    let mut exclusive = other.clone();
+    exclusive["metadata"]["namespace"] = asked["metadata"]["namespace"].clone();
+    let own_labels = json!({"matchLabels": asked["metadata"].get("labels").cloned().unwrap_or_else(|| json!({}))});
+    let own_term = json!({"topologyKey": "zone", "labelSelector": own_labels});
+    let mut exclusive_terms = vec![own_term];
+    if g.percent(20) {
+        exclusive_terms.push(term(g));
+    }
+    exclusive["spec"]["affinity"] =
+        json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": exclusive_terms}});
+    match g.between(0, 5) {
+        0 | 1 => (Value::Null, wanted),
+        2 => (other, wanted),
+        3 => (wanted, other),
+        4 => (wanted, Value::Null),
+        _ => (exclusive, Value::Null),
+    }
+}
+
+/// A node gets, loses or changes the label that a term of the waiting pod has its domains by; as old and new.
+pub(super) fn node_change(g: &mut Gen, asked: &Value, nodes: &[&Value]) -> (Value, Value) {
+    let terms: Vec<&Value> = required(asked, "podAffinity").iter().chain(required(asked, "podAntiAffinity")).collect();
+    let key = g.pick(&terms)["topologyKey"].as_str().unwrap_or_default().to_owned();
+    let old = g.pick(nodes).clone();
+    let mut new = old.clone();
+    if let Some(labels) = new["metadata"]["labels"].as_object_mut() {
+        if g.percent(30) {
+            labels.remove(&key);
+        } else {
+            labels.insert(key, g.pick(&["a", "b", "z1"]).into());
+        }
+    }
+    match g.between(0, 3) {
+        0 => (Value::Null, new),
+        1 => (new, old),
+        _ => (old, new),
+    }
+}
+
+const OPERATORS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
+
+/// Everything that [`features`] may say and has to be reached.
+pub(crate) fn all_features() -> Vec<String> {
+    let mut of_term: Vec<String> = TOPOLOGY.iter().map(|key| (*key).to_owned()).collect();
+    for selector in ["labelSelector", "namespaceSelector"] {
+        of_term.extend(["absent", "empty"].iter().chain(&OPERATORS).map(|what| format!("{selector} {what}")));
+    }
+    of_term.extend(["namespaces".to_owned(), "several".to_owned()]);
+    let mut all = Vec::new();
+    for who in ["existing", "pending"] {
+        for kind in ["podAffinity", "podAntiAffinity"] {
+            for list in ["required", "preferred"] {
+                all.extend(of_term.iter().map(|feature| format!("{who} {list} {kind} {feature}")));
+            }
+        }
+    }
+    all
 }
 
 /// What the terms of these pods use, in words.

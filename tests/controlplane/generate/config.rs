@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Gen, affinity, placement};
+use super::{Gen, Topic, affinity, placement};
 use crate::case::BUILT;
 
 /// A configuration, or null for the defaults; the names of its profiles become those that pods ask for.
@@ -55,11 +55,22 @@ fn profile(g: &mut Gen, name: &str) -> Value {
     }
     // Filters and scores that have to do without what was to be prepared for them.
     if g.percent(6) {
-        let plugin =
-            g.pick(&["NodePorts", "NodeResourcesFit", "NodeAffinity", "NodeDeclaredFeatures", "InterPodAffinity"]);
+        let plugin = g.pick(&[
+            "NodePorts",
+            "NodeResourcesFit",
+            "NodeAffinity",
+            "NodeDeclaredFeatures",
+            "InterPodAffinity",
+            "InterPodAffinity",
+        ]);
         plugins["preFilter"] = json!({"disabled": [{"name": plugin}]});
-        if g.percent(40) {
+        if g.percent(60) {
             plugins["filter"] = json!({"disabled": [{"name": plugin}]});
+            // Only then does scoring get to see malformed terms.
+            if plugin == "InterPodAffinity" {
+                g.malformed = 30;
+                g.focus.push(Topic::PodAffinity);
+            }
         }
     }
     if g.percent(5) {

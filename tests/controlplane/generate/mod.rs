@@ -62,6 +62,8 @@ pub(crate) struct Gen {
     profiles: Vec<String>,
     /// Whether pods may ask for devices by the name of their class.
     classes: bool,
+    /// How many of a hundred requirements of label selectors are malformed.
+    malformed: u64,
 }
 
 impl Gen {
@@ -110,7 +112,7 @@ pub(crate) fn case(seed: u64) -> Case {
     let gates = GATES[if rng.chance(1, 3) { rng.index(GATES.len()) } else { 0 }];
     let focus = (0..=rng.index(3)).map(|_| Topic::ALL[rng.index(Topic::ALL.len())]).collect();
     let compares = gates.contains("TaintTolerationComparisonOperators=true");
-    let mut g = Gen { rng, focus, compares, nodes: Vec::new(), profiles: Vec::new(), classes: false };
+    let mut g = Gen { rng, focus, compares, nodes: Vec::new(), profiles: Vec::new(), classes: false, malformed: 6 };
     let count = g.between(3, 12);
     g.nodes = (0..count).map(|at| format!("node-{at}")).collect();
     let config = config::config(&mut g);
