@@ -1,3 +1,5 @@
+//! What terms are about, what pods share, and what is malformed.
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

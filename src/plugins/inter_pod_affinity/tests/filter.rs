@@ -1,3 +1,5 @@
+//! Required terms: every reason, namespaces, and what-ifs.
+
 use serde_json::json;
 
 use super::{Harness, and, app, away, harness, malformed, near, of};

@@ -1,3 +1,5 @@
+//! Every branch of the hints, and the signature.
+
 use serde_json::json;
 
 use super::{and, app, away, harness, host, malformed, near, of, rather, with_args};

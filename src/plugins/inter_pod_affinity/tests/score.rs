@@ -1,3 +1,5 @@
+//! Preferences of the pod and of others.
+
 use serde_json::json;
 
 use super::{Harness, and, app, malformed, near, of, rather, with_args};
