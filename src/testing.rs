@@ -4,7 +4,7 @@
 //! a fixture can be sent to an API server as it is ([`PodFixture::json`]) or decoded as the scheduler decodes it
 //! ([`PodFixture::build`]).
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value, json};
 
@@ -183,9 +183,10 @@ impl PodFixture {
         Arc::new(serde_json::from_value(self.0).expect("the fixture is a pod"))
     }
 
-    /// The pod with what is derived from it, its labels in a table of its own.
+    /// The pod with what is derived from it. What pods share, all that are made in this way share.
     pub fn info(self) -> Arc<PodInfo> {
-        Arc::new(PodInfo::new(self.build(), &LabelClasses::default()))
+        static CLASSES: LazyLock<LabelClasses> = LazyLock::new(LabelClasses::default);
+        Arc::new(PodInfo::new(self.build(), &CLASSES))
     }
 }
 

@@ -192,12 +192,18 @@ impl PlaceCheck {
             let claims = |info: &NodeInfo| -> Vec<(String, usize)> {
                 info.claims().map(|claim| (claim.to_owned(), info.claim_users(claim))).collect()
             };
+            let classes = |info: &NodeInfo| -> Vec<_> {
+                info.classes().iter().map(|count| (count.class().id(), count.pods(), count.staying())).collect()
+            };
+            let terms = |info: &NodeInfo| -> Vec<_> {
+                info.affinity_terms().iter().map(|count| (count.terms().number(), count.pods())).collect()
+            };
             let same = node.requested() == counted.requested()
                 && node.non_zero_requested() == counted.non_zero_requested()
                 && node.used_ports() == counted.used_ports()
                 && claims(&node) == claims(&counted)
-                && node.pods_with_affinity().len() == counted.pods_with_affinity().len()
-                && node.pods_with_required_anti_affinity().len() == counted.pods_with_required_anti_affinity().len();
+                && classes(&node) == classes(&counted)
+                && terms(&node) == terms(&counted);
             if !same {
                 found.push(Misplaced::Sums { node: node.name().to_owned() });
             }

@@ -1,10 +1,12 @@
-//! Interned label classes: pods with the same namespace and labels share one.
+//! What pods share is interned: those with the same namespace and labels share a label class, those with the same namespace
+//! and the same pod affinity and anti-affinity a set of terms.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::k8s::StringMap;
+use super::affinity::{AffinityTermSets, AffinityTerms};
+use crate::k8s::{Pod, StringMap};
 
 /// Dense number of a class, reused once its last pod is gone; arrays are indexed by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,15 +85,18 @@ impl Table {
     }
 }
 
-/// The classes of all pods alive. A class lives as long as a pod refers to it. The lock guards the table and is held for
-/// one look-up.
+/// The classes of all pods alive, and their sets of affinity terms. A class lives as long as a pod refers to it. The lock
+/// guards the table and is held for one look-up.
 #[derive(Clone, Default)]
-pub struct LabelClasses(Arc<Mutex<Table>>);
+pub struct LabelClasses {
+    table: Arc<Mutex<Table>>,
+    pub(super) affinity: AffinityTermSets,
+}
 
 impl LabelClasses {
     /// The class of pods with this namespace and these labels.
     pub fn intern(&self, namespace: &str, labels: &StringMap) -> Arc<LabelClass> {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let known = table.classes.get_key_value(namespace);
         let found = known.and_then(|(_, of_namespace)| of_namespace.get(labels)?.1.upgrade());
         if let Some(class) = found {
@@ -108,15 +113,20 @@ impl LabelClasses {
             id,
             namespace: namespace.clone(),
             labels: labels.clone(),
-            table: Arc::downgrade(&self.0),
+            table: Arc::downgrade(&self.table),
         });
         table.classes.entry(namespace).or_default().insert(labels, (id, Arc::downgrade(&class)));
         class
     }
 
+    /// The affinity and anti-affinity terms of this pod; `None` if it has neither. One that is there and empty counts.
+    pub fn affinity_terms(&self, pod: &Pod) -> Option<Arc<AffinityTerms>> {
+        self.affinity.intern(pod)
+    }
+
     /// How many classes are alive.
     pub fn len(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).classes.values().map(BTreeMap::len).sum()
+        self.table.lock().unwrap_or_else(PoisonError::into_inner).classes.values().map(BTreeMap::len).sum()
     }
 
     /// Whether no class is alive.

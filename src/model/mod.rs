@@ -3,24 +3,30 @@
 //! Data and arithmetic only. Nothing here knows where a pod stands (that is `queue` and `cache`) or what a plugin makes
 //! of it.
 
+mod affinity;
 mod class_count;
 mod domains;
 mod event;
 mod host_port;
 mod intern;
 mod node_info;
+mod occurrence;
 mod pod_info;
 mod resources;
 mod snapshot;
+mod term_count;
 mod walk;
 
+pub use affinity::{AffinityTerm, AffinityTerms, WeightedAffinityTerm, required_anti_affinity};
 pub use class_count::ClassCount;
 pub use domains::Domains;
 pub use event::{ActionType, ClusterEvent, EventLabel, EventObjects, EventResource, Object};
 pub use host_port::{HostPort, HostPorts};
 pub use intern::{ClassId, LabelClass, LabelClasses};
 pub use node_info::{ImageState, NodeInfo};
+pub use occurrence::Occurrence;
 pub use pod_info::{NonZeroRequest, PodInfo, ResourceGates};
 pub use resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources};
 pub use snapshot::Snapshot;
+pub use term_count::TermCount;
 pub use walk::Walk;

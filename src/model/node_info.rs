@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::class_count::{ClassCount, ClassCounts};
+use super::term_count::{TermCount, TermCounts};
 use super::{HostPorts, NonZeroRequest, PodInfo, Resources};
 use crate::k8s::Node;
 
@@ -24,9 +25,8 @@ pub struct NodeInfo {
     name: Arc<str>,
     node: Option<Arc<Node>>,
     pods: Vec<Arc<PodInfo>>,
-    pods_with_affinity: Vec<Arc<PodInfo>>,
-    pods_with_required_anti_affinity: Vec<Arc<PodInfo>>,
     classes: ClassCounts,
+    affinity_terms: TermCounts,
     used_ports: HostPorts,
     requested: Resources,
     non_zero_requested: NonZeroRequest,
@@ -80,19 +80,14 @@ impl NodeInfo {
         &self.pods
     }
 
-    /// Those of the pods that have pod affinity or anti-affinity, be it empty.
-    pub fn pods_with_affinity(&self) -> &[Arc<PodInfo>] {
-        &self.pods_with_affinity
-    }
-
-    /// Those of the pods that have required anti-affinity.
-    pub fn pods_with_required_anti_affinity(&self) -> &[Arc<PodInfo>] {
-        &self.pods_with_required_anti_affinity
-    }
-
     /// How many pods of each class are on the node.
     pub fn classes(&self) -> &[ClassCount] {
         self.classes.as_slice()
+    }
+
+    /// How many pods of each set of affinity terms are on the node.
+    pub fn affinity_terms(&self) -> &[TermCount] {
+        self.affinity_terms.as_slice()
     }
 
     /// The host ports in use.
@@ -175,6 +170,7 @@ impl NodeInfo {
     /// Puts a pod onto the node.
     pub fn add_pod(&mut self, pod: Arc<PodInfo>) {
         self.classes.add(&pod);
+        self.affinity_terms.add(&pod);
         self.requested.add(pod.requests());
         self.non_zero_requested.add(pod.non_zero_request());
         for port in pod.host_ports() {
@@ -185,12 +181,6 @@ impl NodeInfo {
                 Ok(at) => self.claim_refs[at].1 += 1,
                 Err(at) => self.claim_refs.insert(at, (claim.clone(), 1)),
             }
-        }
-        if pod.has_affinity() {
-            self.pods_with_affinity.push(pod.clone());
-        }
-        if pod.has_required_anti_affinity() {
-            self.pods_with_required_anti_affinity.push(pod.clone());
         }
         self.pods.push(pod);
     }
@@ -208,13 +198,8 @@ impl NodeInfo {
         if !swap_remove(&mut self.pods, pod) {
             return false;
         }
-        if pod.has_affinity() {
-            swap_remove(&mut self.pods_with_affinity, pod);
-        }
-        if pod.has_required_anti_affinity() {
-            swap_remove(&mut self.pods_with_required_anti_affinity, pod);
-        }
         self.classes.sub(pod);
+        self.affinity_terms.sub(pod);
         self.requested.sub(pod.requests());
         self.non_zero_requested.sub(pod.non_zero_request());
         for port in pod.host_ports() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Affinity;
 
-use super::{HostPort, LabelClass, LabelClasses, Resources};
+use super::{AffinityTerms, HostPort, LabelClass, LabelClasses, Resources};
 use crate::k8s::requests::{are_pod_level_requests_set, non_missing_requests};
 use crate::k8s::{Pod, RequestOptions, VolumeSource, pod_requests};
 
@@ -64,6 +64,7 @@ pub struct PodInfo {
     host_ports: Box<[HostPort]>,
     claims: Box<[Arc<str>]>,
     class: Arc<LabelClass>,
+    affinity_terms: Option<Arc<AffinityTerms>>,
 }
 
 impl PodInfo {
@@ -113,6 +114,7 @@ impl PodInfo {
             host_ports,
             claims,
             class: classes.intern(pod.namespace(), pod.labels()),
+            affinity_terms: classes.affinity_terms(&pod),
             pod,
         }
     }
@@ -190,16 +192,10 @@ impl PodInfo {
         self.pod.spec.affinity.as_deref()
     }
 
-    /// Whether it has pod affinity or anti-affinity, be it empty.
-    pub fn has_affinity(&self) -> bool {
-        self.affinity().is_some_and(|affinity| affinity.pod_affinity.is_some() || affinity.pod_anti_affinity.is_some())
-    }
-
-    /// Whether it has required anti-affinity.
-    pub fn has_required_anti_affinity(&self) -> bool {
-        self.affinity().and_then(|affinity| affinity.pod_anti_affinity.as_ref()).is_some_and(|anti| {
-            anti.required_during_scheduling_ignored_during_execution.as_ref().is_some_and(|terms| !terms.is_empty())
-        })
+    /// Its pod affinity and anti-affinity, compiled and interned; `None` if it has neither. One that is there and empty
+    /// counts.
+    pub fn affinity_terms(&self) -> Option<&Arc<AffinityTerms>> {
+        self.affinity_terms.as_ref()
     }
 }
 

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::NodeInfo;
 use super::domains::{Domains, DomainsByKey};
+use super::occurrence::{Occurrence, Occurrences};
+use super::{AffinityTerms, LabelClass, NodeInfo};
 
 /// The nodes as they were when a cycle began, in the order in which they are tried: zone by turns. The cache brings it up
 /// to date in place between cycles; during a cycle it does not change.
@@ -13,10 +14,8 @@ pub struct Snapshot {
     nodes: Vec<Arc<NodeInfo>>,
     /// Position in `nodes` by name. Looked up only, never iterated.
     positions: HashMap<Arc<str>, usize>,
-    /// Positions of nodes with a pod that has pod affinity or anti-affinity, ascending.
-    with_affinity: Vec<usize>,
-    /// Positions of nodes with a pod that has required anti-affinity, ascending.
-    with_required_anti_affinity: Vec<usize>,
+    classes: Occurrences<LabelClass>,
+    affinity_terms: Occurrences<AffinityTerms>,
     /// On how many nodes a claim is in use, by `namespace/claim`. Looked up only, never iterated.
     claims: HashMap<Arc<str>, usize>,
     domains: DomainsByKey,
@@ -67,14 +66,14 @@ impl Snapshot {
         self.generation = generation;
     }
 
-    /// The nodes on which a pod has pod affinity or anti-affinity, be it empty, in the order of [`Self::nodes`].
-    pub fn nodes_with_affinity(&self) -> impl ExactSizeIterator<Item = &Arc<NodeInfo>> {
-        self.with_affinity.iter().map(|at| &self.nodes[*at])
+    /// The label classes of all pods, each with the nodes that have such pods.
+    pub fn classes(&self) -> impl Iterator<Item = &Occurrence<LabelClass>> {
+        self.classes.iter()
     }
 
-    /// The nodes on which a pod has required anti-affinity, in the order of [`Self::nodes`].
-    pub fn nodes_with_required_anti_affinity(&self) -> impl ExactSizeIterator<Item = &Arc<NodeInfo>> {
-        self.with_required_anti_affinity.iter().map(|at| &self.nodes[*at])
+    /// The sets of affinity terms of all pods, each with the nodes that have such pods.
+    pub fn affinity_terms(&self) -> impl Iterator<Item = &Occurrence<AffinityTerms>> {
+        self.affinity_terms.iter()
     }
 
     /// The nodes by the value of the label `key`.
@@ -92,6 +91,7 @@ impl Snapshot {
         debug_assert_eq!(self.nodes[position].name(), node.name(), "a node keeps its place");
         let old = std::mem::replace(&mut self.nodes[position], node);
         uncount(&mut self.claims, &old);
+        self.recount(position, numbers_of_classes(&old), numbers_of_terms(&old));
         if !has_same_labels(&old, &self.nodes[position]) {
             self.domains.clear();
         }
@@ -103,10 +103,13 @@ impl Snapshot {
         let Some(node) = Arc::get_mut(&mut self.nodes[position]) else { return false };
         uncount(&mut self.claims, node);
         let object = node.node().clone();
+        let classes: Vec<_> = numbers_of_classes(node).collect();
+        let terms: Vec<_> = numbers_of_terms(node).collect();
         change(node);
         if !Arc::ptr_eq(&object, node.node()) && object.labels() != node.node().labels() {
             self.domains.clear();
         }
+        self.recount(position, classes.into_iter(), terms.into_iter());
         self.count(position);
         true
     }
@@ -117,23 +120,32 @@ impl Snapshot {
         self.positions.extend(nodes.iter().enumerate().map(|(at, node)| (node.name_arc().clone(), at)));
         self.nodes = nodes;
         self.domains.clear();
-        self.with_affinity.clear();
-        self.with_required_anti_affinity.clear();
+        self.classes.clear();
+        self.affinity_terms.clear();
         self.claims.clear();
         for position in 0..self.nodes.len() {
+            self.recount(position, std::iter::empty(), std::iter::empty());
             self.count(position);
         }
     }
 
-    /// Takes the node at this position into the lists and counts of what is on nodes.
+    /// Brings up to date where the pods are, after the node at this position had these numbers of pods.
+    fn recount(
+        &mut self,
+        position: usize,
+        classes: impl Iterator<Item = (usize, usize)>,
+        terms: impl Iterator<Item = (usize, usize)>,
+    ) {
+        let node = &self.nodes[position];
+        let present = node.classes().iter().map(|count| (count.class(), count.pods()));
+        self.classes.update(position, classes, present);
+        let present = node.affinity_terms().iter().map(|count| (count.terms(), count.pods()));
+        self.affinity_terms.update(position, terms, present);
+    }
+
+    /// Takes the claims of the node at this position into the count.
     fn count(&mut self, position: usize) {
         let node = &self.nodes[position];
-        set_member(&mut self.with_affinity, position, !node.pods_with_affinity().is_empty());
-        set_member(
-            &mut self.with_required_anti_affinity,
-            position,
-            !node.pods_with_required_anti_affinity().is_empty(),
-        );
         for claim in node.claim_arcs() {
             if let Some(nodes) = self.claims.get_mut(claim) {
                 *nodes += 1;
@@ -159,15 +171,12 @@ fn uncount(claims: &mut HashMap<Arc<str>, usize>, node: &NodeInfo) {
     }
 }
 
-/// Makes `position` a member of a sorted list, or not.
-fn set_member(list: &mut Vec<usize>, position: usize, member: bool) {
-    match (list.binary_search(&position), member) {
-        (Err(at), true) => list.insert(at, position),
-        (Ok(at), false) => {
-            list.remove(at);
-        }
-        _ => {}
-    }
+fn numbers_of_classes(node: &NodeInfo) -> impl Iterator<Item = (usize, usize)> {
+    node.classes().iter().map(|count| (count.class().id().index(), count.pods()))
+}
+
+fn numbers_of_terms(node: &NodeInfo) -> impl Iterator<Item = (usize, usize)> {
+    node.affinity_terms().iter().map(|count| (count.terms().number(), count.pods()))
 }
 
 #[cfg(test)]
@@ -201,14 +210,17 @@ mod tests {
         Arc::new(info)
     }
 
+    /// Positions, each with how many pods: of pods with empty affinity, and of those with required anti-affinity.
     #[track_caller]
-    fn check(snapshot: &Snapshot, affinity: &str, anti_affinity: &str, claims: &[(&str, bool)]) {
-        let names = |nodes: Vec<&Arc<NodeInfo>>| {
-            let names: Vec<&str> = nodes.into_iter().map(|node| node.name()).collect();
-            names.join(" ")
+    fn check(snapshot: &Snapshot, affine: &str, exclusive: &str, claims: &[(&str, bool)]) {
+        let places = |wanted: fn(&AffinityTerms) -> bool| {
+            let of_kind = snapshot.affinity_terms().filter(|one| wanted(one.shared()));
+            let places: Vec<String> =
+                of_kind.flat_map(Occurrence::nodes).map(|(at, pods)| format!("{at}:{pods}")).collect();
+            places.join(" ")
         };
-        assert_eq!(names(snapshot.nodes_with_affinity().collect()), affinity);
-        assert_eq!(names(snapshot.nodes_with_required_anti_affinity().collect()), anti_affinity);
+        assert_eq!(places(|terms| terms.required_anti_affinity().is_empty()), affine);
+        assert_eq!(places(|terms| !terms.required_anti_affinity().is_empty()), exclusive);
         for (claim, used) in claims {
             assert_eq!(snapshot.is_claim_used(claim), *used, "{claim}");
         }
@@ -242,27 +254,29 @@ mod tests {
     fn what_is_on_nodes_follows_replacements() {
         let mut snapshot = Snapshot::from_nodes(vec![
             with("a", vec![claiming("p", "c")]),
-            with("b", vec![affine("q")]),
+            with("b", vec![affine("q"), affine("w")]),
             with("c", vec![exclusive("r"), claiming("s", "c"), claiming("t", "d")]),
         ]);
-        check(&snapshot, "b c", "c", &[("default/c", true), ("default/d", true), ("other/c", false)]);
+        check(&snapshot, "1:2", "2:1", &[("default/c", true), ("default/d", true), ("other/c", false)]);
         snapshot.replace(2, with("c", vec![claiming("s", "c")]));
-        check(&snapshot, "b", "", &[("default/c", true), ("default/d", false)]);
-        snapshot.replace(0, with("a", vec![exclusive("u")]));
-        check(&snapshot, "a b", "a", &[("default/c", true)]);
+        check(&snapshot, "1:2", "", &[("default/c", true), ("default/d", false)]);
+        snapshot.replace(0, with("a", vec![exclusive("u"), affine("v")]));
+        check(&snapshot, "0:1 1:2", "0:1", &[("default/c", true)]);
         snapshot.replace(2, with("c", vec![]));
-        check(&snapshot, "a b", "a", &[("default/c", false)]);
+        check(&snapshot, "0:1 1:2", "0:1", &[("default/c", false)]);
         let pod = claiming("v", "e").on("c").info();
         assert!(snapshot.change(2, |node| node.add_pod(pod.clone())));
-        check(&snapshot, "a b", "a", &[("default/e", true)]);
+        check(&snapshot, "0:1 1:2", "0:1", &[("default/e", true)]);
         let held = snapshot.nodes()[2].clone();
         assert!(!snapshot.change(2, |node| assert!(node.take_pod(&pod))));
-        check(&snapshot, "a b", "a", &[("default/e", true)]);
+        check(&snapshot, "0:1 1:2", "0:1", &[("default/e", true)]);
         drop(held);
         assert!(snapshot.change(2, |node| assert!(node.take_pod(&pod))));
-        check(&snapshot, "a b", "a", &[("default/e", false)]);
+        check(&snapshot, "0:1 1:2", "0:1", &[("default/e", false)]);
+        assert!(snapshot.change(1, |node| assert!(node.remove_pod("q").is_some())));
+        check(&snapshot, "0:1 1:1", "0:1", &[]);
         snapshot.set_nodes(vec![with("b", vec![affine("q")])]);
-        check(&snapshot, "b", "", &[]);
+        check(&snapshot, "0:1", "", &[]);
         assert_eq!((snapshot.position("b"), snapshot.position("a")), (Some(0), None));
     }
 }

@@ -28,6 +28,15 @@ impl Walk<'_> {
     /// The position of this node: of itself, or of the snapshot's state of the same node object, from which a what-if differs
     /// in its pods. None if the snapshot has another object under the name, or none.
     pub fn position(&mut self, node: &NodeInfo) -> Option<usize> {
+        let at = self.position_of_name(node)?;
+        let known = &self.snapshot.nodes()[at];
+        let is_same = std::ptr::eq(&raw const **known, node)
+            || node.try_node().is_some_and(|object| Arc::ptr_eq(object, known.node()));
+        is_same.then_some(at)
+    }
+
+    /// The position of the node of this name, be it another object.
+    pub fn position_of_name(&mut self, node: &NodeInfo) -> Option<usize> {
         let nodes = self.snapshot.nodes();
         let mut at = self.next;
         for _ in 0..AHEAD.min(nodes.len()) {
@@ -42,7 +51,7 @@ impl Walk<'_> {
         }
         let at = self.snapshot.position(node.name())?;
         self.next = at + 1;
-        node.try_node().is_some_and(|object| Arc::ptr_eq(object, nodes[at].node())).then_some(at)
+        Some(at)
     }
 }
 

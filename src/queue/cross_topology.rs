@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::PodAffinityTerm;
-
 use super::pods::Slot;
 use super::state::State;
 use super::{Place, QueuedPodInfo};
 use crate::clock::Mono;
-use crate::k8s::{ParseSelectorError, Pod, Selector, StringMap};
-use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, PodInfo};
+use crate::k8s::Pod;
+use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource};
 
 /// The plugin of which a pod's spreading is the business.
 /// From `pkg/scheduler/framework/plugins/names/names.go#PodTopologySpread @v1.36.3`.
@@ -53,43 +51,11 @@ impl State {
         let concerns = |info: &QueuedPodInfo| {
             let spreads = info.unschedulable_plugins.contains(POD_TOPOLOGY_SPREAD);
             (spreads && info.pod.namespace() == pod.namespace())
-                || required_terms(&info.pod).iter().any(|term| term.matches(pod, &namespace_labels))
+                || info.pod.affinity_terms().is_some_and(|terms| {
+                    let mut terms = terms.required_affinity().iter();
+                    terms.any(|term| term.matches(pod.namespace(), pod.labels(), &namespace_labels))
+                })
         };
         self.pods.slots(Place::Unschedulable).into_iter().filter(|slot| concerns(&self.pods.get(*slot).info)).collect()
     }
-}
-
-/// A required affinity term, compiled.
-struct Term {
-    namespaces: Vec<String>,
-    namespace_selector: Selector,
-    selector: Selector,
-}
-
-impl Term {
-    /// Follows `kube-scheduler/framework/types.go#newAffinityTerm @v1.36.3`.
-    fn new(term: &PodAffinityTerm, owner: &PodInfo) -> Result<Self, ParseSelectorError> {
-        let listed = term.namespaces.clone().unwrap_or_default();
-        let own = listed.is_empty() && term.namespace_selector.is_none();
-        Ok(Self {
-            namespaces: if own { vec![owner.namespace().to_owned()] } else { listed },
-            namespace_selector: Selector::from_label_selector(term.namespace_selector.as_ref())?,
-            selector: Selector::from_label_selector(term.label_selector.as_ref())?,
-        })
-    }
-
-    /// Follows `kube-scheduler/framework/types.go#AffinityTerm.Matches @v1.36.3`.
-    fn matches(&self, pod: &Pod, namespace_labels: &StringMap) -> bool {
-        let in_namespace = self.namespaces.iter().any(|namespace| namespace == pod.namespace());
-        (in_namespace || self.namespace_selector.matches(namespace_labels)) && self.selector.matches(pod.labels())
-    }
-}
-
-/// The pod's required affinity terms; none at all if one of them cannot be read.
-/// Follows `kube-scheduler/framework/types.go#GetAffinityTerms @v1.36.3`.
-fn required_terms(pod: &PodInfo) -> Vec<Term> {
-    let affinity = pod.affinity().and_then(|affinity| affinity.pod_affinity.as_ref());
-    let terms = affinity.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
-    let compiled: Result<Vec<Term>, _> = terms.into_iter().flatten().map(|term| Term::new(term, pod)).collect();
-    compiled.unwrap_or_default()
 }

@@ -1,9 +1,11 @@
 //! The time of one scheduling cycle, from the update of the snapshot to the chosen host, on plain clusters of 1,000, 5,000
 //! and 15,000 nodes: the same clusters, pods and lines of output as `tests/controlplane/cmd/bench` has for upstream.
 //!
-//! `cargo bench --bench cycle [-- CYCLES]`
+//! `cargo bench --bench cycle [-- CYCLES]`; with `-- affinity CYCLES`, of pods with terms on each other, on 5,000 nodes.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+mod affinity;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,7 +39,10 @@ fn plain_pod(name: &str) -> PodFixture {
     pod(name).label("app", "plain").image("registry.example/image-0:v1").cpu("500m").memory("512Mi")
 }
 
+#[derive(Clone, Copy)]
 struct Setting {
+    /// One of [`affinity::WORKLOADS`]; none for plain pods.
+    affinity: Option<&'static str>,
     nodes: usize,
     parallelism: i32,
     percentage: i32,
@@ -45,10 +50,19 @@ struct Setting {
     cycles: usize,
 }
 
+impl Setting {
+    fn pod(&self, name: &str, running: bool, number: usize) -> PodFixture {
+        self.affinity.map_or_else(|| plain_pod(name), |workload| affinity::pod(workload, name, running, number))
+    }
+}
+
 fn engine(runtime: &tokio::runtime::Runtime, setting: &Setting) -> Engine {
     let _inside = runtime.enter();
     let gates = FeatureGates::default();
-    let mut config = Config::defaults(&gates);
+    let mut config = match setting.affinity {
+        None => Config::defaults(&gates),
+        Some(_) => Config::parse(affinity::config().to_string().as_bytes(), &gates).expect("a valid configuration"),
+    };
     config.parallelism = setting.parallelism;
     config.percentage_of_nodes_to_score = setting.percentage;
     let wall = SimClock::new(jiff::Timestamp::UNIX_EPOCH);
@@ -74,12 +88,17 @@ fn time(runtime: &tokio::runtime::Runtime, setting: &Setting) -> Duration {
     let mut engine = engine(runtime, setting);
     let shared = engine.shared.clone();
     let info = |pod: PodFixture| Arc::new(PodInfo::new(pod.build(), &shared.classes));
+    for namespace in setting.affinity.iter().flat_map(|_| affinity::namespaces()) {
+        shared.listers.namespaces.apply(Arc::new(serde_json::from_value(namespace).expect("a namespace")));
+    }
     for number in 0..setting.nodes {
         shared.cache.add_node(plain_node(number).build());
-        let running = info(plain_pod(&format!("running-{number}")).on(&format!("node-{number}")));
+        let running = setting.pod(&format!("running-{number}"), true, number).on(&format!("node-{number}"));
+        let running = info(running);
         shared.cache.add_pod(running).expect("a pod that the cache does not know");
     }
-    let pending: Vec<_> = (0..setting.cycles).map(|number| info(plain_pod(&format!("pending-{number}")))).collect();
+    let pending: Vec<_> =
+        (0..setting.cycles).map(|number| info(setting.pod(&format!("pending-{number}"), false, number))).collect();
     engine.scheduler.find_node(&pending[0], shared.clock.now()).expect("every node fits");
     let mut total = Duration::ZERO;
     for pod in &pending {
@@ -94,21 +113,45 @@ fn time(runtime: &tokio::runtime::Runtime, setting: &Setting) -> Duration {
     total / u32::try_from(setting.cycles).expect("few cycles")
 }
 
+fn print(runtime: &tokio::runtime::Runtime, setting: &Setting) {
+    let mean = time(runtime, setting);
+    let mut line = json!({
+        "nodes": setting.nodes, "parallelism": setting.parallelism, "percentageOfNodesToScore": setting.percentage,
+        "assume": setting.assume, "cycles": setting.cycles,
+        "nsPerOp": u64::try_from(mean.as_nanos()).unwrap_or(u64::MAX),
+    });
+    if let Some(workload) = setting.affinity {
+        line["affinity"] = workload.into();
+    }
+    println!("{line}");
+}
+
 fn main() {
     let cycles = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(1000);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    if std::env::args().any(|argument| argument == "affinity") {
+        for workload in affinity::WORKLOADS {
+            for percentage in [0, 100] {
+                let setting = Setting {
+                    nodes: 5000,
+                    parallelism: 16,
+                    percentage,
+                    assume: true,
+                    cycles,
+                    affinity: Some(workload),
+                };
+                print(&runtime, &setting);
+            }
+        }
+        return;
+    }
     for nodes in [1000, 5000, 15000] {
         for parallelism in [16, 1] {
             for percentage in [0, 100] {
                 for assume in [false, true] {
-                    let setting = Setting { nodes, parallelism, percentage, assume, cycles };
-                    let mean = time(&runtime, &setting);
-                    let line = json!({
-                        "nodes": nodes, "parallelism": parallelism, "percentageOfNodesToScore": percentage,
-                        "assume": assume, "cycles": cycles, "nsPerOp": u64::try_from(mean.as_nanos()).unwrap_or(u64::MAX),
-                    });
-                    println!("{line}");
+                    let setting = Setting { nodes, parallelism, percentage, assume, cycles, affinity: None };
+                    print(&runtime, &setting);
                 }
             }
         }

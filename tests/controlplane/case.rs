@@ -15,6 +15,7 @@ pub(crate) const BUILT: &[(&str, bool)] = &[
     ("NodePorts", false),
     ("NodeResourcesFit", true),
     ("PodTopologySpread", true),
+    ("InterPodAffinity", true),
     ("NodeResourcesBalancedAllocation", true),
     ("ImageLocality", true),
     ("NodeDeclaredFeatures", false),
@@ -64,7 +65,7 @@ pub(crate) struct Case {
     pub(crate) seed: u64,
     /// Feature gates, as the flag takes them.
     pub(crate) gates: &'static str,
-    /// API objects: nodes, then pods.
+    /// API objects: namespaces, nodes, then pods.
     pub(crate) objects: Vec<Value>,
     /// A `KubeSchedulerConfiguration`, or null for the defaults.
     pub(crate) config: Value,

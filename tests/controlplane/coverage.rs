@@ -6,6 +6,7 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::case::{BUILT, Case};
+use crate::generate::affinity;
 use crate::reach::REQUIRED;
 use crate::spread;
 
@@ -25,6 +26,9 @@ impl Coverage {
     /// Counts what an answer shows.
     pub(crate) fn add(&mut self, case: &Case, answer: &Value) {
         self.bump(format!("gates {}", case.gates.split(',').next().unwrap_or_default()).trim_end().to_owned());
+        for feature in affinity::features(&case.objects) {
+            self.bump(feature);
+        }
         for pod in list(&answer["pods"]) {
             self.pods += 1;
             self.pod(pod);
@@ -161,8 +165,9 @@ impl Coverage {
     }
 
     /// What has to be reached and was not.
-    pub(crate) fn missing(&self) -> Vec<&'static str> {
-        REQUIRED.iter().copied().filter(|outcome| !self.counts.contains_key(*outcome)).collect()
+    pub(crate) fn missing(&self) -> Vec<String> {
+        let required = REQUIRED.iter().map(|outcome| (*outcome).to_owned()).chain(affinity::all_features());
+        required.filter(|outcome| !self.counts.contains_key(outcome)).collect()
     }
 }
 
@@ -187,6 +192,9 @@ fn strategy(case: &Case, profile: &str) -> String {
 
 /// A reason without the names in it.
 fn general(reason: &str) -> String {
+    if let Some((before, _)) = reason.split_once(" values[").filter(|(before, _)| !before.contains('[')) {
+        return before.to_owned();
+    }
     match reason.split_once('[') {
         Some((before, _)) if before.ends_with(' ') => format!("{before}[…]"),
         _ => reason.to_owned(),

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use futures::FutureExt as _;
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::core::v1::{ReplicationController, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::resource::v1::DeviceClass;
@@ -172,6 +173,9 @@ impl Cluster {
                 }
                 self.pending.push(pod);
             }
+        }
+        for object in case.objects.iter().filter(|object| object["kind"] == "Namespace") {
+            listers.namespaces.apply(Arc::new(decode::<Namespace>(object)?));
         }
         for object in case.objects.iter().filter(|object| object["kind"] == "Node") {
             let node = Arc::new(decode::<Node>(object)?);

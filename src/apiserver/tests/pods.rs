@@ -67,6 +67,23 @@ async fn label_keys_become_expressions() {
         made["spec"]["topologySpreadConstraints"][0]["labelSelector"]["matchExpressions"],
         json!([{"key": "v", "operator": "In", "values": ["1"]}])
     );
+    let term =
+        json!({"topologyKey": "z", "labelSelector": {}, "matchLabelKeys": ["v", "none"], "mismatchLabelKeys": ["w"]});
+    let made = world.create(with(
+        pod("b"),
+        json!({"metadata": {"labels": {"v": "1", "w": "2"}}, "spec": {"affinity": {
+            "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]},
+            "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": term}]},
+        }}}),
+    ));
+    let merged = json!([
+        {"key": "v", "operator": "In", "values": ["1"]}, {"key": "w", "operator": "NotIn", "values": ["2"]},
+    ]);
+    let affinity = &made["spec"]["affinity"];
+    let near = &affinity["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0];
+    let away = &affinity["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]["podAffinityTerm"];
+    assert_eq!(near["labelSelector"]["matchExpressions"], merged);
+    assert_eq!(away["labelSelector"]["matchExpressions"], merged);
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::super::{Cache, Counts, zone_key};
 use crate::clock::Rng;
 use crate::k8s::{Node, Pod};
-use crate::model::{ImageState, NodeInfo, PodInfo, Snapshot};
+use crate::model::{AffinityTerms, ImageState, LabelClass, NodeInfo, Occurrence, PodInfo, Snapshot};
 use crate::testing::{node, pod};
 
 const SEEDS: u64 = 1_000;
@@ -114,10 +114,32 @@ impl Model {
                 .any(|name| self.pods_on(name).iter().any(|pod| pod.claims().iter().any(|other| **other == *claim)));
             assert_eq!(snapshot.is_claim_used(&claim), used, "{claim}");
         }
-        let affine = self.order.iter().filter(|name| self.pods_on(name).iter().any(|pod| pod.has_affinity()));
-        let listed: Vec<&str> = snapshot.nodes_with_affinity().map(|node| node.name()).collect();
-        assert_eq!(listed, affine.collect::<Vec<_>>());
+        self.check_occurrences(snapshot);
         self.check_cache(cache);
+    }
+
+    /// Where the snapshot says that pods are, against the pods one by one.
+    fn check_occurrences(&self, snapshot: &Snapshot) {
+        let mut classes: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+        let mut terms: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+        for (position, name) in self.order.iter().enumerate() {
+            for pod in self.pods_on(name) {
+                *classes.entry((pod.class().id().index(), position)).or_default() += 1;
+                if let Some(set) = pod.affinity_terms() {
+                    *terms.entry((set.number(), position)).or_default() += 1;
+                }
+            }
+        }
+        let of_class = |one: &Occurrence<LabelClass>| {
+            let number = one.shared().id().index();
+            one.nodes().map(move |(position, pods)| ((number, position), pods)).collect::<Vec<_>>()
+        };
+        assert_eq!(snapshot.classes().flat_map(of_class).collect::<BTreeMap<_, _>>(), classes);
+        let of_terms = |one: &Occurrence<AffinityTerms>| {
+            let number = one.shared().number();
+            one.nodes().map(move |(position, pods)| ((number, position), pods)).collect::<Vec<_>>()
+        };
+        assert_eq!(snapshot.affinity_terms().flat_map(of_terms).collect::<BTreeMap<_, _>>(), terms);
     }
 
     fn check_cache(&self, cache: &Cache) {
@@ -151,8 +173,10 @@ fn check_sums(info: &NodeInfo, pods: &[Arc<PodInfo>]) {
     let uids = |pods: &[Arc<PodInfo>]| pods.iter().map(|pod| pod.uid().to_owned()).collect::<BTreeSet<_>>();
     assert_eq!(uids(info.pods()), uids(fresh.pods()), "pods of {}", info.name());
     assert_eq!(info.pods().len(), pods.len());
-    assert_eq!(uids(info.pods_with_affinity()), uids(fresh.pods_with_affinity()));
-    assert_eq!(uids(info.pods_with_required_anti_affinity()), uids(fresh.pods_with_required_anti_affinity()));
+    let terms = |info: &NodeInfo| -> Vec<(usize, usize)> {
+        info.affinity_terms().iter().map(|count| (count.terms().number(), count.pods())).collect()
+    };
+    assert_eq!(terms(info), terms(&fresh));
     assert_eq!(info.used_ports(), fresh.used_ports());
     assert_eq!(info.non_zero_requested(), fresh.non_zero_requested());
     assert_eq!(info.claims().collect::<Vec<_>>(), fresh.claims().collect::<Vec<_>>());

@@ -214,7 +214,12 @@ impl Harness {
     }
 
     /// One node by itself and as a block have to come out alike.
-    fn filter(&self, pod: &PodFixture, node: &NodeInfo, state: &mut CycleState) -> Result<Verdict, PluginError> {
+    pub(crate) fn filter(
+        &self,
+        pod: &PodFixture,
+        node: &NodeInfo,
+        state: &mut CycleState,
+    ) -> Result<Verdict, PluginError> {
         let pod = pod.clone().info();
         let plugin = self.registration.filter.as_ref().expect("Filter");
         let cx = CycleContext { pod: &pod, snapshot: &self.snapshot, state, now: self.now() };

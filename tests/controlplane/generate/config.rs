@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Gen, placement, spread};
+use super::{Gen, Topic, affinity, placement, spread};
 use crate::case::BUILT;
 
 /// A configuration, or null for the defaults; the names of its profiles become those that pods ask for.
@@ -36,6 +36,7 @@ fn profile(g: &mut Gen, name: &str) -> Value {
             "NodeName",
             "NodeUnschedulable",
             "PodTopologySpread",
+            "InterPodAffinity",
         ]);
         plugins["filter"] = json!({"disabled": [{"name": plugin}]});
     }
@@ -46,6 +47,7 @@ fn profile(g: &mut Gen, name: &str) -> Value {
             "NodeAffinity",
             "NodeResourcesBalancedAllocation",
             "PodTopologySpread",
+            "InterPodAffinity",
         ]);
         plugins["score"] = match g.between(0, 2) {
             0 => json!({"disabled": [{"name": plugin}]}),
@@ -54,18 +56,34 @@ fn profile(g: &mut Gen, name: &str) -> Value {
         };
     }
     // Filters and scores that have to do without what was to be prepared for them.
-    if g.percent(4) {
-        let plugin =
-            g.pick(&["NodePorts", "NodeResourcesFit", "NodeAffinity", "NodeDeclaredFeatures", "PodTopologySpread"]);
+    if g.percent(8) {
+        let plugin = g.pick(&[
+            "NodePorts",
+            "NodeResourcesFit",
+            "NodeAffinity",
+            "NodeDeclaredFeatures",
+            "PodTopologySpread",
+            "InterPodAffinity",
+            "InterPodAffinity",
+        ]);
         plugins["preFilter"] = json!({"disabled": [{"name": plugin}]});
+        if g.percent(60) {
+            plugins["filter"] = json!({"disabled": [{"name": plugin}]});
+            // Only then does scoring get to see malformed terms.
+            if plugin == "InterPodAffinity" {
+                g.malformed = 30;
+                g.focus.push(Topic::PodAffinity);
+            }
+        }
     }
-    if g.percent(4) {
+    if g.percent(6) {
         let plugin = g.pick(&[
             "NodeResourcesBalancedAllocation",
             "NodeResourcesFit",
             "NodeAffinity",
             "TaintToleration",
             "PodTopologySpread",
+            "InterPodAffinity",
         ]);
         plugins["preScore"] = json!({"disabled": [{"name": plugin}]});
     }
@@ -115,6 +133,9 @@ fn plugin_config(g: &mut Gen) -> Vec<Value> {
     }
     if g.percent(80) {
         config.push(json!({"name": "PodTopologySpread", "args": spread::args(g)}));
+    }
+    if g.percent(35) {
+        config.push(json!({"name": "InterPodAffinity", "args": affinity::args(g)}));
     }
     if g.percent(25) {
         let mut affinity = Map::new();

@@ -2,16 +2,25 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Gen, Topic, device, node, placement, pod, resources, spread};
+use super::{Gen, Topic, affinity, device, node, placement, pod, resources, spread};
 
 /// Changes of the case's objects, each for one of its pending pods.
 pub(super) fn events(g: &mut Gen, objects: &[Value]) -> Vec<Value> {
     let pending: Vec<&Value> = pods(objects).filter(|pod| pod["spec"].get("nodeName").is_none()).collect();
     let mut events = Vec::new();
     for _ in 0..g.between(0, 6) {
-        let asked = g.pick(&pending);
+        let required: Vec<&Value> = pending.iter().copied().filter(|pod| affinity::has_required(pod)).collect();
+        let asked = if !required.is_empty() && g.percent(60) { g.pick(&required) } else { g.pick(&pending) };
         let (kind, old, new) = match g.between(0, 9) {
-            0..=2 if g.classes => class_change(g),
+            0..=1 if g.classes => class_change(g),
+            2..=3 if affinity::has_required(asked) => {
+                let (old, new) = affinity::change(g, asked);
+                ("Pod", old, new)
+            }
+            1 if affinity::has_required(asked) => {
+                let (old, new) = affinity::node_change(g, asked, &nodes(objects));
+                ("Node", old, new)
+            }
             0..=3 => node_change(g, objects),
             4..=6 => pod_change(g, objects),
             _ => own_change(g, asked),
@@ -43,6 +52,10 @@ fn pods(objects: &[Value]) -> impl Iterator<Item = &Value> {
     })
 }
 
+fn nodes(objects: &[Value]) -> Vec<&Value> {
+    objects.iter().filter(|object| object["kind"] == "Node").collect()
+}
+
 type Change = (&'static str, Value, Value);
 
 /// A device class comes, goes or declares another resource.
@@ -56,7 +69,7 @@ fn class_change(g: &mut Gen) -> Change {
 
 /// A node comes, goes, or changes in one respect or several.
 fn node_change(g: &mut Gen, objects: &[Value]) -> Change {
-    let nodes: Vec<&Value> = objects.iter().filter(|object| object["kind"] == "Node").collect();
+    let nodes = nodes(objects);
     if g.percent(25) {
         let at = nodes.len();
         return ("Node", Value::Null, node::node(g, at));

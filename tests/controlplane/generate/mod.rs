@@ -3,6 +3,7 @@
 //! A case is decided by its seed alone. It concentrates on a few [`Topic`]s, since a pod that uses everything at once fits
 //! nowhere and says nothing.
 
+pub(crate) mod affinity;
 mod config;
 mod device;
 mod event;
@@ -34,10 +35,11 @@ pub(crate) enum Topic {
     Devices,
     Preemption,
     Spread,
+    PodAffinity,
 }
 
 impl Topic {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Affinity,
         Self::Taints,
         Self::Ports,
@@ -50,6 +52,7 @@ impl Topic {
         Self::Devices,
         Self::Preemption,
         Self::Spread,
+        Self::PodAffinity,
     ];
 }
 
@@ -65,6 +68,8 @@ pub(crate) struct Gen {
     profiles: Vec<String>,
     /// Whether pods may ask for devices by the name of their class.
     classes: bool,
+    /// How many of a hundred requirements of label selectors are malformed.
+    malformed: u64,
 }
 
 impl Gen {
@@ -122,11 +127,12 @@ pub(crate) fn case(seed: u64) -> Case {
         focus = vec![Topic::Spread];
     }
     let compares = gates.contains("TaintTolerationComparisonOperators=true");
-    let mut g = Gen { rng, focus, compares, nodes: Vec::new(), profiles: Vec::new(), classes: false };
+    let mut g = Gen { rng, focus, compares, nodes: Vec::new(), profiles: Vec::new(), classes: false, malformed: 6 };
     let count = g.between(3, 12);
     g.nodes = (0..count).map(|at| format!("node-{at}")).collect();
     let config = config::config(&mut g);
-    let mut objects: Vec<Value> = (0..count).map(|at| node::node(&mut g, at)).collect();
+    let mut objects = if g.uses(Topic::PodAffinity) { affinity::namespaces(&mut g) } else { Vec::new() };
+    objects.extend((0..count).map(|at| node::node(&mut g, at)));
     // The plugin that allocates devices is part of the default profile.
     if !config.is_null() && g.uses(Topic::Devices) {
         g.classes = true;

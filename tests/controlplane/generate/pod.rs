@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Gen, Topic, images, placement, resources, spread};
+use super::{Gen, Topic, affinity, images, placement, resources, spread};
 
 /// A pod on a node.
 pub(super) fn existing(g: &mut Gen, at: usize) -> Value {
@@ -83,6 +83,9 @@ fn place(g: &mut Gen, pod: &mut Value) {
     }
     if g.uses(Topic::Taints) {
         spec["tolerations"] = placement::tolerations(g).into();
+    }
+    if g.uses(Topic::PodAffinity) {
+        affinity::place(g, pod);
     }
 }
 

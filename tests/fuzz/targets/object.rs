@@ -91,8 +91,7 @@ fn check_sums(node: &Arc<Node>, pod: &Arc<PodInfo>) {
         assert!(sum.scalars().eq(one.scalars()), "{sum:?} {one:?}");
         assert_eq!(info.non_zero_requested(), pod.non_zero_request());
         assert!(info.remove_pod(second.uid()).is_some());
-        assert!(info.pods().is_empty() && info.pods_with_affinity().is_empty());
-        assert!(info.pods_with_required_anti_affinity().is_empty());
+        assert!(info.pods().is_empty() && info.classes().is_empty() && info.affinity_terms().is_empty());
         assert!(info.used_ports().is_empty() && info.claims().len() == 0);
         assert_eq!(info.non_zero_requested(), NonZeroRequest::default());
         assert!(info.requested().scalars().all(|(_, amount)| amount == 0));

@@ -20,6 +20,8 @@ type CycleOptions struct {
 	Percentage int32
 	// Assume puts each pod on its host, so that the next snapshot differs by one node; otherwise every cycle is the same.
 	Assume bool
+	// Affinity is one of AffinityWorkloads; empty for plain pods.
+	Affinity string
 	// Cycles is how many are timed, after as many as a tenth of them to warm up.
 	Cycles int
 }
@@ -27,12 +29,16 @@ type CycleOptions struct {
 // TimeCycles times what upstream does for one pod between taking it from the queue and having chosen a host: the update of
 // the snapshot and SchedulePod.
 func TimeCycles(o CycleOptions) (time.Duration, error) {
-	cfg, err := parseConfig(nil)
+	var raw []byte
+	if o.Affinity != "" {
+		raw = []byte(withoutSpread)
+	}
+	cfg, err := parseConfig(raw)
 	if err != nil {
 		return 0, err
 	}
 	cfg.PercentageOfNodesToScore = &o.Percentage
-	c, err := newCluster(plainCluster(o.Nodes), cfg, o.Parallelism, 0)
+	c, err := newCluster(o.objects(), cfg, o.Parallelism, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -40,7 +46,7 @@ func TimeCycles(o CycleOptions) (time.Duration, error) {
 	warmUp := o.Cycles / 10
 	var total time.Duration
 	for i := range warmUp + o.Cycles {
-		took, err := c.cycle(plainPod(fmt.Sprintf("pending-%d", i), ""), o.Assume)
+		took, err := c.cycle(o.pod(fmt.Sprintf("pending-%d", i), "", i), o.Assume)
 		if err != nil {
 			return 0, err
 		}
@@ -75,13 +81,24 @@ func (c *cluster) cycle(pod *corev1.Pod, assume bool) (time.Duration, error) {
 	return took, err
 }
 
-// plainCluster has as many running pods as nodes, one each. Its shape is part of the README: the Rust side times the same.
-func plainCluster(nodes int) *objects {
+// pod is the pod with this number, running where a node is named.
+func (o CycleOptions) pod(name, node string, number int) *corev1.Pod {
+	if o.Affinity != "" {
+		return affinityPod(o.Affinity, name, node, number)
+	}
+	return plainPod(name, node)
+}
+
+// objects has as many running pods as nodes, one each. Its shape is part of the README: the Rust side times the same.
+func (o CycleOptions) objects() *objects {
 	objs := &objects{byKind: map[string][]any{}}
-	for i := range nodes {
+	if o.Affinity != "" {
+		objs.byKind["Namespace"] = affinityNamespaceObjects()
+	}
+	for i := range o.Nodes {
 		name := fmt.Sprintf("node-%d", i)
 		objs.byKind["Node"] = append(objs.byKind["Node"], plainNode(name, i%3))
-		objs.byKind["Pod"] = append(objs.byKind["Pod"], plainPod(fmt.Sprintf("running-%d", i), name))
+		objs.byKind["Pod"] = append(objs.byKind["Pod"], o.pod(fmt.Sprintf("running-%d", i), name, i))
 	}
 	return objs
 }

@@ -111,11 +111,8 @@ func (e *evaluation) absentStatus() *fwk.Status {
 // schedule runs upstream's cycle up to the choice of a host, and PostFilter when no node fits. It returns the cycle's state.
 func (e *evaluation) schedule() fwk.CycleState {
 	state := newState()
-	info, err := framework.NewPodInfo(e.pod)
-	if err != nil {
-		e.answer.Error = err.Error()
-		return state
-	}
+	// The queue too takes a pod with malformed terms; InterPodAffinity says what is wrong with them.
+	info, _ := framework.NewPodInfo(e.pod)
 	e.rewind()
 	// Without a signature in the queued pod, no result of an earlier cycle is reused for this one.
 	result, err := e.sched.SchedulePod(e.ctx, e.fw, state, &framework.QueuedPodInfo{PodInfo: info})

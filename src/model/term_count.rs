@@ -1,0 +1,55 @@
+//! How many pods of each set of affinity terms a node has.
+
+use std::sync::Arc;
+
+use super::{AffinityTerms, PodInfo};
+
+/// How many pods with one set of terms are on a node.
+#[derive(Clone, Debug)]
+pub struct TermCount {
+    terms: Arc<AffinityTerms>,
+    pods: u32,
+}
+
+impl TermCount {
+    /// The terms.
+    pub fn terms(&self) -> &Arc<AffinityTerms> {
+        &self.terms
+    }
+
+    /// How many pods.
+    pub fn pods(&self) -> usize {
+        self.pods as usize
+    }
+}
+
+/// The counts of one node, sorted by the number of the set. A set without pods has none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TermCounts(Vec<TermCount>);
+
+impl TermCounts {
+    pub(super) fn as_slice(&self) -> &[TermCount] {
+        &self.0
+    }
+
+    pub(super) fn add(&mut self, pod: &PodInfo) {
+        let Some(terms) = pod.affinity_terms() else { return };
+        match self.find(terms) {
+            Ok(at) => self.0[at].pods += 1,
+            Err(at) => self.0.insert(at, TermCount { terms: terms.clone(), pods: 1 }),
+        }
+    }
+
+    /// Takes away a pod that was added.
+    pub(super) fn sub(&mut self, pod: &PodInfo) {
+        let Some(Ok(at)) = pod.affinity_terms().map(|terms| self.find(terms)) else { return };
+        self.0[at].pods -= 1;
+        if self.0[at].pods == 0 {
+            self.0.remove(at);
+        }
+    }
+
+    fn find(&self, terms: &AffinityTerms) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&terms.number(), |count| count.terms.number())
+    }
+}

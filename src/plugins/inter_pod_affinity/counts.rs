@@ -1,0 +1,86 @@
+//! What is counted, by topology key and domain.
+
+use std::sync::Arc;
+
+use crate::model::{Domains, Snapshot};
+
+/// The counts of one topology key.
+#[derive(Clone, Debug)]
+pub(super) struct KeyCounts {
+    key: Box<str>,
+    domains: Arc<Domains>,
+    /// By domain. Shared until one of several what-ifs changes it.
+    counts: Arc<Vec<i64>>,
+    /// How many domains have a count other than zero.
+    nonzero: usize,
+}
+
+impl KeyCounts {
+    /// The count of the domain of the node at this position; `None` if the node does not have the label.
+    pub(super) fn of(&self, position: Option<usize>) -> Option<i64> {
+        Some(self.counts[self.domains.of(position?)?])
+    }
+
+    /// Adds so much for each pod to the domains of these nodes; says whether any of them has the label.
+    fn add(&mut self, nodes: impl Iterator<Item = (usize, usize)>, each: i64) -> bool {
+        let counts = Arc::make_mut(&mut self.counts);
+        let mut any = false;
+        for (position, pods) in nodes {
+            let Some(domain) = self.domains.of(position) else { continue };
+            let before = counts[domain];
+            // A node has fewer pods than would wrap.
+            let after = before.wrapping_add(each.wrapping_mul(pods.cast_signed() as i64));
+            counts[domain] = after;
+            self.nonzero = self.nonzero + usize::from(after != 0) - usize::from(before != 0);
+            any = true;
+        }
+        any
+    }
+}
+
+/// Counts by topology key and domain.
+/// Follows `interpodaffinity/filtering.go#topologyToMatchedTermCount @v1.36.3`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TopologyCounts(Vec<KeyCounts>);
+
+impl TopologyCounts {
+    /// The counts of each key, sorted by key.
+    pub(super) fn keys(&self) -> &[KeyCounts] {
+        &self.0
+    }
+
+    /// Whether every count is zero.
+    pub(super) fn is_zero(&self) -> bool {
+        self.0.iter().all(|counts| counts.nonzero == 0)
+    }
+
+    /// Makes room for a key, whether or not anything is counted.
+    pub(super) fn prepare(&mut self, snapshot: &Snapshot, key: &str) {
+        self.of_key(snapshot, key);
+    }
+
+    /// Adds so much for each pod on these nodes, given as position and number of pods; says whether any of the nodes has
+    /// the label.
+    pub(super) fn add(
+        &mut self,
+        snapshot: &Snapshot,
+        key: &str,
+        nodes: impl Iterator<Item = (usize, usize)>,
+        each: i64,
+    ) -> bool {
+        self.of_key(snapshot, key).add(nodes, each)
+    }
+
+    fn of_key(&mut self, snapshot: &Snapshot, key: &str) -> &mut KeyCounts {
+        let at = match self.0.binary_search_by(|counts| (*counts.key).cmp(key)) {
+            Ok(at) => at,
+            Err(at) => {
+                let domains = snapshot.domains(key);
+                let counts = Arc::new(vec![0; domains.len()]);
+                self.0.insert(at, KeyCounts { key: key.into(), domains, counts, nonzero: 0 });
+                at
+            }
+        };
+        &mut self.0[at]
+    }
+}

@@ -1,0 +1,229 @@
+//! Required terms: where pods are that the incoming pod must be near to or away from, and those that it must be away from
+//! for their sake.
+//!
+//! Follows `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go @v1.36.3`.
+
+use std::sync::Arc;
+
+use super::counts::TopologyCounts;
+use super::own::OwnTerms;
+use super::{InterPodAffinity, NamespaceLabels};
+use crate::framework::{
+    Candidates, CycleContext, FilterPlugin, PluginError, PreFilterExtensions, PreFilterOutcome, PreFilterPlugin,
+    Rejection, Scratch, Verdict,
+};
+use crate::model::{AffinityTerm, AffinityTerms, NodeInfo, PodInfo, Snapshot};
+
+const REASON_AFFINITY: &str = "node(s) didn't match pod affinity rules";
+const REASON_ANTI_AFFINITY: &str = "node(s) didn't match pod anti-affinity rules";
+const REASON_EXISTING: &str = "node(s) didn't satisfy existing pods anti-affinity rules";
+
+/// What does not change during a cycle.
+#[derive(Debug)]
+struct Incoming {
+    /// The pod's own terms; none if it has neither affinity nor anti-affinity.
+    terms: Option<Arc<AffinityTerms>>,
+    affinity: OwnTerms,
+    anti_affinity: OwnTerms,
+    namespace_labels: NamespaceLabels,
+    /// Whether all required terms are about the pod itself: the first of its kind need not be near to another.
+    matches_itself: bool,
+}
+
+impl Incoming {
+    fn required_affinity(&self) -> &[AffinityTerm] {
+        self.terms.as_deref().map_or(&[], AffinityTerms::required_affinity)
+    }
+
+    fn required_anti_affinity(&self) -> &[AffinityTerm] {
+        self.terms.as_deref().map_or(&[], AffinityTerms::required_anti_affinity)
+    }
+}
+
+/// What `PreFilter` counts for `Filter`.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    incoming: Arc<Incoming>,
+    /// Pods that all required terms are about, a count for each of these. Every key of a term is in it.
+    affinity: TopologyCounts,
+    /// Pods that a required anti-affinity term is about.
+    anti_affinity: TopologyCounts,
+    /// Pods of which a required anti-affinity term is about the incoming pod.
+    existing: TopologyCounts,
+}
+
+impl State {
+    fn new(incoming: Incoming, snapshot: &Snapshot) -> Self {
+        let mut affinity = TopologyCounts::default();
+        for term in incoming.required_affinity() {
+            affinity.prepare(snapshot, term.topology_key());
+        }
+        let (anti_affinity, existing) = (TopologyCounts::default(), TopologyCounts::default());
+        Self { incoming: Arc::new(incoming), affinity, anti_affinity, existing }
+    }
+
+    /// Follows `filtering.go#InterPodAffinity.getExistingAntiAffinityCounts @v1.36.3`.
+    fn count_existing(&mut self, pod: &PodInfo, snapshot: &Snapshot) {
+        let namespace_labels = self.incoming.namespace_labels.get();
+        for set in snapshot.affinity_terms() {
+            for term in set.shared().required_anti_affinity() {
+                if term.matches(pod.namespace(), pod.class().labels(), namespace_labels) {
+                    self.existing.add(snapshot, term.topology_key(), set.nodes(), 1);
+                }
+            }
+        }
+    }
+
+    /// Follows `filtering.go#InterPodAffinity.getIncomingAffinityAntiAffinityCounts @v1.36.3`.
+    fn count_own(&mut self, snapshot: &Snapshot) {
+        let incoming = &*self.incoming;
+        let (near, away) = (incoming.required_affinity(), incoming.required_anti_affinity());
+        if near.is_empty() && away.is_empty() {
+            return;
+        }
+        for class in snapshot.classes() {
+            if incoming.affinity.all_match(near, class.shared()) {
+                for term in near {
+                    self.affinity.add(snapshot, term.topology_key(), class.nodes(), 1);
+                }
+            }
+            for (at, term) in away.iter().enumerate() {
+                if incoming.anti_affinity.matches(at, term, class.shared()) {
+                    self.anti_affinity.add(snapshot, term.topology_key(), class.nodes(), 1);
+                }
+            }
+        }
+    }
+
+    /// Counts one pod more on a node, or one less.
+    /// Follows `filtering.go#preFilterState.updateWithPod @v1.36.3`.
+    fn update(&mut self, snapshot: &Snapshot, pod: &PodInfo, other: &PodInfo, node: &NodeInfo, by: i64) {
+        let Some(position) = snapshot.position(node.name()) else { return };
+        let incoming = &*self.incoming;
+        let here = || std::iter::once((position, 1));
+        for term in other.affinity_terms().map_or(&[][..], |terms| terms.required_anti_affinity()) {
+            if term.matches(pod.namespace(), pod.class().labels(), incoming.namespace_labels.get()) {
+                self.existing.add(snapshot, term.topology_key(), here(), by);
+            }
+        }
+        let near = incoming.required_affinity();
+        if incoming.affinity.all_match(near, other.class()) {
+            for term in near {
+                self.affinity.add(snapshot, term.topology_key(), here(), by);
+            }
+        }
+        for (at, term) in incoming.required_anti_affinity().iter().enumerate() {
+            if incoming.anti_affinity.matches(at, term, other.class()) {
+                self.anti_affinity.add(snapshot, term.topology_key(), here(), by);
+            }
+        }
+    }
+
+    /// Decides the node at this position. Follows `filtering.go#InterPodAffinity.Filter @v1.36.3`.
+    fn decide(&self, position: Option<usize>) -> Verdict {
+        if !self.is_near(position) {
+            return Verdict::unresolvable(REASON_AFFINITY);
+        }
+        let is_hit = |counts: &TopologyCounts| counts.keys().iter().any(|key| key.of(position).unwrap_or(0) > 0);
+        if is_hit(&self.anti_affinity) {
+            Verdict::unschedulable(REASON_ANTI_AFFINITY)
+        } else if is_hit(&self.existing) {
+            Verdict::unschedulable(REASON_EXISTING)
+        } else {
+            Verdict::Pass
+        }
+    }
+
+    /// Whether the node has the key of every required term, and in its domain of each a pod that all of them are about;
+    /// unless there is none anywhere, and the incoming pod would be the first.
+    /// Follows `filtering.go#satisfyPodAffinity @v1.36.3`.
+    fn is_near(&self, position: Option<usize>) -> bool {
+        let mut everywhere = true;
+        for key in self.affinity.keys() {
+            let Some(count) = key.of(position) else { return false };
+            everywhere &= count > 0;
+        }
+        everywhere || (self.incoming.matches_itself && self.affinity.is_zero())
+    }
+}
+
+fn not_found() -> PluginError {
+    PluginError::new("error reading \"PreFilterInterPodAffinity\" from cycleState: not found")
+}
+
+impl PreFilterPlugin for InterPodAffinity {
+    fn pre_filter(&self, cx: &mut CycleContext<'_>) -> Result<PreFilterOutcome, PluginError> {
+        let pod = &**cx.pod;
+        let terms = pod.affinity_terms().cloned();
+        if let Some(error) = terms.as_ref().and_then(|terms| terms.error()) {
+            return Ok(PreFilterOutcome::Reject(Rejection::unresolvable(format!("parsing pod: {error}"))));
+        }
+        let near = terms.as_deref().map_or(&[][..], AffinityTerms::required_affinity);
+        let away = terms.as_deref().map_or(&[][..], AffinityTerms::required_anti_affinity);
+        let (affinity, anti_affinity) =
+            (OwnTerms::new(near.iter(), &self.listers), OwnTerms::new(away.iter(), &self.listers));
+        let incoming = Incoming {
+            matches_itself: affinity.all_match(near, pod.class()),
+            affinity,
+            anti_affinity,
+            namespace_labels: NamespaceLabels::of(&self.listers, pod),
+            terms,
+        };
+        let is_free = incoming.required_affinity().is_empty() && incoming.required_anti_affinity().is_empty();
+        let mut state = State::new(incoming, cx.snapshot);
+        state.count_existing(pod, cx.snapshot);
+        state.count_own(cx.snapshot);
+        if is_free && state.existing.is_zero() {
+            return Ok(PreFilterOutcome::Skip);
+        }
+        cx.state.set(self.filters, state);
+        Ok(PreFilterOutcome::Pass)
+    }
+
+    fn extensions(&self) -> Option<&dyn PreFilterExtensions> {
+        Some(self)
+    }
+}
+
+impl InterPodAffinity {
+    fn update(
+        &self,
+        cx: &mut CycleContext<'_>,
+        other: &PodInfo,
+        node: &NodeInfo,
+        by: i64,
+    ) -> Result<Verdict, PluginError> {
+        let state = cx.state.get_mut(self.filters).ok_or_else(not_found)?;
+        state.update(cx.snapshot, cx.pod, other, node, by);
+        Ok(Verdict::Pass)
+    }
+}
+
+impl PreFilterExtensions for InterPodAffinity {
+    fn add_pod(&self, cx: &mut CycleContext<'_>, added: &PodInfo, node: &NodeInfo) -> Result<Verdict, PluginError> {
+        self.update(cx, added, node, 1)
+    }
+
+    fn remove_pod(
+        &self,
+        cx: &mut CycleContext<'_>,
+        removed: &PodInfo,
+        node: &NodeInfo,
+    ) -> Result<Verdict, PluginError> {
+        self.update(cx, removed, node, -1)
+    }
+}
+
+impl FilterPlugin for InterPodAffinity {
+    fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
+        let state = cx.state.get(self.filters).ok_or_else(not_found)?;
+        Ok(state.decide(cx.snapshot.position(node.name())))
+    }
+
+    fn filter_block(&self, cx: &CycleContext<'_>, block: &mut Candidates<'_>) -> Result<(), PluginError> {
+        let state = cx.state.get(self.filters).ok_or_else(not_found)?;
+        let mut walk = cx.snapshot.walk();
+        block.retain(|node, _| Ok(state.decide(walk.position_of_name(node))));
+        Ok(())
+    }
+}

@@ -1,0 +1,59 @@
+//! The terms of the pod that is being scheduled, with the namespaces that they reach.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Namespace;
+
+use crate::k8s::labels;
+use crate::listers::Listers;
+use crate::model::{AffinityTerm, LabelClass};
+
+/// The namespaces that a term's namespace selector selects, as they are when it is asked for; sorted by name.
+///
+/// Upstream means to put a selector away once its namespaces are known, and puts away that of a copy: it is still asked
+/// afterwards, with no labels, so one that selects a namespace without labels (`NotIn`, `DoesNotExist`) selects all.
+/// Follows `interpodaffinity/plugin.go#InterPodAffinity.mergeAffinityTermNamespacesIfNotEmpty @v1.36.3`.
+#[derive(Clone, Debug, Default)]
+struct Selected(Vec<Arc<Namespace>>);
+
+impl Selected {
+    fn by(term: &AffinityTerm, listers: &Listers) -> Self {
+        let selector = term.namespace_selector();
+        if selector.requirements().is_none() || term.selects_unlabelled_namespaces() {
+            return Self::default();
+        }
+        let mut namespaces = listers.namespaces.list();
+        namespaces.retain(|namespace| selector.matches(labels(&namespace.metadata)));
+        Self(namespaces)
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        let name_of = |namespace: &Arc<Namespace>| namespace.metadata.name.as_deref().unwrap_or_default().cmp(name);
+        self.0.binary_search_by(name_of).is_ok()
+    }
+}
+
+/// Terms of the pod that is being scheduled, of one list.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OwnTerms(Vec<Selected>);
+
+impl OwnTerms {
+    /// These terms, with the namespaces that they select now.
+    pub(super) fn new<'a>(terms: impl Iterator<Item = &'a AffinityTerm>, listers: &Listers) -> Self {
+        Self(terms.map(|term| Selected::by(term, listers)).collect())
+    }
+
+    /// Whether the term, which is the one at this place, is about pods of this class.
+    pub(super) fn matches(&self, at: usize, term: &AffinityTerm, class: &LabelClass) -> bool {
+        term.selector().matches(class.labels())
+            && (term.selects_unlabelled_namespaces()
+                || term.lists_namespace(class.namespace())
+                || self.0.get(at).is_some_and(|selected| selected.contains(class.namespace())))
+    }
+
+    /// Whether each of the terms, of which there is one at least, is about pods of this class.
+    /// Follows `interpodaffinity/filtering.go#podMatchesAllAffinityTerms @v1.36.3`.
+    pub(super) fn all_match(&self, terms: &[AffinityTerm], class: &LabelClass) -> bool {
+        !terms.is_empty() && terms.iter().enumerate().all(|(at, term)| self.matches(at, term, class))
+    }
+}

@@ -1,0 +1,138 @@
+//! Preferred terms, and what the required affinity of others is worth.
+//!
+//! Follows `pkg/scheduler/framework/plugins/interpodaffinity/scoring.go @v1.36.3`.
+
+use std::sync::Arc;
+
+use super::counts::TopologyCounts;
+use super::own::OwnTerms;
+use super::{InterPodAffinity, NamespaceLabels};
+use crate::framework::{
+    CycleContext, MAX_NODE_SCORE, NodeScores, NormalizeScore, PluginError, PreScoreOutcome, PreScorePlugin,
+    ScorePlugin, Scratch,
+};
+use crate::k8s::StringMap;
+use crate::listers::Listers;
+use crate::model::{AffinityTerms, NodeInfo, PodInfo, Snapshot, WeightedAffinityTerm};
+
+/// What `PreScore` counts for `Score`: what each domain of each key is worth.
+#[derive(Clone, Debug)]
+pub(super) struct State(Arc<TopologyCounts>);
+
+impl State {
+    fn of(&self, position: Option<usize>) -> i64 {
+        self.0.keys().iter().filter_map(|key| key.of(position)).fold(0, i64::wrapping_add)
+    }
+}
+
+/// What is counted so far, and whether anything is, be it for nothing.
+#[derive(Default)]
+struct Worth {
+    counts: TopologyCounts,
+    any: bool,
+}
+
+impl Worth {
+    /// Counts, for each of the pod's own preferred terms, the pods that it is about.
+    fn add_own(&mut self, snapshot: &Snapshot, terms: &[WeightedAffinityTerm], listers: &Listers, sign: i32) {
+        let own = OwnTerms::new(terms.iter().map(|weighted| &weighted.term), listers);
+        for class in snapshot.classes() {
+            for (at, WeightedAffinityTerm { term, weight }) in terms.iter().enumerate() {
+                if own.matches(at, term, class.shared()) {
+                    let each = i64::from(weight.wrapping_mul(sign));
+                    self.any |= self.counts.add(snapshot, term.topology_key(), class.nodes(), each);
+                }
+            }
+        }
+    }
+
+    /// Counts, for each term of pods on nodes that is about this pod, those pods: required affinity with this weight if it
+    /// is above zero, and preferences.
+    fn add_existing(&mut self, snapshot: &Snapshot, pod: &PodInfo, namespace_labels: &StringMap, hard: i32) {
+        for set in snapshot.affinity_terms() {
+            let terms: &AffinityTerms = set.shared();
+            let required = if hard > 0 { terms.required_affinity() } else { &[] };
+            let weighted =
+                |sign: i32| move |weighted: &'_ WeightedAffinityTerm| i64::from(weighted.weight.wrapping_mul(sign));
+            let near = terms.preferred_affinity().iter().map(|one| (&one.term, weighted(1)(one)));
+            let away = terms.preferred_anti_affinity().iter().map(|one| (&one.term, weighted(-1)(one)));
+            let required = required.iter().map(|term| (term, i64::from(hard)));
+            for (term, each) in required.chain(near).chain(away) {
+                if term.matches(pod.namespace(), pod.class().labels(), namespace_labels) {
+                    self.any |= self.counts.add(snapshot, term.topology_key(), set.nodes(), each);
+                }
+            }
+        }
+    }
+}
+
+fn not_found() -> PluginError {
+    PluginError::new("failed to read \"PreScoreInterPodAffinity\" from cycleState: not found")
+}
+
+impl PreScorePlugin for InterPodAffinity {
+    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
+        let pod = &**cx.pod;
+        let has_preferences = has_preferences(pod);
+        // With a preference of its own those of others count all the same, as upstream has it.
+        if self.args.ignore_preferred_terms_of_existing_pods && !has_preferences {
+            return Ok(PreScoreOutcome::Skip);
+        }
+        let mut worth = Worth::default();
+        if let Some(terms) = pod.affinity_terms() {
+            if let Some(error) = terms.error() {
+                return Err(PluginError::new(format!("failed to parse pod: {error}")));
+            }
+            worth.add_own(cx.snapshot, terms.preferred_affinity(), &self.listers, 1);
+            worth.add_own(cx.snapshot, terms.preferred_anti_affinity(), &self.listers, -1);
+        }
+        let namespace_labels = NamespaceLabels::of(&self.listers, pod);
+        worth.add_existing(cx.snapshot, pod, namespace_labels.get(), self.args.hard_pod_affinity_weight);
+        if !worth.any {
+            return Ok(PreScoreOutcome::Skip);
+        }
+        cx.state.set(self.scores, State(Arc::new(worth.counts)));
+        Ok(PreScoreOutcome::Pass)
+    }
+}
+
+/// Whether the pod has preferred terms, malformed ones among them.
+fn has_preferences(pod: &PodInfo) -> bool {
+    let near = pod.affinity().and_then(|affinity| affinity.pod_affinity.as_ref());
+    let away = pod.affinity().and_then(|affinity| affinity.pod_anti_affinity.as_ref());
+    let near = near.and_then(|own| own.preferred_during_scheduling_ignored_during_execution.as_deref());
+    let away = away.and_then(|own| own.preferred_during_scheduling_ignored_during_execution.as_deref());
+    near.into_iter().chain(away).any(|terms| !terms.is_empty())
+}
+
+impl ScorePlugin for InterPodAffinity {
+    fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
+        let state = cx.state.get(self.scores).ok_or_else(not_found)?;
+        Ok(state.of(cx.snapshot.position(node.name())))
+    }
+
+    fn score_block(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
+        let state = cx.state.get(self.scores).ok_or_else(not_found)?;
+        let mut walk = cx.snapshot.walk();
+        for (node, score) in scores.nodes.iter().zip(&mut *scores.scores) {
+            *score = state.of(walk.position_of_name(node));
+        }
+        Ok(())
+    }
+}
+
+/// The lowest score becomes 0 and the highest 100; all become 0 where they are equal.
+/// Follows `scoring.go#InterPodAffinity.NormalizeScore @v1.36.3`.
+impl NormalizeScore for InterPodAffinity {
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "as upstream computes it")]
+    fn normalize(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
+        cx.state.get(self.scores).ok_or_else(not_found)?;
+        let least = scores.scores.iter().copied().min().unwrap_or_default();
+        let range = scores.scores.iter().copied().max().unwrap_or_default().wrapping_sub(least);
+        for score in scores.scores.iter_mut() {
+            let share = if range > 0 { score.wrapping_sub(least) as f64 / range as f64 } else { 0.0 };
+            *score = (MAX_NODE_SCORE as f64 * share) as i64;
+        }
+        Ok(())
+    }
+}

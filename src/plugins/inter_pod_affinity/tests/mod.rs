@@ -1,0 +1,73 @@
+//! A cluster of four nodes: two in zone `a`, one in zone `b`, one in none. A host is a domain of its own.
+
+mod filter;
+mod hints;
+mod score;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::factory;
+use crate::config::InterPodAffinityArgs;
+use crate::framework::PluginArgs;
+use crate::plugins::tests::harness::Harness;
+use crate::testing::{NodeFixture, PodFixture, node, pod};
+
+fn host(name: &str) -> NodeFixture {
+    node(name).label("host", name)
+}
+
+fn harness(existing: &[PodFixture]) -> Harness {
+    with_args(existing, 1, false)
+}
+
+/// The plugin on the cluster. Namespaces `default` and `other` are known, one of team `x`, one of team `y`.
+fn with_args(existing: &[PodFixture], hard_pod_affinity_weight: i32, ignore: bool) -> Harness {
+    let args = InterPodAffinityArgs { hard_pod_affinity_weight, ignore_preferred_terms_of_existing_pods: ignore };
+    let harness = Harness::with_args(PluginArgs::InterPodAffinity(args), factory);
+    for (name, team) in [("default", "x"), ("other", "y")] {
+        let namespace = json!({"metadata": {"name": name, "labels": {"team": team}}});
+        harness.handle.listers().namespaces.apply(Arc::new(serde_json::from_value(namespace).expect("a namespace")));
+    }
+    let zone = |name: &str, zone: &str| host(name).label("zone", zone);
+    harness.cluster(vec![zone("n1", "a"), zone("n2", "a"), zone("n3", "b"), host("n4")], existing)
+}
+
+/// A term about pods with label `app` of this value.
+fn app(key: &str, app: &str) -> Value {
+    json!({"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}})
+}
+
+/// The term with a field more.
+fn and(mut term: Value, field: &str, value: &Value) -> Value {
+    term[field] = value.clone();
+    term
+}
+
+/// A list of terms that another list may follow.
+fn set(pod: PodFixture, kind: &str, list: &str, terms: Value) -> PodFixture {
+    pod.set(&format!("spec.affinity.{kind}.{list}DuringSchedulingIgnoredDuringExecution"), terms)
+}
+
+fn near(pod: PodFixture, terms: impl Into<Vec<Value>>) -> PodFixture {
+    set(pod, "podAffinity", "required", terms.into().into())
+}
+
+fn away(pod: PodFixture, terms: impl Into<Vec<Value>>) -> PodFixture {
+    set(pod, "podAntiAffinity", "required", terms.into().into())
+}
+
+fn rather(pod: PodFixture, kind: &str, weight: i32, term: &Value) -> PodFixture {
+    set(pod, kind, "preferred", json!([{"weight": weight, "podAffinityTerm": term}]))
+}
+
+/// A pod with label `app` of this value.
+fn of(name: &str, app: &str) -> PodFixture {
+    pod(name).label("app", app)
+}
+
+/// A term that no selector can be made of.
+fn malformed() -> Value {
+    json!({"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}})
+}

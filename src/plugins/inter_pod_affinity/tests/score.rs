@@ -1,0 +1,78 @@
+//! Preferences of the pod and of others.
+
+use serde_json::json;
+
+use super::{Harness, and, app, malformed, near, of, rather, with_args};
+use crate::framework::{CycleState, PreScoreOutcome};
+use crate::testing::{PodFixture, pod};
+
+/// The four nodes' scores as they are counted and once normalised; none if the plugin opts out.
+#[track_caller]
+fn check(harness: &Harness, pod: &PodFixture, expected: Option<([i64; 4], [i64; 4])>) {
+    let (outcome, mut state) = harness.pre_score(pod);
+    let found = match outcome.expect("PreScore does not fail") {
+        PreScoreOutcome::Skip => None,
+        PreScoreOutcome::Pass => Some(harness.scores(pod, &mut state).expect("Score does not fail")),
+    };
+    assert_eq!(found, expected.map(|(raw, normalized)| (raw.to_vec(), normalized.to_vec())), "{pod:?}");
+}
+
+#[test]
+fn own_preferences_draw_and_push() {
+    let existing = [of("a", "a").on("n1"), of("b", "a").on("n1"), of("c", "a").on("n3"), of("d", "b").on("n2")];
+    let harness = with_args(&existing, 1, false);
+    let likes = |key: &str| rather(pod("p"), "podAffinity", 10, &app(key, "a"));
+    let dislikes = |key: &str| rather(pod("p"), "podAntiAffinity", 10, &app(key, "a"));
+    check(&harness, &pod("p"), None);
+    check(&harness, &likes("zone"), Some(([20, 20, 10, 0], [100, 100, 50, 0])));
+    check(&harness, &likes("host"), Some(([20, 0, 10, 0], [100, 0, 50, 0])));
+    check(&harness, &dislikes("zone"), Some(([-20, -20, -10, 0], [0, 0, 50, 100])));
+    check(&harness, &likes("no-such-key"), None);
+    check(&harness, &rather(pod("p"), "podAffinity", 10, &app("zone", "c")), None);
+    let torn = rather(likes("host"), "podAntiAffinity", 7, &app("zone", "b"));
+    check(&harness, &torn, Some(([13, -7, 10, 0], [100, 0, 85, 35])));
+    // Nothing is worth anything, but something was counted.
+    let equal = rather(likes("zone"), "podAntiAffinity", 10, &app("zone", "a"));
+    check(&harness, &equal, Some(([0; 4], [0; 4])));
+}
+
+#[test]
+fn own_preferences_reach_into_namespaces() {
+    let existing = [of("a", "a").on("n1").namespace("other")];
+    let harness = with_args(&existing, 1, false);
+    let likes = |field: &str, value: serde_json::Value| {
+        rather(pod("p"), "podAffinity", 1, &and(app("host", "a"), field, &value))
+    };
+    let found = Some(([1, 0, 0, 0], [100, 0, 0, 0]));
+    check(&harness, &likes("namespaces", json!(["default"])), None);
+    check(&harness, &likes("namespaces", json!(["other"])), found);
+    check(&harness, &likes("namespaceSelector", json!({"matchLabels": {"team": "y"}})), found);
+    check(&harness, &likes("namespaceSelector", json!({"matchLabels": {"team": "x"}})), None);
+}
+
+#[test]
+fn terms_of_others_draw_and_push() {
+    let likes = rather(pod("l"), "podAffinity", 10, &app("zone", "a")).on("n1");
+    let dislikes = rather(pod("d"), "podAntiAffinity", 4, &app("host", "a")).on("n2");
+    let needs = near(pod("r"), [app("zone", "a")]).on("n3");
+    let existing = [likes, dislikes, needs];
+    check(&with_args(&existing, 5, false), &of("p", "a"), Some(([10, 6, 5, 0], [100, 60, 50, 0])));
+    check(&with_args(&existing, 0, false), &of("p", "a"), Some(([10, 6, 0, 0], [100, 60, 0, 0])));
+    check(&with_args(&existing, 5, false), &of("p", "b"), None);
+    check(&with_args(&existing, 5, false), &of("p", "a").namespace("other"), None);
+    check(&with_args(&existing, 5, true), &of("p", "a"), None);
+    // With a preference of its own, those of others count although they were to be ignored.
+    let own = rather(of("p", "a"), "podAffinity", 1, &app("zone", "c"));
+    check(&with_args(&existing, 5, true), &own, Some(([10, 6, 5, 0], [100, 60, 50, 0])));
+}
+
+#[test]
+fn malformed_terms_and_states_that_are_missing_are_errors() {
+    let harness = with_args(&[], 1, false);
+    let bad = rather(pod("p"), "podAntiAffinity", 1, &malformed());
+    let error = harness.pre_score(&bad).0.expect_err("it cannot be compiled").to_string();
+    let text = "failed to parse pod: preferredAntiAffinityTerms: \"Near\" is not a valid label selector operator";
+    assert_eq!(error, text);
+    let error = harness.scores(&pod("p"), &mut CycleState::default()).expect_err("nothing to read");
+    assert_eq!(error.to_string(), "failed to read \"PreScoreInterPodAffinity\" from cycleState: not found");
+}
