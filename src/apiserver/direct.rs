@@ -25,11 +25,16 @@ impl ApiServer {
 
     /// Takes in an object as a dump of a cluster, or a manifest that describes half a cluster, has it: UID, times, status,
     /// node and priority are kept where it has them, and made up as for a new object where it has not. One without a UID
-    /// comes from no cluster and has to be valid.
+    /// comes from no cluster and has to be valid. What every cluster has from the start, such as the namespace `default`, is
+    /// replaced.
     /// Classes and nodes have to be there before the pods that name them.
     pub fn load(&self, value: Value) -> Result<Arc<Object>, Status> {
         let is_dump = !meta::text(&value, "uid").is_empty();
-        self.add(value, if is_dump { Origin::Dump } else { Origin::Manifest })
+        let kind = kind_of(&value)?;
+        self.with(|state| {
+            state.yield_built_in(kind, &value);
+            state.create(kind, "", value, if is_dump { Origin::Dump } else { Origin::Manifest }, false)
+        })
     }
 
     /// Checks the types of all of an object's members, also of those that no scheduler reads. Gives the paths of those that

@@ -45,6 +45,21 @@ impl State {
         for (kind, value) in namespaces.into_iter().chain(classes).chain(others) {
             self.create(kind, "", value, Origin::Dump, false).expect("a built-in object breaks no rule");
         }
+        self.built_in = self.version;
+    }
+
+    /// Makes way for an object that the cluster to be taken in has, too, if it is one that the server made for itself.
+    pub(super) fn yield_built_in(&mut self, kind: &'static Kind, value: &Value) {
+        let namespace = match meta::text(value, "namespace") {
+            _ if !kind.namespaced => "",
+            "" => "default",
+            namespace => namespace,
+        };
+        if let Ok(own) = self.existing(kind, namespace, meta::text(value, "name"))
+            && own.version <= self.built_in
+        {
+            self.remove(&own);
+        }
     }
 
     /// Replaces a namespace's finalizers; an emptied list lets a deleted namespace go.

@@ -24,6 +24,8 @@ pub(super) struct State {
     pub(super) settings: Settings,
     /// The newest resource version, one counter for all kinds.
     pub(super) version: u64,
+    /// The version of the last object that the server made for itself.
+    pub(super) built_in: u64,
     pub(super) shelves: Vec<Shelf>,
     pub(super) watchers: BTreeMap<u64, Watcher>,
     pub(super) next_watcher: u64,
@@ -89,6 +91,7 @@ impl State {
             names: Names::new(seed),
             settings,
             version: 0,
+            built_in: 0,
             shelves: kinds::ALL.iter().map(|_| Shelf::default()).collect(),
             watchers: BTreeMap::new(),
             next_watcher: 0,

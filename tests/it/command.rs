@@ -264,6 +264,20 @@ fn what_cannot_be_written_is_no_panic() {
 }
 
 #[test]
+fn what_every_cluster_has_may_be_in_the_files() {
+    // Was once "already exists".
+    let own = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {team: a}}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: kubernetes, namespace: default, uid: u}\nspec: {ports: [{port: 443}]}\n";
+    let content = pod("{containers: [{name: c, image: i}]}") + own;
+    let simulated = |content: &str| run(&["simulate", &file("own.yaml", content).display().to_string()]);
+    let output = simulated(&content);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = simulated(&format!("{content}{own}"));
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let expected = "Namespace default: namespaces \"default\" already exists, from ";
+    assert!(output.status.code() == Some(1) && stderr.contains(expected), "{stderr}");
+}
+
+#[test]
 fn unknown_fields_of_manifests_are_warned_of() {
     let content = pod("{containers: [{name: c, image: i, resource: {requests: {cpu: 64}}}]}");
     let warned = |content: &str| {
