@@ -190,7 +190,7 @@ fn observe(plane: &ControlPlane, hook: &Webhook, mut scheduler: Process) -> Resu
         });
         let end = end.map_err(|error| format!("{error}; {}", scheduler.tail()))?;
         remove(plane, &api, &name)?;
-        seen.push((first_attempt(hook.take()), end));
+        seen.push((first_attempt(&name, hook.take()), end));
     }
     scheduler.terminate()?;
     // What a last attempt asked.
@@ -222,12 +222,13 @@ fn remove(plane: &ControlPlane, api: &Api<Pod>, name: &str) -> Result<(), String
     })
 }
 
-/// Each question once: a pod that was not bound is tried again. What differs between two pods of one manifest is left out,
+/// Each question about this pod once: one that was not bound is tried again, be it while the next one is there. What differs between two pods of one manifest is left out,
 /// and so is the order of nodes, which upstream leaves to how a map of the first list is walked.
-fn first_attempt(asked: Vec<Asked>) -> Vec<Value> {
+fn first_attempt(pod: &str, asked: Vec<Asked>) -> Vec<Value> {
     let mut seen: Vec<Value> = Vec::new();
     for Asked { path, headers, mut body } in asked {
-        if seen.iter().any(|one| one["path"] == path.as_str()) {
+        let about = body.pointer("/Pod/metadata/name").or_else(|| body.get("PodName"));
+        if about.is_none_or(|name| name != pod) || seen.iter().any(|one| one["path"] == path.as_str()) {
             continue;
         }
         if let Some(metadata) = body.pointer_mut("/Pod/metadata").and_then(Value::as_object_mut) {

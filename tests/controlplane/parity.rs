@@ -18,7 +18,7 @@ use crate::reach::{UNREACHABLE, Unreachable};
 use crate::{generate, ours, programs, shrink};
 
 /// How many cases are compared unless `KS_CASES` says otherwise.
-const CASES: u64 = 1500;
+const CASES: u64 = 3000;
 
 /// Failures that are shrunk and reported; after these the comparison ends.
 const REPORTED: usize = 5;

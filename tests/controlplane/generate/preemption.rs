@@ -92,7 +92,7 @@ fn filler(g: &mut Gen, node: &str, at: usize) -> Value {
     if g.percent(75) {
         pod["status"]["startTime"] = format!("2026-01-01T00:0{}:00Z", g.between(0, 4)).into();
     }
-    if g.percent(15) {
+    if g.percent(25) {
         pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
         pod["metadata"]["deletionGracePeriodSeconds"] = 30.into();
         if g.percent(85) {
@@ -132,7 +132,7 @@ fn press(g: &mut Gen, pod: &mut Value) {
             spec.as_object_mut().map(|spec| spec.remove(field));
         }
     }
-    if g.percent(30) {
+    if g.percent(50) {
         pod["status"]["nominatedNodeName"] = g.node_name().into();
     }
 }

@@ -43,7 +43,7 @@ const NODE_PODS: &[&str] = &["0", "1", "2", "3", "5", "110", "110", "110", "110"
 
 /// A size of huge pages: a multiple of their own.
 fn hugepages(g: &mut Gen, name: &str) -> &'static str {
-    if name == "hugepages-2Mi" { g.pick(&["0", "2Mi", "4Mi", "64Mi"]) } else { g.pick(&["0", "1Gi", "2Gi"]) }
+    if name == "hugepages-2Mi" { g.pick(&["0", "2Mi", "2Mi", "4Mi", "64Mi"]) } else { g.pick(&["0", "1Gi", "2Gi"]) }
 }
 
 /// An amount of this resource to ask for.
@@ -161,7 +161,7 @@ pub(super) fn node(g: &mut Gen) -> Value {
     for name in SCALARS {
         if g.uses(Topic::Resources) || g.percent(20) {
             let amount = match *name {
-                "hugepages-2Mi" => g.pick(&["0", "4Mi", "8Mi", "128Mi"]),
+                "hugepages-2Mi" => g.pick(&["0", "2Mi", "4Mi", "4Mi", "8Mi", "128Mi"]),
                 "hugepages-1Gi" => g.pick(&["0", "1Gi", "2Gi", "4Gi"]),
                 _ => g.pick(&["0", "2", "4", "8", "9", "1k"]),
             };
