@@ -1,4 +1,4 @@
-//! Pods that have terms on each other: the same as `tests/controlplane/internal/oracle/affinity.go`.
+//! Pods that are spread or have terms on each other: the same as `tests/controlplane/internal/oracle/affinity.go`.
 
 use kube_scheduler::testing::PodFixture;
 use serde_json::{Value, json};
@@ -15,7 +15,11 @@ pub(crate) const WORKLOADS: &[&str] = &[
     "required-affinity-namespaces",
     "required-anti-affinity-namespaces",
     "preferred-anti-affinity-namespaces",
+    SPREAD,
 ];
+
+/// A hard constraint on zones and a soft one on nodes, of the pods that are timed.
+pub(crate) const SPREAD: &str = "spread";
 
 /// Deployments, and namespaces where a workload selects them.
 const GROUPS: usize = 10;
@@ -42,6 +46,9 @@ pub(crate) fn namespaces() -> Vec<Value> {
 /// A plain pod of one of the deployments, with the workload's terms; of the pods of `others-anti-affinity`, the running ones
 /// have terms alone.
 pub(crate) fn pod(workload: &str, name: &str, running: bool, number: usize) -> PodFixture {
+    if workload == SPREAD {
+        return if running { plain_pod(name) } else { spread(plain_pod(name)) };
+    }
     let group = format!("group-{}", number / 2 % GROUPS);
     let mut pod = plain_pod(name);
     let mut term = json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"group": group}}});
@@ -67,4 +74,16 @@ pub(crate) fn pod(workload: &str, name: &str, running: bool, number: usize) -> P
         _ => json!({"podAntiAffinity": required}),
     };
     pod.label("group", &group).set("spec.affinity", affinity)
+}
+
+fn spread(pod: PodFixture) -> PodFixture {
+    let constraint = |key: &str, action: &str| {
+        let selector = json!({"matchLabels": {"app": "plain"}});
+        json!({"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": action, "labelSelector": selector})
+    };
+    let constraints = [
+        constraint("topology.kubernetes.io/zone", "DoNotSchedule"),
+        constraint("kubernetes.io/hostname", "ScheduleAnyway"),
+    ];
+    pod.set("spec.topologySpreadConstraints", json!(constraints))
 }

@@ -1,7 +1,8 @@
 //! The time of one scheduling cycle, from the update of the snapshot to the chosen host, on plain clusters of 1,000, 5,000
 //! and 15,000 nodes: the same clusters, pods and lines of output as `tests/controlplane/cmd/bench` has for upstream.
 //!
-//! `cargo bench --bench cycle [-- CYCLES]`; with `-- affinity CYCLES`, of pods with terms on each other, on 5,000 nodes.
+//! `cargo bench --bench cycle [-- CYCLES]`; with `-- affinity CYCLES`, of pods that are spread or have terms on each
+//! other, on 5,000 nodes.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -60,7 +61,7 @@ fn engine(runtime: &tokio::runtime::Runtime, setting: &Setting) -> Engine {
     let _inside = runtime.enter();
     let gates = FeatureGates::default();
     let mut config = match setting.affinity {
-        None => Config::defaults(&gates),
+        None | Some(affinity::SPREAD) => Config::defaults(&gates),
         Some(_) => Config::parse(affinity::config().to_string().as_bytes(), &gates).expect("a valid configuration"),
     };
     config.parallelism = setting.parallelism;

@@ -25,11 +25,11 @@ fn text(field: Option<&String>) -> &str {
     field.map_or("", String::as_str)
 }
 
+fn texts(toleration: &Toleration) -> [&str; 4] {
+    [&toleration.key, &toleration.operator, &toleration.value, &toleration.effect].map(|field| text(field.as_ref()))
+}
+
 fn is_same_toleration(a: &Toleration, b: &Toleration) -> bool {
-    let texts = |toleration: &Toleration| {
-        [&toleration.key, &toleration.operator, &toleration.value, &toleration.effect]
-            .map(|field| text(field.as_ref()).to_owned())
-    };
     texts(a) == texts(b) && a.toleration_seconds == b.toleration_seconds
 }
 

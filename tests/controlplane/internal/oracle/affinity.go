@@ -12,6 +12,27 @@ import (
 var AffinityWorkloads = []string{
 	"required-affinity", "required-anti-affinity", "preferred-affinity", "preferred-anti-affinity", "others-anti-affinity",
 	"required-affinity-namespaces", "required-anti-affinity-namespaces", "preferred-anti-affinity-namespaces",
+	spreadWorkload,
+}
+
+// spreadWorkload gives the pods that are timed a hard constraint on zones and a soft one on nodes.
+const spreadWorkload = "spread"
+
+func spreadPod(name, node string) *corev1.Pod {
+	pod := plainPod(name, node)
+	if node != "" {
+		return pod
+	}
+	constraint := func(key string, action corev1.UnsatisfiableConstraintAction) corev1.TopologySpreadConstraint {
+		return corev1.TopologySpreadConstraint{
+			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: action,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: pod.Labels},
+		}
+	}
+	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
+		constraint(corev1.LabelTopologyZone, corev1.DoNotSchedule), constraint(corev1.LabelHostname, corev1.ScheduleAnyway),
+	}
+	return pod
 }
 
 // Deployments, and namespaces where a workload selects them.
@@ -37,6 +58,9 @@ func affinityNamespaceObjects() []any {
 
 // affinityPod is a plain pod of one of the deployments, with the workload's terms.
 func affinityPod(workload, name, node string, number int) *corev1.Pod {
+	if workload == spreadWorkload {
+		return spreadPod(name, node)
+	}
 	pod := plainPod(name, node)
 	group := fmt.Sprintf("group-%d", number/2%affinityGroups)
 	pod.Labels["group"] = group

@@ -30,7 +30,7 @@ type CycleOptions struct {
 // the snapshot and SchedulePod.
 func TimeCycles(o CycleOptions) (time.Duration, error) {
 	var raw []byte
-	if o.Affinity != "" {
+	if o.Affinity != "" && o.Affinity != spreadWorkload {
 		raw = []byte(withoutSpread)
 	}
 	cfg, err := parseConfig(raw)
