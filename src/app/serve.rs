@@ -152,6 +152,9 @@ fn refuse(config: &Config) -> anyhow::Result<()> {
 /// The client of the kubeconfig that flags or configuration name; inside a cluster, of the service account.
 async fn connect(config: &Config, flags: &Flags) -> anyhow::Result<kube::Client> {
     let path = &config.client_connection.kubeconfig;
+    if let (Some(_), Some(file)) = (&flags.deprecated.kubeconfig, &flags.misc.config) {
+        tracing::warn!("--kubeconfig is ignored, as --config is given: {file} has clientConnection.kubeconfig for it");
+    }
     let mut connection = if path.is_empty() {
         if flags.misc.master.is_none() {
             tracing::warn!(

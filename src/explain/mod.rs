@@ -105,6 +105,9 @@ pub enum ExplainError {
 pub struct Explanation {
     /// Each pod.
     pub pods: Vec<PodExplanation>,
+    /// How many pods are pending, these among them.
+    #[serde(skip)]
+    pub pending: usize,
 }
 
 /// What is said of one pod.
@@ -152,7 +155,7 @@ pub fn explain(args: &ExplainArgs, plugins: Registry) -> Result<Explanation, Exp
     drop(progress);
     let (loading, explaining) = (loaded - began, loaded.elapsed());
     say(format_args!("loaded in {:.2} s, explained in {:.2} s", loading.as_secs_f64(), explaining.as_secs_f64()));
-    Ok(Explanation { pods: explained })
+    Ok(Explanation { pods: explained, pending: cluster.pending.len() })
 }
 
 fn explain_pod(cluster: &Loading, profile: &Framework, pod: &Arc<PodInfo>) -> PodExplanation {

@@ -33,7 +33,11 @@ impl fmt::Display for Explanation {
             let (blank, word) = (if number > 0 { "\n" } else { "" }, if names.len() > 1 { "Pods" } else { "Pod" });
             write!(f, "{blank}{word} {}: {page}", Nodes(names))?;
         }
-        Ok(())
+        match self.pending.saturating_sub(1) {
+            0 => Ok(()),
+            1 => f.write_str("\nAs the cluster stands; the other pending pod is not placed.\n"),
+            others => writeln!(f, "\nAs the cluster stands; the other {others} pending pods are not placed."),
+        }
     }
 }
 
@@ -64,7 +68,7 @@ impl PodExplanation {
         if !said.error.is_empty() {
             writeln!(f, "the attempt breaks off: {}", said.error)?;
         } else if said.host.is_empty() {
-            writeln!(f, "fits nowhere\n{}", said.message)?;
+            writeln!(f, "fits nowhere as it is\n{}", said.message)?;
         } else {
             let (all, host) = (said.nodes.len(), &said.host);
             writeln!(f, "{feasible} of {all} nodes can take it, and {host} is the one for {}", said.scheduler)?;

@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 #[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "Exit code: 0 when all pods were placed, 2 when some are pending, 1 on bad input or usage.")]
 pub struct SimulateArgs {
-    /// Files and folders to load
+    /// Files and folders to load; `-` is standard input
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 

@@ -176,9 +176,15 @@ impl Input {
             }
             return Ok(());
         }
+        if version.starts_with("kubescheduler.config.k8s.io/") {
+            return failed(format!("{kind} is a configuration, which --config takes"));
+        }
         if kinds::by_name(&version, &kind).is_none() {
             if let Some(known) = misnamed(&version, &kind) {
                 return failed(format!("no kind {kind:?} is read in version {version:?}, but {known}"));
+            }
+            if version == "v1" && !CORE_KINDS.contains(&kind.as_str()) {
+                return failed(format!("no kind {kind:?} in version \"v1\""));
             }
             *self.ignored.entry(format!("{version} {kind}")).or_default() += 1;
             return Ok(());
@@ -187,6 +193,10 @@ impl Input {
         Ok(())
     }
 }
+
+/// The kinds of the core that a cluster's dump may have and scheduling does not read.
+const CORE_KINDS: [&str; 6] =
+    ["Binding", "ComponentStatus", "Endpoints", "PodTemplate", "RangeAllocation", "ResourceQuota"];
 
 /// The kind that is meant, as far as one can tell. A group of its own may have kinds that are called as ours are; ours and
 /// the core's have no others.
@@ -284,6 +294,12 @@ mod tests {
             "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\n",
             Err("c.yaml: document 1: no kind \"PodDisruptionBudget\" is read in version \"policy/v1beta1\", but \
                  PodDisruptionBudget in policy/v1"),
+        );
+        check("apiVersion: v1\nkind: Pdo\n", Err("c.yaml: document 1: no kind \"Pdo\" in version \"v1\""));
+        check("apiVersion: v1\nkind: ComponentStatus\n", Ok(&[]));
+        check(
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n",
+            Err("c.yaml: document 1: KubeSchedulerConfiguration is a configuration, which --config takes"),
         );
         check("apiVersion: serving.knative.dev/v1\nkind: Service\n", Ok(&[]));
         check("- a\n", Err("c.yaml: document 1: an object with apiVersion and kind is expected"));

@@ -66,7 +66,7 @@ c     370
 fn check(resources: &str, spec: &str, expected: &[&str]) {
     let (code, page, _) = explain(resources, spec, &["default/p"]);
     assert_eq!(code, Some(0));
-    assert!(page.starts_with("Pod default/p: fits nowhere\n0/3 nodes are available: "), "{page}");
+    assert!(page.starts_with("Pod default/p: fits nowhere as it is\n0/3 nodes are available: "), "{page}");
     let offered = page.split("Any one of these would let it in:\n").nth(1).unwrap_or_default();
     assert_eq!(offered.lines().map(str::trim).collect::<Vec<_>>(), expected, "{page}");
 }

@@ -43,7 +43,7 @@ impl Flags {
             .about("Schedules the pods of a Kubernetes cluster.")
             .long_about(None)
             .override_usage(
-                "kube-scheduler [OPTIONS]\n       kube-scheduler simulate [OPTIONS] [FILE]...   (needs no cluster; see 'kube-scheduler simulate --help')",
+                "kube-scheduler [OPTIONS]\n       kube-scheduler simulate [OPTIONS] [FILE]...   (needs no cluster; see 'kube-scheduler simulate --help')\n       kube-scheduler explain -f FILE [POD]          (the same; see 'kube-scheduler explain --help')",
             );
         command.clone().render_help().to_string()
     }
