@@ -7,10 +7,9 @@ use k8s_openapi::api::core::v1::{Affinity, Taint, Toleration};
 
 use super::change::Change;
 use crate::framework::{Code, Framework, NodeEvaluation, evaluate_filters, feasible_nodes};
-use crate::k8s::quantity::Format;
 use crate::k8s::tolerations::{do_not_schedule, tolerates};
 use crate::k8s::{Container, Node, Pod, Quantity};
-use crate::model::{CPU, EPHEMERAL_STORAGE, MEMORY, NodeInfo, PodInfo, Resources, Snapshot};
+use crate::model::{CPU, MEMORY, NodeInfo, PodInfo, Resources, Snapshot, quantity_of};
 use crate::plugins::node_resources;
 use crate::simulate::Loading;
 
@@ -186,7 +185,7 @@ impl<'a> WhatIf<'a> {
                 .map(|list| (list.get(resource).map_or(0, |quantity| units(resource, *quantity)), list))
                 .max_by_key(|(request, _)| *request);
             let Some((request, list)) = largest.filter(|(request, _)| *request > 0) else { return false };
-            list.insert(resource, quantity(resource, request.saturating_sub(total - most).max(0)));
+            list.insert(resource, quantity_of(resource, request.saturating_sub(total - most).max(0)));
         }
     }
 
@@ -210,7 +209,7 @@ impl<'a> WhatIf<'a> {
             let mut more = Vec::new();
             for resource in lacking {
                 let needed = self.pod.spec_requests().get(&resource);
-                larger.status.allocatable.insert(resource.clone(), quantity(&resource, needed));
+                larger.status.allocatable.insert(resource.clone(), quantity_of(&resource, needed));
                 more.push(format!("{} of {resource}", amount(&resource, needed)));
             }
             let fits = self.lacks(&larger).is_some_and(|lacking| lacking.is_empty());
@@ -288,15 +287,6 @@ fn units(resource: &str, quantity: Quantity) -> i64 {
     if resource == CPU { quantity.milli_value() } else { quantity.value() }
 }
 
-/// The other way round.
-fn quantity(resource: &str, units: i64) -> Quantity {
-    match resource {
-        CPU => Quantity::from_milli(units),
-        MEMORY | EPHEMERAL_STORAGE => Quantity::from_value(units).with_format(Format::BinarySi),
-        _ => Quantity::from_value(units),
-    }
-}
-
 fn amount(resource: &str, units: i64) -> String {
-    quantity(resource, units).to_string()
+    quantity_of(resource, units).to_string()
 }

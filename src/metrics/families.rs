@@ -35,7 +35,6 @@ pub(super) struct Families {
     pub(super) cache_size: IntGaugeVec,
     pub(super) unschedulable_pods: IntGaugeVec,
     pub(super) plugin_evaluation: IntCounterVec,
-    pub(super) ignored_preferences: IntCounterVec,
     pub(super) batch_attempts: IntCounterVec,
     pub(super) batch_cache_flushed: IntCounterVec,
     pub(super) get_node_hint_duration: HistogramVec,
@@ -195,13 +194,6 @@ impl Families {
                 &["plugin", "profile"],
                 "Waiting pods by the plugin that rejected them. A pod counts for each plugin that did, so sums over plugins \
                  mean nothing.",
-            )?,
-            // Not upstream's, and shows up only once something was ignored.
-            ignored_preferences: always.counters(
-                Alpha,
-                "scheduler_ignored_preferences_total",
-                &["plugin"],
-                "Attempts in which a preference of the pod counted for nothing, because the plugin is not supported yet.",
             )?,
             plugin_evaluation: always.counters(
                 Beta,

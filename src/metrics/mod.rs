@@ -157,12 +157,6 @@ impl Metrics {
         self.families.unschedulable_pods.with_label_values(&[plugin, profile])
     }
 
-    /// `scheduler_ignored_preferences_total`, which upstream does not have; keep the handle, this looks it up. The family
-    /// shows once one of its handles exists.
-    pub fn ignored_preferences(&self, plugin: &str) -> IntCounter {
-        self.families.ignored_preferences.with_label_values(&[plugin])
-    }
-
     /// `scheduler_inflight_events`; keep the handle, this looks it up. `event` is [`EVENT_POD_POPPED`] or an event's label.
     pub fn inflight_events(&self, event: &str) -> IntGauge {
         self.families.inflight_events.with_label_values(&[event])

@@ -26,7 +26,7 @@ pub use intern::{ClassId, LabelClass, LabelClasses};
 pub use node_info::{ImageState, NodeInfo};
 pub use occurrence::Occurrence;
 pub use pod_info::{NonZeroRequest, PodInfo, ResourceGates};
-pub use resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources};
+pub use resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources, quantity_of};
 pub use snapshot::Snapshot;
 pub use term_count::TermCount;
 pub use walk::Walk;

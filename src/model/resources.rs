@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::k8s::names::is_scalar_resource;
+use crate::k8s::quantity::Format;
 use crate::k8s::{Quantity, ResourceList};
 
 /// What the API calls processor time.
@@ -28,6 +29,15 @@ pub struct Resources {
     pub allowed_pods: i64,
     /// Extended and other scalar resources, sorted by name; an amount of 0 stays listed.
     scalars: Vec<(Arc<str>, i64)>,
+}
+
+/// An amount of `resource` in the units of [`Resources`], as the API writes it: bytes with binary suffixes.
+pub fn quantity_of(resource: &str, amount: i64) -> Quantity {
+    match resource {
+        CPU => Quantity::from_milli(amount),
+        MEMORY | EPHEMERAL_STORAGE => Quantity::from_value(amount).with_format(Format::BinarySi),
+        _ => Quantity::from_value(amount),
+    }
 }
 
 impl Resources {

@@ -5,9 +5,10 @@
 //!
 //! Follows `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go @v1.36.3`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::config::Gate;
+use crate::config::{Config, DefaultPreemptionArgs, Gate};
 use crate::framework::preemption::Evaluator;
 use crate::framework::{
     CycleContext, EnqueueExtensions, EventRegistration, Handle, Plugin, PluginArgs, PluginError, PostFilterContext,
@@ -41,6 +42,15 @@ pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, Plugin
         metrics: handle.metrics().clone(),
     });
     Ok(Registration::new(NAME).events(&plugin).pre_enqueue(&plugin).post_filter(&plugin))
+}
+
+/// The plugin's arguments by profile, for who wants to know what it would do without asking it.
+pub fn args_by_profile(config: &Config) -> BTreeMap<String, DefaultPreemptionArgs> {
+    let args = config.profiles.iter().filter_map(|profile| match profile.args(NAME) {
+        PluginArgs::DefaultPreemption(args) => Some((profile.scheduler_name.clone(), args.clone())),
+        _ => None,
+    });
+    args.collect()
 }
 
 impl Plugin for DefaultPreemption {

@@ -33,7 +33,7 @@ struct DynamicResources {
 pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
     let missing =
         DynamicResources { gates: *handle.gates(), listers: handle.listers().clone(), reached: handle.slot() };
-    let plugin = Unsupported::new(missing, handle);
+    let plugin = Unsupported::new(missing);
     Ok(Registration::new(NAME)
         .events(&plugin)
         .pre_enqueue(&plugin)

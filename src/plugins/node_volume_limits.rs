@@ -24,8 +24,8 @@ const MIGRATABLE: [&str; 7] = [
 struct NodeVolumeLimits;
 
 /// Builds the plugin. It takes no arguments.
-pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
-    let plugin = Unsupported::new(NodeVolumeLimits, handle);
+pub fn factory(_args: PluginArgs, _handle: &Handle) -> Result<Registration, PluginError> {
+    let plugin = Unsupported::new(NodeVolumeLimits);
     Ok(Registration::new(NAME).events(&plugin).pre_filter(&plugin).filter(&plugin).sign(&plugin))
 }
 

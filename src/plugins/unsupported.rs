@@ -1,23 +1,20 @@
 //! Stands in for plugins that are not built yet, at all their places.
 //!
 //! A pod that does not need the plugin passes. One with a hard requirement of it is rejected with
-//! `<plugin> is not supported yet`, so that no pod is ever silently misplaced. A soft requirement adds nothing to any
-//! node's score, is counted in `scheduler_ignored_preferences_total`, and is warned of once.
+//! `<plugin> is not supported yet`, so that no pod is ever silently misplaced. None of these plugins would rank nodes for a pod
+//! that passes.
 
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
-
-use prometheus::IntCounter;
+use std::sync::Arc;
 
 use super::json;
 use crate::framework::{
     BindContext, BoxFuture, Candidates, CycleContext, CycleState, EnqueueExtensions, EventRegistration, FilterPlugin,
-    Handle, NodeScores, NormalizeScore, Plugin, PluginError, PreBindOutcome, PreBindPlugin, PreBindPreFlight,
-    PreFilterOutcome, PreFilterPlugin, PreScoreOutcome, PreScorePlugin, Rejection, ReservePlugin, ScorePlugin, Scratch,
-    SignOutcome, SignPlugin, Verdict,
+    NodeScores, NormalizeScore, Plugin, PluginError, PreBindOutcome, PreBindPlugin, PreBindPreFlight, PreFilterOutcome,
+    PreFilterPlugin, PreScoreOutcome, PreScorePlugin, Rejection, ReservePlugin, ScorePlugin, Scratch, SignOutcome,
+    SignPlugin, Verdict,
 };
 use crate::k8s::Volume;
-use crate::metrics::Metrics;
 use crate::model::{NodeInfo, PodInfo};
 
 /// What is known of a plugin that is not built yet.
@@ -27,11 +24,6 @@ pub(super) trait Missing: Send + Sync + 'static {
 
     /// Why the plugin is needed to place this pod, as a reason; `None` if it is not.
     fn requirement(&self, cx: &CycleContext<'_>) -> Option<Cow<'static, str>>;
-
-    /// Whether the plugin would have made a difference among nodes that can take the pod.
-    fn preference(&self, _cx: &CycleContext<'_>) -> bool {
-        false
-    }
 
     /// Leaves in the state what later points look for.
     fn begin(&self, _state: &mut CycleState) {}
@@ -82,23 +74,12 @@ pub(super) fn sign_volumes(pod: &PodInfo, plugin: &str) -> SignOutcome {
 /// A plugin that is not built yet.
 pub(super) struct Unsupported<M> {
     pub(super) missing: Arc<M>,
-    metrics: Arc<Metrics>,
-    /// Made when the first preference is ignored, and warned of with it.
-    ignored: OnceLock<IntCounter>,
 }
 
 impl<M: Missing> Unsupported<M> {
     /// A stand-in in one profile.
-    pub(super) fn new(missing: M, handle: &Handle) -> Arc<Self> {
-        Arc::new(Self { missing: Arc::new(missing), metrics: handle.metrics().clone(), ignored: OnceLock::new() })
-    }
-
-    fn ignore_preference(&self, pod: &PodInfo) {
-        let counter = self.ignored.get_or_init(|| {
-            tracing::warn!(plugin = M::NAME, pod = &**pod.key(), "not supported yet: preferences count for nothing");
-            self.metrics.ignored_preferences(M::NAME)
-        });
-        counter.inc();
+    pub(super) fn new(missing: M) -> Arc<Self> {
+        Arc::new(Self { missing: Arc::new(missing) })
     }
 }
 
@@ -133,10 +114,7 @@ impl<M: Missing> FilterPlugin for Unsupported<M> {
 }
 
 impl<M: Missing> PreScorePlugin for Unsupported<M> {
-    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
-        if self.missing.preference(cx) {
-            self.ignore_preference(cx.pod);
-        }
+    fn pre_score(&self, _cx: &mut CycleContext<'_>, _nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
         Ok(PreScoreOutcome::Skip)
     }
 }

@@ -12,8 +12,8 @@ pub const NAME: &str = "VolumeBinding";
 struct VolumeBinding;
 
 /// Builds the plugin. Its arguments mean nothing yet.
-pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
-    let plugin = Unsupported::new(VolumeBinding, handle);
+pub fn factory(_args: PluginArgs, _handle: &Handle) -> Result<Registration, PluginError> {
+    let plugin = Unsupported::new(VolumeBinding);
     Ok(Registration::new(NAME)
         .events(&plugin)
         .pre_filter(&plugin)

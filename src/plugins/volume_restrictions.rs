@@ -29,7 +29,7 @@ struct VolumeRestrictions {
 
 /// Builds the plugin. It takes no arguments.
 pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
-    let plugin = Unsupported::new(VolumeRestrictions { listers: handle.listers().clone() }, handle);
+    let plugin = Unsupported::new(VolumeRestrictions { listers: handle.listers().clone() });
     Ok(Registration::new(NAME).events(&plugin).pre_filter(&plugin).filter(&plugin).sign(&plugin))
 }
 

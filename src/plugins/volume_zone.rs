@@ -12,8 +12,8 @@ pub const NAME: &str = "VolumeZone";
 struct VolumeZone;
 
 /// Builds the plugin. It takes no arguments.
-pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
-    let plugin = Unsupported::new(VolumeZone, handle);
+pub fn factory(_args: PluginArgs, _handle: &Handle) -> Result<Registration, PluginError> {
+    let plugin = Unsupported::new(VolumeZone);
     Ok(Registration::new(NAME).events(&plugin).pre_filter(&plugin).filter(&plugin).sign(&plugin))
 }
 

@@ -8,9 +8,7 @@ use serde_json::Value;
 use super::world::Running;
 use crate::apiserver::{Object, kinds};
 use crate::dispatcher::POD_SCHEDULED;
-use crate::k8s::Quantity;
-use crate::k8s::quantity::Format;
-use crate::model::{CPU, EPHEMERAL_STORAGE, MEMORY, NodeInfo, PODS, Resources};
+use crate::model::{CPU, EPHEMERAL_STORAGE, MEMORY, NodeInfo, PODS, Resources, quantity_of};
 
 /// What came of a simulation.
 #[derive(Clone, Debug, Serialize)]
@@ -228,18 +226,12 @@ fn used(node: &NodeInfo) -> BTreeMap<String, String> {
 
 /// Amounts as the API writes them; those of 0 are left out, but for CPU, memory and pods.
 fn amounts(resources: &Resources, pods: Option<i64>) -> BTreeMap<String, String> {
-    let binary = |bytes: i64| Quantity::from_value(bytes).with_format(Format::BinarySi).to_string();
-    let mut amounts = BTreeMap::from([
-        (CPU.to_owned(), Quantity::from_milli(resources.milli_cpu).to_string()),
-        (MEMORY.to_owned(), binary(resources.memory)),
-        (PODS.to_owned(), pods.unwrap_or_default().to_string()),
-    ]);
-    if resources.ephemeral_storage != 0 {
-        amounts.insert(EPHEMERAL_STORAGE.to_owned(), binary(resources.ephemeral_storage));
-    }
-    for (name, amount) in resources.scalars().filter(|(_, amount)| *amount != 0) {
-        amounts.insert(name.to_owned(), Quantity::from_value(amount).to_string());
-    }
+    let always = [(CPU, resources.milli_cpu), (MEMORY, resources.memory)];
+    let others = resources.scalars().chain([(EPHEMERAL_STORAGE, resources.ephemeral_storage)]);
+    let listed = always.into_iter().chain(others.filter(|(_, amount)| *amount != 0));
+    let mut amounts: BTreeMap<String, String> =
+        listed.map(|(name, amount)| (name.to_owned(), quantity_of(name, amount).to_string())).collect();
+    amounts.insert(PODS.to_owned(), pods.unwrap_or_default().to_string());
     amounts
 }
 

@@ -13,7 +13,7 @@ use super::workloads::{self, ExpandError};
 use super::{EPOCH_SECONDS, Loading, SimulateError, generate, say};
 use crate::apiserver::{ApiServer, Options, Status, kinds};
 use crate::clock::{Mono, Now, SimClock};
-use crate::config::{Config, DefaultPreemptionArgs, FeatureGates, PluginArgs};
+use crate::config::{Config, DefaultPreemptionArgs, FeatureGates};
 use crate::engine::{Engine, EngineOptions};
 use crate::extender;
 use crate::framework::Registry;
@@ -161,7 +161,7 @@ impl World {
     /// Starts a scheduler, and lets it see the cluster.
     pub(super) fn start(mut self) -> Result<Running, SimulateError> {
         let options = self.options.take().expect("a world is started once");
-        let preemption = preemption_args(&options.config);
+        let preemption = default_preemption::args_by_profile(&options.config);
         let handle = self.runtime.handle().clone();
         let client = {
             let _inside = handle.enter();
@@ -227,14 +227,6 @@ impl UnknownMembers {
             say(format_args!("warning: {more} more unknown fields, which count for nothing"));
         }
     }
-}
-
-fn preemption_args(config: &Config) -> BTreeMap<String, DefaultPreemptionArgs> {
-    let args = config.profiles.iter().filter_map(|profile| match profile.args(default_preemption::NAME) {
-        PluginArgs::DefaultPreemption(args) => Some((profile.scheduler_name.clone(), args.clone())),
-        _ => None,
-    });
-    args.collect()
 }
 
 /// A simulated API server needs no protection from its client.

@@ -11,7 +11,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::resource::v1::DeviceClass;
 use kube_scheduler::cache::Cache;
 use kube_scheduler::clock::{Clock, Now};
-use kube_scheduler::config::{Config, DefaultPreemptionArgs, FeatureGates, GateFlags, PluginArgs};
+use kube_scheduler::config::{Config, DefaultPreemptionArgs, FeatureGates, GateFlags};
 use kube_scheduler::framework::preemption::{Candidate, Evaluator};
 use kube_scheduler::framework::{
     BoxFuture, CycleContext, Diagnosis, Effects, Framework, HandleParts, PluginError, PodEvent, PostFilterContext,
@@ -139,7 +139,7 @@ impl Cluster {
         let mut cluster = Self {
             resource_gates: resource_gates(&gates),
             effects,
-            preemption: preemption_args(&config),
+            preemption: plugins::default_preemption::args_by_profile(&config),
             gates,
             first: profiles[0].clone(),
             profiles: profiles.into_iter().map(|profile| (profile.name().to_string(), profile)).collect(),
@@ -268,15 +268,6 @@ impl Cluster {
         }
         Ok(by_plugin.into())
     }
-}
-
-/// The plugin's arguments, where a profile has any.
-fn preemption_args(config: &Config) -> BTreeMap<String, DefaultPreemptionArgs> {
-    let args = config.profiles.iter().filter_map(|profile| match profile.args("DefaultPreemption") {
-        PluginArgs::DefaultPreemption(args) => Some((profile.scheduler_name.clone(), args.clone())),
-        _ => None,
-    });
-    args.collect()
 }
 
 /// A candidate in the oracle's words.
