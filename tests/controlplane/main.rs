@@ -2,6 +2,7 @@
 //!
 //! `KS_CASES` and `KS_SEED` say how many random clusters are compared and where they start.
 
+mod alike;
 mod binds;
 mod case;
 mod changes;
@@ -31,6 +32,7 @@ fn main() {
         Trial::test("unreachable_reasons", parity::unreachable_reasons),
         Trial::test("cases_are_cluster_files", parity::cases_are_cluster_files),
         Trial::test("random_clusters", parity::random_clusters),
+        Trial::test("pods_that_are_alike", alike::pods_that_are_alike),
         Trial::test("binds_500_pods", binds::binds_500_pods),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
     ];
