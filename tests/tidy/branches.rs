@@ -148,6 +148,16 @@ fn every_line_names_tests_that_exist() {
 }
 
 #[test]
+fn what_is_never_said_is_not_in_the_sources() {
+    let code: String = plugins().into_values().collect();
+    for line in lines().into_iter().filter(|line| line.tests[0].starts_with("never: ")) {
+        // Every other part stands between backquotes.
+        let said = line.branch.split('`').skip(1).step_by(2).find(|text| code.contains(text));
+        assert_eq!(said, None, "line {}", line.number);
+    }
+}
+
+#[test]
 fn every_recorded_outcome_is_listed() {
     let lines = lines();
     let listed: Vec<&str> =
