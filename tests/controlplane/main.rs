@@ -1,6 +1,7 @@
 //! Tests against upstream's own code: the oracle, and a real control plane. See README.md beside this file.
 //!
-//! `KS_CASES` and `KS_SEED` say how many random clusters are compared and where they start.
+//! `KS_CASES` and `KS_SEED` say how many random clusters are compared and where they start; with `KS_RECORD` the answers in
+//! `tests/parity` are recorded anew.
 
 mod alike;
 mod binds;
@@ -8,6 +9,8 @@ mod case;
 mod changes;
 mod cluster;
 mod compare;
+#[path = "../parity/corpus.rs"]
+mod corpus;
 mod coverage;
 mod extenders;
 mod generate;
@@ -16,8 +19,11 @@ mod ours;
 mod parity;
 mod programs;
 mod reach;
+mod record;
 mod shrink;
 mod spread;
+mod terms;
+mod ties;
 #[expect(dead_code, reason = "shared with the tests on the embedded server, which use more of it")]
 #[path = "../it/world/webhook.rs"]
 mod webhook;
@@ -33,6 +39,8 @@ fn main() {
         Trial::test("cases_are_cluster_files", parity::cases_are_cluster_files),
         Trial::test("random_clusters", parity::random_clusters),
         Trial::test("pods_that_are_alike", alike::pods_that_are_alike),
+        Trial::test("recorded_answers_are_upstreams", record::recorded_answers_are_upstreams),
+        Trial::test("five_runs_agree_but_for_ties", ties::five_runs_agree_but_for_ties),
         Trial::test("binds_500_pods", binds::binds_500_pods),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
     ];

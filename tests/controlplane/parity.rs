@@ -40,7 +40,7 @@ impl Oracles {
     }
 }
 
-/// The number that an environment variable gives.
+/// A number from the environment, if there is one.
 pub(crate) fn from_environment(name: &str) -> Result<Option<u64>, Failed> {
     match std::env::var(name) {
         Ok(text) => text.parse().map(Some).map_err(|error| format!("{name}={text}: {error}").into()),

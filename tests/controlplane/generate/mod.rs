@@ -149,8 +149,12 @@ pub(crate) fn case(seed: u64) -> Case {
     if g.focus.contains(&Topic::Preemption) {
         preemption::crowd(&mut g, &mut objects);
     }
-    preemption::thin_out(&mut objects);
     let mut events = event::events(&mut g, &objects);
     objects.iter_mut().chain(&mut events).for_each(tidy);
     Case { seed, gates, objects, config, events }
+}
+
+/// Whether preemption has something to choose from in the case.
+pub(crate) fn is_crowded(case: &Case) -> bool {
+    case.objects.iter().any(preemption::is_filler)
 }
