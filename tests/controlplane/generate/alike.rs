@@ -3,7 +3,7 @@
 use kube_scheduler::clock::Rng;
 use serde_json::{Value, json};
 
-use super::{Gen, Topic, node, pod, preemption};
+use super::{Gen, Topic, node, pod};
 use crate::case::{BUILT, Case, tidy};
 
 /// What a case concentrates on: what decides about nodes without looking at other pods, which would keep pods from being
@@ -40,7 +40,6 @@ pub(crate) fn case(seed: u64) -> (Case, Vec<Value>) {
             at += 1;
         }
     }
-    preemption::thin_out(&mut objects);
     objects.iter_mut().for_each(tidy);
     let mut gone = Vec::new();
     let mut steps = Vec::new();
