@@ -12,6 +12,7 @@ mod compare;
 #[path = "../parity/corpus.rs"]
 mod corpus;
 mod coverage;
+mod effects;
 mod extenders;
 mod generate;
 mod oracle;
@@ -42,6 +43,7 @@ fn main() {
         Trial::test("recorded_answers_are_upstreams", record::recorded_answers_are_upstreams),
         Trial::test("five_runs_agree_but_for_ties", ties::five_runs_agree_but_for_ties),
         Trial::test("binds_500_pods", binds::binds_500_pods),
+        Trial::test("writes_what_upstream_writes", effects::writes_what_upstream_writes),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
     ];
     libtest_mimic::run(&arguments, trials).exit();
