@@ -109,8 +109,8 @@ pub(super) fn compare(theirs: &Written, ours: &Written) -> Vec<String> {
     for object in objects {
         let [theirs, ours] = [theirs, ours].map(|written| written.by_object.get(object).unwrap_or(&none));
         if theirs != ours {
-            let show = |writes: &[Value]| writes.iter().map(|write| format!("\n    {write}")).collect::<String>();
-            found.push(format!("{object}:\n  upstream{}\n  ours{}", show(theirs), show(ours)));
+            let show = |writes: &[Value]| writes.iter().map(Value::to_string).collect::<Vec<_>>().join("\n    ");
+            found.push(format!("{object}:\n  upstream\n    {}\n  ours\n    {}", show(theirs), show(ours)));
         }
     }
     found
