@@ -34,7 +34,7 @@ rules:
 ";
 
 /// Between two looks at something that is waited for.
-const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A process that ends with its owner, its output in a file.
 pub(crate) struct Process {
@@ -103,7 +103,7 @@ pub(crate) struct ControlPlane {
 }
 
 /// Ports that nobody listens on just now, all different: they are held until each has been chosen.
-fn free_ports<const N: usize>() -> Result<[u16; N], String> {
+pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N], String> {
     let listeners: Result<Vec<TcpListener>, _> = (0..N).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect();
     let listeners = listeners.map_err(|error| error.to_string())?;
     let mut ports = [0; N];

@@ -21,8 +21,10 @@ mod parity;
 mod programs;
 mod reach;
 mod record;
+mod requeue;
 mod shrink;
 mod spread;
+mod stage;
 mod terms;
 mod ties;
 #[expect(dead_code, reason = "shared with the tests on the embedded server, which use more of it")]
@@ -44,6 +46,7 @@ fn main() {
         Trial::test("five_runs_agree_but_for_ties", ties::five_runs_agree_but_for_ties),
         Trial::test("binds_500_pods", binds::binds_500_pods),
         Trial::test("writes_what_upstream_writes", effects::writes_what_upstream_writes),
+        Trial::test("wakes_pods_as_upstream_does", requeue::wakes_pods_as_upstream_does),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
     ];
     libtest_mimic::run(&arguments, trials).exit();

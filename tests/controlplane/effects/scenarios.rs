@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Stage;
+use crate::stage::Stage;
 
 type Scenario = fn(&mut Stage<'_>) -> Result<(), String>;
 

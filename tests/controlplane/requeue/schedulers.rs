@@ -1,0 +1,151 @@
+//! Upstream's scheduler as a process, ours as a library: both with metrics to look at.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube_scheduler::clock::Clock;
+use kube_scheduler::config::{Config, FeatureGates};
+use kube_scheduler::engine::{Engine, EngineOptions, Tasks};
+use kube_scheduler::ingest::Ingest;
+use kube_scheduler::plugins;
+use kube_scheduler::scheduler::Shared;
+use serde_json::json;
+
+use crate::cluster::{ControlPlane, Process, free_ports};
+use crate::programs::program;
+use crate::stage::Alive;
+
+/// A running scheduler.
+pub(super) trait Scheduler: Alive {
+    /// Its metrics as text.
+    fn metrics(&self, plane: &ControlPlane) -> Result<String, String>;
+
+    /// Ends it.
+    fn stop(self) -> Result<(), String>;
+}
+
+fn config(plane: &ControlPlane) -> String {
+    json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": plane.scheduler_kubeconfig()},
+        "leaderElection": {"leaderElect": false},
+    })
+    .to_string()
+}
+
+/// Upstream's binary.
+pub(super) struct Upstream {
+    process: Process,
+    /// Of its own server.
+    client: kube::Client,
+}
+
+impl Upstream {
+    pub(super) fn start(plane: &ControlPlane) -> Result<Self, String> {
+        let [port] = free_ports()?;
+        let path = plane.folder().join("config.json");
+        std::fs::write(&path, config(plane)).map_err(|error| error.to_string())?;
+        let mut command = Command::new(program("kube-scheduler"));
+        command.arg("--config").arg(path).args(["--bind-address=127.0.0.1", "--secure-port"]).arg(port.to_string());
+        command.arg("--authorization-always-allow-paths=/metrics");
+        let process = plane.run("scheduler", &mut command)?;
+        let address = format!("https://127.0.0.1:{port}").parse().map_err(|error| format!("{error}"))?;
+        let mut connection = kube::Config::new(address);
+        connection.accept_invalid_certs = true;
+        let inside = plane.runtime.enter();
+        let client = kube::Client::try_from(connection).map_err(|error| error.to_string())?;
+        drop(inside);
+        let upstream = Self { process, client };
+        crate::cluster::wait_for("upstream's metrics", Duration::from_mins(1), || Ok(upstream.metrics(plane).ok()))
+            .map_err(|error| format!("{error}; {}", upstream.process.tail()))?;
+        Ok(upstream)
+    }
+}
+
+impl Alive for Upstream {
+    fn ended(&mut self) -> Option<String> {
+        Alive::ended(&mut self.process)
+    }
+}
+
+impl Scheduler for Upstream {
+    fn metrics(&self, plane: &ControlPlane) -> Result<String, String> {
+        let request = http::Request::get("/metrics").body(Vec::new()).map_err(|error| error.to_string())?;
+        plane.runtime.block_on(self.client.request_text(request)).map_err(|error| error.to_string())
+    }
+
+    fn stop(mut self) -> Result<(), String> {
+        self.process.terminate().map(drop)
+    }
+}
+
+/// Ours, wired as the binary wires it.
+pub(super) struct Ours {
+    shared: Arc<Shared>,
+    tasks: Tasks,
+    fatal: kube_scheduler::engine::Fatal,
+    thread: JoinHandle<()>,
+}
+
+impl Ours {
+    pub(super) fn start(plane: &ControlPlane) -> Result<Self, String> {
+        let file = Kubeconfig::read_from(plane.scheduler_kubeconfig()).map_err(|error| error.to_string())?;
+        let gates = FeatureGates::default();
+        let config = Config::parse(config(plane).as_bytes(), &gates).map_err(|error| error.to_string())?;
+        plane.runtime.block_on(async {
+            let connection = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
+            let connection = connection.map_err(|error| error.to_string())?;
+            let client =
+                kube_scheduler::dispatcher::client::client(connection, "requeue").map_err(|error| error.to_string())?;
+            let engine = Engine::new(EngineOptions {
+                client: client.clone(),
+                config,
+                gates,
+                plugins: plugins::registry(),
+                extenders: Vec::new(),
+                clock: Clock::real(),
+                metrics: prometheus::Registry::new(),
+                seed: 0,
+                hostname: "host".to_owned(),
+                runtime: tokio::runtime::Handle::current(),
+                max_in_unschedulable: Duration::from_mins(5),
+            })
+            .await
+            .map_err(|error| error.to_string())?;
+            let check = plugins::admission::node_check(engine.profiles[0].handle());
+            let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_node_check(check);
+            ingest.start(|name, task| engine.tasks.serve(name, task));
+            ingest.synced().await;
+            let Engine { mut scheduler, shared, tasks, fatal, .. } = engine;
+            shared.queue.run(shared.clock.now());
+            let thread = std::thread::spawn(move || scheduler.run());
+            Ok(Self { shared, tasks, fatal, thread })
+        })
+    }
+}
+
+impl Alive for Ours {
+    fn ended(&mut self) -> Option<String> {
+        match self.fatal.try_recv() {
+            Ok(end) => Some(end.to_string()),
+            Err(_) => self.thread.is_finished().then(|| "its thread is gone".to_owned()),
+        }
+    }
+}
+
+impl Scheduler for Ours {
+    fn metrics(&self, _: &ControlPlane) -> Result<String, String> {
+        Ok(self.shared.metrics.gather_text())
+    }
+
+    fn stop(self) -> Result<(), String> {
+        self.tasks.stop();
+        self.shared.writes.close();
+        self.shared.queue.close();
+        self.thread.join().map_err(|_| "the scheduling thread panicked".to_owned())
+    }
+}
