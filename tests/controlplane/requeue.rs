@@ -75,7 +75,7 @@ fn counts(metrics: &str) -> BTreeMap<String, u64> {
         };
         let what = if series.starts_with("scheduler_queue_incoming_pods_total{") {
             match (label("event"), label("queue")) {
-                (Some("BackoffComplete" | "PopFromBackoffQ"), _) | (None, _) => continue,
+                (Some("BackoffComplete" | "PopFromBackoffQ") | None, _) => continue,
                 (Some(event), Some("unschedulable" | "gated")) => format!("{event} leaves it waiting"),
                 (Some(event), _) => format!("{event} moves it"),
             }
