@@ -62,6 +62,27 @@ impl Process {
         format!("the end of {}:\n{tail}", self.log.display())
     }
 
+    /// Sends it a signal, such as `STOP`.
+    pub(crate) fn signal(&self, name: &str) -> Result<(), String> {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        if sent.is_ok_and(|status| status.success()) { Ok(()) } else { Err(format!("{} got no {name}", self.name)) }
+    }
+
+    /// Ends it without warning.
+    pub(crate) fn kill(&mut self) -> Result<(), String> {
+        self.child.kill().map_err(|error| format!("{}: {error}", self.name))?;
+        self.child.wait().map(drop).map_err(|error| format!("{}: {error}", self.name))
+    }
+
+    /// A line of what the kernel says of it, such as `VmRSS` in KiB or `Threads`.
+    pub(crate) fn status(&self, what: &str) -> Result<u64, String> {
+        let path = format!("/proc/{}/status", self.child.id());
+        let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+        let line = text.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(':'));
+        let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        number.ok_or_else(|| format!("{path} has no {what}"))
+    }
+
     /// How it ended, if it has.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
@@ -72,10 +93,7 @@ impl Process {
         if let Some(status) = self.ended() {
             return Ok(status);
         }
-        let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
-        if !told.is_ok_and(|status| status.success()) {
-            return Err(format!("{} could not be told to end", self.name));
-        }
+        self.signal("TERM")?;
         let name = self.name.clone();
         wait_for(&format!("the end of {name}"), END, || Ok(self.ended()))
             .map_err(|error| format!("{error}; {}", self.tail()))
@@ -93,9 +111,11 @@ impl Drop for Process {
 
 /// A control plane. Dropping it stops the API server, then etcd; their folder stays, for what it says of a failure.
 pub(crate) struct ControlPlane {
-    /// Stopped in this order.
+    /// The API server, then etcd: stopped in this order.
     processes: Vec<Process>,
     folder: PathBuf,
+    /// Where etcd listens, and the API server.
+    ports: [u16; 2],
     /// Runs what a test does with [`Self::client`].
     pub(crate) runtime: Runtime,
     /// An administrator's client.
@@ -126,9 +146,22 @@ impl ControlPlane {
         let apiserver = Process::start("kube-apiserver", &folder, &mut apiserver(&folder, clients, secure))?;
         let runtime = Runtime::new().map_err(|error| error.to_string())?;
         let client = runtime.block_on(client(&folder))?;
-        let mut plane = Self { processes: vec![apiserver, etcd], folder, runtime, client };
+        let mut plane = Self { processes: vec![apiserver, etcd], folder, ports: [clients, secure], runtime, client };
         plane.wait_until_ready()?;
         Ok(plane)
+    }
+
+    /// Ends the API server without warning, and has another one take its place.
+    pub(crate) fn restart_api_server(&mut self) -> Result<(), String> {
+        self.processes[0].kill()?;
+        let [etcd, secure] = self.ports;
+        self.processes[0] = Process::start("kube-apiserver", &self.folder, &mut apiserver(&self.folder, etcd, secure))?;
+        self.wait_until_ready()
+    }
+
+    /// etcd.
+    pub(crate) fn etcd(&self) -> &Process {
+        &self.processes[1]
     }
 
     /// The administrator's kubeconfig.

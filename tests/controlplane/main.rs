@@ -25,6 +25,7 @@ mod requeue;
 mod shrink;
 mod spread;
 mod stage;
+mod survives;
 mod terms;
 mod ties;
 #[expect(dead_code, reason = "shared with the tests on the embedded server, which use more of it")]
@@ -47,6 +48,9 @@ fn main() {
         Trial::test("binds_500_pods", binds::binds_500_pods),
         Trial::test("writes_what_upstream_writes", effects::writes_what_upstream_writes),
         Trial::test("wakes_pods_as_upstream_does", requeue::wakes_pods_as_upstream_does),
+        Trial::test("survives_being_killed", survives::survives_being_killed),
+        Trial::test("survives_what_befalls_the_control_plane", survives::survives_what_befalls_the_control_plane),
+        Trial::test("survives_churn", survives::survives_churn),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
     ];
     libtest_mimic::run(&arguments, trials).exit();
