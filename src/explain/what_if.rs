@@ -133,14 +133,14 @@ impl<'a> WhatIf<'a> {
     /// Nodes that could be made schedulable again.
     fn uncordoned(&self) -> Option<Change> {
         let uncordon = |node: &Arc<NodeInfo>| {
-            if !node.node().spec.unschedulable {
+            if !node.is_unschedulable() {
                 return node.clone();
             }
             let mut changed = (**node).clone();
             changed.set_node(Arc::new(schedulable(node.node())));
             Arc::new(changed)
         };
-        let is_cordoned = |node: &Arc<NodeInfo>| node.node().spec.unschedulable;
+        let is_cordoned = |node: &Arc<NodeInfo>| node.is_unschedulable();
         if !self.cluster.snapshot.nodes().iter().any(is_cordoned) {
             return None;
         }

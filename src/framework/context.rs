@@ -65,6 +65,7 @@ pub(crate) enum NodeOutcome {
 #[derive(Debug)]
 pub struct Candidates<'a> {
     nodes: &'a [&'a NodeInfo],
+    /// By node; empty as long as every node is feasible, as most are in most cycles.
     outcomes: Vec<NodeOutcome>,
     /// Positions of the nodes that are still feasible, in order.
     alive: Vec<u32>,
@@ -77,13 +78,7 @@ impl<'a> Candidates<'a> {
     /// A block in which every node is still feasible.
     pub(crate) fn new(nodes: &'a [&'a NodeInfo]) -> Self {
         let count = u32::try_from(nodes.len()).expect("a block is small");
-        Self {
-            nodes,
-            outcomes: nodes.iter().map(|_| NodeOutcome::Feasible).collect(),
-            alive: (0..count).collect(),
-            scratch: Vec::new(),
-            plugin: 0,
-        }
+        Self { nodes, outcomes: Vec::new(), alive: (0..count).collect(), scratch: Vec::new(), plugin: 0 }
     }
 
     /// Says which plugin decides next.
@@ -95,11 +90,12 @@ impl<'a> Candidates<'a> {
     pub(crate) fn fail(&mut self, error: PluginError) {
         if !self.alive.is_empty() {
             let first = self.alive.remove(0);
-            self.outcomes[first as usize] = NodeOutcome::Failed(self.plugin, error);
+            let outcome = NodeOutcome::Failed(self.plugin, error);
+            record(&mut self.outcomes, self.nodes.len(), first, outcome);
         }
     }
 
-    /// What became of each node, and the scratch slots that were filled.
+    /// What became of each node, or nothing if all are feasible; and the scratch slots that were filled.
     pub(crate) fn finish(self) -> (Vec<NodeOutcome>, Vec<(u32, usize, Scratch)>) {
         (self.outcomes, self.scratch)
     }
@@ -129,11 +125,19 @@ impl<'a> Candidates<'a> {
             }
             let feasible = matches!(outcome, NodeOutcome::Feasible);
             if !feasible {
-                outcomes[at as usize] = outcome;
+                record(outcomes, nodes.len(), at, outcome);
             }
             feasible
         });
     }
+}
+
+/// Notes what became of the node at this position, of so many.
+fn record(outcomes: &mut Vec<NodeOutcome>, nodes: usize, at: u32, outcome: NodeOutcome) {
+    if outcomes.is_empty() {
+        outcomes.resize_with(nodes, || NodeOutcome::Feasible);
+    }
+    outcomes[at as usize] = outcome;
 }
 
 /// What the filters left for the feasible nodes of a cycle: by plugin, then by node. Nearly always empty.
@@ -157,6 +161,11 @@ impl ScratchBoard {
                 self.push(node as usize, plugin, slot);
             }
         }
+    }
+
+    /// Whether no filter left anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// The slots of one plugin, by node.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::occurrence::Count;
 use super::{LabelClass, PodInfo};
 
 /// How many pods of one class are on a node.
@@ -26,6 +27,10 @@ impl ClassCount {
     /// How many pods that are not being deleted.
     pub fn staying(&self) -> usize {
         (self.pods - self.terminating) as usize
+    }
+
+    pub(super) fn count(&self) -> Count {
+        Count { pods: self.pods, staying: self.pods - self.terminating }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Taint;
+
 use super::class_count::{ClassCount, ClassCounts};
 use super::term_count::{TermCount, TermCounts};
 use super::{HostPorts, NonZeroRequest, PodInfo, Resources};
@@ -20,19 +22,25 @@ pub struct ImageState {
 
 /// A node with the pods on it and what they add up to. Plugins read it through accessors only, so that its layout can
 /// change under them. Follows `pkg/scheduler/framework/types.go#NodeInfo @v1.36.3`.
+///
+/// What every cycle reads of every node comes first and stays together, so that it is in few lines of the processor's cache.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct NodeInfo {
-    name: Arc<str>,
-    node: Option<Arc<Node>>,
+    allocatable: Resources,
+    requested: Resources,
+    non_zero_requested: NonZeroRequest,
     pods: Vec<Arc<PodInfo>>,
+    /// Sorted by name.
+    images: Arc<[ImageState]>,
+    /// Of the node, and here to spare most cycles the way to it.
+    is_unschedulable: bool,
+    has_taints: bool,
+    node: Option<Arc<Node>>,
+    name: Arc<str>,
     classes: ClassCounts,
     affinity_terms: TermCounts,
     used_ports: HostPorts,
-    requested: Resources,
-    non_zero_requested: NonZeroRequest,
-    allocatable: Resources,
-    /// Sorted by name.
-    images: Arc<[ImageState]>,
     /// How many pods on the node use a claim, by `namespace/claim`, sorted.
     claim_refs: Vec<(Arc<str>, usize)>,
     generation: u64,
@@ -73,6 +81,16 @@ impl NodeInfo {
     /// The node, unless it is not known (yet, or any more).
     pub fn try_node(&self) -> Option<&Arc<Node>> {
         self.node.as_ref()
+    }
+
+    /// Whether the node is closed for pods.
+    pub fn is_unschedulable(&self) -> bool {
+        self.is_unschedulable
+    }
+
+    /// The node's taints.
+    pub fn taints(&self) -> &[Taint] {
+        if self.has_taints { &self.node().spec.taints } else { &[] }
     }
 
     /// The pods on the node, in no stable order.
@@ -159,12 +177,14 @@ impl NodeInfo {
     /// Sets or replaces the node.
     pub fn set_node(&mut self, node: Arc<Node>) {
         self.allocatable = Resources::from_list(&node.status.allocatable);
+        (self.is_unschedulable, self.has_taints) = (node.spec.unschedulable, !node.spec.taints.is_empty());
         self.node = Some(node);
     }
 
     /// Forgets the node, while its pods stay.
     pub fn remove_node(&mut self) {
         self.node = None;
+        (self.is_unschedulable, self.has_taints) = (false, false);
     }
 
     /// Puts a pod onto the node.

@@ -22,11 +22,18 @@ impl Shared for AffinityTerms {
     }
 }
 
-/// How many of the pods are on one node.
+/// How many of the pods are on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Count {
+    pub(super) pods: u32,
+    /// Those of them that are not being deleted.
+    pub(super) staying: u32,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct OnNode {
     position: u32,
-    pods: u32,
+    count: Count,
 }
 
 /// The pods that share one thing: on which nodes they are, and how many of them.
@@ -45,7 +52,12 @@ impl<T> Occurrence<T> {
 
     /// The positions of the nodes, ascending, each with how many of the pods it has: one at least.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = (usize, usize)> {
-        self.on.iter().map(|on| (on.position as usize, on.pods as usize))
+        self.on.iter().map(|on| (on.position as usize, on.count.pods as usize))
+    }
+
+    /// The same with how many of them are not being deleted, which may be none.
+    pub fn staying(&self) -> impl ExactSizeIterator<Item = (usize, usize)> {
+        self.on.iter().map(|on| (on.position as usize, on.count.staying as usize))
     }
 
     fn find(&self, position: u32) -> Result<usize, usize> {
@@ -88,33 +100,33 @@ impl<T: Shared> Occurrences<T> {
     pub(super) fn update<'a>(
         &mut self,
         position: usize,
-        before: impl Iterator<Item = (usize, usize)>,
-        after: impl Iterator<Item = (&'a Arc<T>, usize)>,
+        before: impl Iterator<Item = (usize, Count)>,
+        after: impl Iterator<Item = (&'a Arc<T>, Count)>,
     ) where
         T: 'a,
     {
         let position = u32::try_from(position).expect("a cluster has fewer nodes");
         let mut before = before.peekable();
-        for (shared, pods) in after {
+        for (shared, count) in after {
             while let Some((gone, _)) = before.next_if(|(number, _)| *number < shared.number()) {
                 self.remove(gone, position);
             }
-            if before.next_if(|(number, _)| *number == shared.number()).is_none_or(|(_, count)| count != pods) {
-                self.set(shared, position, u32::try_from(pods).expect("a node has fewer pods"));
+            if before.next_if(|(number, _)| *number == shared.number()).is_none_or(|(_, known)| known != count) {
+                self.set(shared, position, count);
             }
         }
         before.for_each(|(gone, _)| self.remove(gone, position));
     }
 
-    fn set(&mut self, shared: &Arc<T>, position: u32, pods: u32) {
+    fn set(&mut self, shared: &Arc<T>, position: u32, count: Count) {
         let number = shared.number();
         if self.0.len() <= number {
             self.0.resize_with(number + 1, || None);
         }
         let occurrence = self.0[number].get_or_insert_with(|| Occurrence { shared: shared.clone(), on: Vec::new() });
         match occurrence.find(position) {
-            Ok(at) => occurrence.on[at].pods = pods,
-            Err(at) => occurrence.on.insert(at, OnNode { position, pods }),
+            Ok(at) => occurrence.on[at].count = count,
+            Err(at) => occurrence.on.insert(at, OnNode { position, count }),
         }
     }
 

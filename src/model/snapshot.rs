@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::domains::{Domains, DomainsByKey};
-use super::occurrence::{Occurrence, Occurrences};
+use super::occurrence::{Count, Occurrence, Occurrences};
 use super::{AffinityTerms, LabelClass, NodeInfo};
 
 /// The nodes as they were when a cycle began, in the order in which they are tried: zone by turns. The cache brings it up
@@ -133,13 +133,13 @@ impl Snapshot {
     fn recount(
         &mut self,
         position: usize,
-        classes: impl Iterator<Item = (usize, usize)>,
-        terms: impl Iterator<Item = (usize, usize)>,
+        classes: impl Iterator<Item = (usize, Count)>,
+        terms: impl Iterator<Item = (usize, Count)>,
     ) {
         let node = &self.nodes[position];
-        let present = node.classes().iter().map(|count| (count.class(), count.pods()));
+        let present = node.classes().iter().map(|count| (count.class(), count.count()));
         self.classes.update(position, classes, present);
-        let present = node.affinity_terms().iter().map(|count| (count.terms(), count.pods()));
+        let present = node.affinity_terms().iter().map(|count| (count.terms(), count.count()));
         self.affinity_terms.update(position, terms, present);
     }
 
@@ -171,12 +171,12 @@ fn uncount(claims: &mut HashMap<Arc<str>, usize>, node: &NodeInfo) {
     }
 }
 
-fn numbers_of_classes(node: &NodeInfo) -> impl Iterator<Item = (usize, usize)> {
-    node.classes().iter().map(|count| (count.class().id().index(), count.pods()))
+fn numbers_of_classes(node: &NodeInfo) -> impl Iterator<Item = (usize, Count)> {
+    node.classes().iter().map(|count| (count.class().id().index(), count.count()))
 }
 
-fn numbers_of_terms(node: &NodeInfo) -> impl Iterator<Item = (usize, usize)> {
-    node.affinity_terms().iter().map(|count| (count.terms().number(), count.pods()))
+fn numbers_of_terms(node: &NodeInfo) -> impl Iterator<Item = (usize, Count)> {
+    node.affinity_terms().iter().map(|count| (count.terms().number(), count.count()))
 }
 
 #[cfg(test)]

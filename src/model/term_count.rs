@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::occurrence::Count;
 use super::{AffinityTerms, PodInfo};
 
 /// How many pods with one set of terms are on a node.
@@ -20,6 +21,11 @@ impl TermCount {
     /// How many pods.
     pub fn pods(&self) -> usize {
         self.pods as usize
+    }
+
+    /// Terms of pods that are being deleted count like those of others.
+    pub(super) fn count(&self) -> Count {
+        Count { pods: self.pods, staying: self.pods }
     }
 }
 

@@ -64,7 +64,7 @@ impl Plugin for NodeUnschedulable {
 
 impl FilterPlugin for NodeUnschedulable {
     fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
-        if !node.node().spec.unschedulable || self.tolerates(cx.pod.pod()) {
+        if !node.is_unschedulable() || self.tolerates(cx.pod.pod()) {
             return Ok(Verdict::Pass);
         }
         Ok(Verdict::unresolvable(REASON))
@@ -74,9 +74,7 @@ impl FilterPlugin for NodeUnschedulable {
         if self.tolerates(cx.pod.pod()) {
             return Ok(());
         }
-        block.retain(|node, _| {
-            Ok(if node.node().spec.unschedulable { Verdict::unresolvable(REASON) } else { Verdict::Pass })
-        });
+        block.retain(|node, _| Ok(if node.is_unschedulable() { Verdict::unresolvable(REASON) } else { Verdict::Pass }));
         Ok(())
     }
 }

@@ -57,11 +57,7 @@ impl TaintToleration {
     }
 
     fn decide(&self, tolerations: &[Toleration], node: &NodeInfo) -> Verdict {
-        if self.keeps_away(&node.node().spec.taints, tolerations) {
-            Verdict::unresolvable(REASON)
-        } else {
-            Verdict::Pass
-        }
+        if self.keeps_away(node.taints(), tolerations) { Verdict::unresolvable(REASON) } else { Verdict::Pass }
     }
 
     /// Fails if the profile runs `Score` without its `PreScore`, as upstream's does.
@@ -74,7 +70,7 @@ impl TaintToleration {
     fn count(&self, soft: &[Toleration], node: &NodeInfo) -> i64 {
         let intolerable =
             |taint: &&Taint| taint.effect == PREFER_NO_SCHEDULE && !tolerated(soft, taint, self.comparisons);
-        let count = node.node().spec.taints.iter().filter(intolerable).count();
+        let count = node.taints().iter().filter(intolerable).count();
         i64::try_from(count).unwrap_or(i64::MAX)
     }
 

@@ -11,7 +11,7 @@ use crate::framework::{
     NodeVerdict, PluginError, Rejection, ScratchBoard, filter_error,
 };
 use crate::metrics::{Operation, Point};
-use crate::model::{NodeInfo, Snapshot};
+use crate::model::NodeInfo;
 
 /// Fewer nodes than this are all looked at. Follows `pkg/scheduler/schedule_one.go#minFeasibleNodesToFind @v1.36.3`.
 const MIN_FEASIBLE_NODES_TO_FIND: usize = 100;
@@ -23,6 +23,9 @@ const MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND: usize = 5;
 /// Nodes that are filtered together: enough to spread the cost of a plugin's call, few enough to stay in the processor's
 /// cache and to throw little away where the search stops.
 const BLOCK: usize = 128;
+
+/// So many blocks are filtered by one thread.
+const FEW_BLOCKS: usize = 5;
 
 /// The nodes that can take the pod, and why the others cannot.
 pub(super) struct Found<'a> {
@@ -46,9 +49,10 @@ impl Search {
         }
     }
 
-    /// The position of the `at`-th node, counted from `start` and around the end.
+    /// The position of the `at`-th node, counted from `start`, which is one of them, and around the end.
     fn position(&self, start: usize, at: usize) -> usize {
-        let index = (start + at) % self.len();
+        let index = start + at;
+        let index = if index < self.len() { index } else { index - self.len() };
         match self {
             Self::All(_) => index,
             Self::Only(positions) => positions[index],
@@ -172,7 +176,7 @@ impl Scheduler {
         let scores = framework.has_score_plugins() || self.extenders.iter().any(|extender| extender.is_prioritizer());
         let filters = self.extenders.iter().any(|extender| extender.is_filter());
         let wanted = if scores || filters { enough(percentage, search.len()) } else { search.len().min(1) };
-        let start = self.next_start_node_index;
+        let start = if search.len() == 0 { 0 } else { self.next_start_node_index % search.len() };
         let mut searched = Searched::default();
         if !framework.has_filter_plugins() {
             searched.feasible = (0..wanted).map(|at| search.position(start, at)).collect();
@@ -180,47 +184,47 @@ impl Scheduler {
         }
         let _running = self.shared.metrics.running(Operation::Filter);
         let began = self.shared.clock.mono();
-        let failed = self.search_blocks(framework, cx, search, wanted, &mut searched);
+        let failed = search_blocks(framework, cx, search, start, wanted, &mut searched);
         let code = if failed.is_some() { Code::Error } else { Code::Success };
         let seconds = self.shared.clock.mono().seconds_since(began);
         framework.metrics().point(Point::Filter, code, seconds);
         (searched, failed)
     }
+}
 
-    fn search_blocks(
-        &self,
-        framework: &Framework,
-        cx: &CycleContext<'_>,
-        search: &Search,
-        wanted: usize,
-        searched: &mut Searched,
-    ) -> Option<PluginError> {
-        let start = self.next_start_node_index;
-        let parallelizer = framework.handle().parallelizer();
-        let mut at = 0;
-        while at < search.len() {
-            // Several blocks at once where that many nodes are still wanted, so that little is thrown away.
-            let missing = wanted + 1 - searched.feasible.len();
-            let blocks = if missing > 4 * BLOCK { (missing / BLOCK).min(4 * parallelizer.workers()) } else { 1 };
-            let blocks = blocks.min((search.len() - at).div_ceil(BLOCK));
-            let runs = parallelizer.map(blocks, |block| {
-                let first = at + block * BLOCK;
-                let last = (first + BLOCK).min(search.len());
-                let positions: Vec<usize> = (first..last).map(|at| search.position(start, at)).collect();
-                let run = filter_block(framework, cx, &nodes_at(cx.snapshot, &positions));
-                (positions, run)
-            });
-            for (positions, run) in runs {
-                match take_block(framework, cx, &positions, run, wanted, searched) {
-                    Taken::All => {}
-                    Taken::Enough => return None,
-                    Taken::Failed(error) => return Some(error),
-                }
+fn search_blocks(
+    framework: &Framework,
+    cx: &CycleContext<'_>,
+    search: &Search,
+    start: usize,
+    wanted: usize,
+    searched: &mut Searched,
+) -> Option<PluginError> {
+    let parallelizer = framework.handle().parallelizer();
+    let mut at = 0;
+    while at < search.len() {
+        let (missing, left) = (wanted + 1 - searched.feasible.len(), search.len() - at);
+        // So many blocks are looked at in any case. A few are not worth waking another thread.
+        let blocks = if missing < left { missing / BLOCK } else { left.div_ceil(BLOCK) };
+        let blocks = if blocks > FEW_BLOCKS { blocks } else { 1 };
+        let positions = |block: usize| {
+            let first = at + block * BLOCK;
+            (first..search.len().min(first + BLOCK)).map(|at| search.position(start, at))
+        };
+        let runs = parallelizer.map(blocks, |block| {
+            let nodes: Vec<&NodeInfo> = positions(block).map(|position| &*cx.snapshot.nodes()[position]).collect();
+            filter_block(framework, cx, &nodes)
+        });
+        for (block, run) in runs.into_iter().enumerate() {
+            match take_block(framework, cx, positions(block), run, wanted, searched) {
+                Taken::All => {}
+                Taken::Enough => return None,
+                Taken::Failed(error) => return Some(error),
             }
-            at += blocks * BLOCK;
         }
-        None
+        at += blocks * BLOCK;
     }
+    None
 }
 
 /// What became of the node that is held for the pod.
@@ -235,10 +239,6 @@ enum Taken {
     All,
     Enough,
     Failed(PluginError),
-}
-
-fn nodes_at<'a>(snapshot: &'a Snapshot, positions: &[usize]) -> Vec<&'a NodeInfo> {
-    positions.iter().map(|&position| &*snapshot.nodes()[position]).collect()
 }
 
 /// What the filters say of a block. Nodes that are held for other pods are looked at one by one, with those pods on them.
@@ -272,19 +272,31 @@ struct Block {
 fn take_block(
     framework: &Framework,
     cx: &CycleContext<'_>,
-    positions: &[usize],
+    mut positions: impl ExactSizeIterator<Item = usize>,
     block: Block,
     wanted: usize,
     searched: &mut Searched,
 ) -> Taken {
-    let BlockRun { outcomes, mut scratch, seconds } = block.run;
+    let mut calls = FilterCalls::new(framework.filter_count());
+    let BlockRun { mut outcomes, mut scratch, seconds } = block.run;
+    if outcomes.is_empty() && scratch.is_empty() && block.crowded.is_empty() {
+        let room = wanted - searched.feasible.len();
+        let taken = if positions.len() > room { Taken::Enough } else { Taken::All };
+        // The node that is too much was looked at, too.
+        calls.passed = positions.len().min(room + 1);
+        searched.feasible.extend(positions.by_ref().take(room));
+        framework.count_block(cx.state, &calls, &seconds);
+        return taken;
+    }
+    if outcomes.is_empty() {
+        outcomes.resize_with(positions.len() - block.crowded.len(), || NodeOutcome::Feasible);
+    }
     scratch.sort_unstable_by_key(|(at, plugin, _)| (*at, *plugin));
     let mut scratch = scratch.into_iter().peekable();
     let mut plain = outcomes.into_iter().enumerate();
     let mut crowded = block.crowded.into_iter().peekable();
-    let mut calls = FilterCalls::new(framework.filter_count());
     let mut taken = Taken::All;
-    for (at, &position) in positions.iter().enumerate() {
+    for (at, position) in positions.enumerate() {
         let mut slots = Vec::new();
         let verdict = if let Some((_, (verdict, mut passes))) = crowded.next_if(|(crowded, _)| *crowded == at) {
             for pass in &passes {

@@ -15,6 +15,9 @@ use crate::model::{NodeInfo, PodInfo};
 /// that does not ends the search, and what was found beyond it is thrown away.
 const BATCH_WHILE_VIOLATING: usize = 16;
 
+/// How many nodes one thread looks at before it takes the next ones.
+const PIECE: usize = 8;
+
 /// What a dry run needs to know.
 pub(super) struct DryRun<'a, 'c> {
     pub(super) cx: &'a CycleContext<'c>,
@@ -136,11 +139,12 @@ impl Shortlist {
             // So many nodes upstream looks at in any case, as each gives one candidate at most.
             let missing = wanted - (list.lawful.len() + list.violating.len()).min(wanted);
             let batch = if missing == 0 { BATCH_WHILE_VIOLATING } else { missing }.min(nodes - at);
-            let outcomes = parallelizer.map(batch, |piece| {
-                let position = order(at + piece);
-                (position, run.on(&run.cx.snapshot.nodes()[position]))
+            let outcomes = parallelizer.map(batch.div_ceil(PIECE), |piece| {
+                let first = piece * PIECE;
+                let positions = (first..batch.min(first + PIECE)).map(|more| order(at + more));
+                positions.map(|position| (position, run.on(&run.cx.snapshot.nodes()[position]))).collect::<Vec<_>>()
             });
-            for (position, outcome) in outcomes {
+            for (position, outcome) in outcomes.into_iter().flatten() {
                 list.take(position, outcome);
                 if list.is_complete() {
                     break;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::{Code, CycleContext, CycleState, NodeScores, PluginError, PreScoreOutcome, Scratch, ScratchBoard};
+use super::super::{Code, CycleContext, CycleState, NodeScores, PluginError, PreScoreOutcome, ScratchBoard};
 use super::{Framework, ScoreEntry, sampled};
 use crate::metrics::{Operation, Point};
 use crate::model::NodeInfo;
@@ -13,8 +13,11 @@ const MIN_NODE_SCORE: i64 = 0;
 /// The highest score that a plugin may end with. Follows `kube-scheduler/framework/interface.go#MaxNodeScore @v1.36.3`.
 pub const MAX_NODE_SCORE: i64 = 100;
 
-/// Nodes that one thread scores at a time.
-const CHUNK: usize = 1024;
+/// Nodes that one thread scores at a time: what plugins look at of so many stays in the processor's cache.
+const CHUNK: usize = 256;
+
+/// So many chunks are scored by one thread: they are not worth waking another.
+const FEW_CHUNKS: usize = 3;
 
 /// One plugin's scores, for those who want to know why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +39,17 @@ pub struct ScoreRun {
     pub totals: Vec<i64>,
     /// Plugin by plugin; empty unless it was asked for.
     pub plugins: Vec<PluginScores>,
+}
+
+/// What the plugins said of some of the nodes.
+#[derive(Debug, Default)]
+struct Chunk {
+    /// Plugin by plugin, node by node; those before the one that failed.
+    scores: Vec<Vec<i64>>,
+    /// How long each plugin took, the one that failed among them; empty unless this attempt is sampled.
+    seconds: Vec<f64>,
+    /// Of the plugin after those that scored.
+    failure: Option<PluginError>,
 }
 
 impl Framework {
@@ -106,21 +120,21 @@ impl Framework {
         scratch: &ScratchBoard,
         detailed: bool,
     ) -> Result<ScoreRun, PluginError> {
+        let active = self.score.iter().filter(|score| !cx.state.skip_score.contains(score.entry.index));
+        let active: Vec<&ScoreEntry> = active.collect();
+        let chunks = self.score_nodes(cx, &active, nodes, scratch)?;
         let mut run = ScoreRun { totals: vec![0; nodes.len()], plugins: Vec::new() };
-        let mut scores = vec![0; nodes.len()];
+        let mut scores = Vec::with_capacity(nodes.len());
         let mut failure: Option<Failure> = None;
-        for score in self.score.iter().filter(|score| !cx.state.skip_score.contains(score.entry.index)) {
-            let slots = scratch.slots(score.entry.index);
-            let failed = |doing: &str, error: &PluginError| {
-                error.context(format_args!("{doing}: plugin {:?} failed with", score.entry.name))
-            };
-            self.score_nodes(cx, score, nodes, &mut scores, slots)
-                .map_err(|error| failed("running Score plugins", &error))?;
+        for (at, score) in active.into_iter().enumerate() {
+            scores.clear();
+            chunks.iter().for_each(|chunk| scores.extend_from_slice(&chunk.scores[at]));
             let raw = if detailed { scores.clone() } else { Vec::new() };
+            let slots = scratch.slots(score.entry.index);
             let mut list = NodeScores { nodes, scores: &mut scores, scratch: slots };
             let outcome = match self.normalize(cx, score, &mut list) {
                 Ok(()) => weigh(score, &scores, &mut run.totals),
-                Err(error) => Err((Phase::Normalize, failed("running Normalize on Score plugins", &error))),
+                Err(error) => Err((Phase::Normalize, failed("running Normalize on Score plugins", score, &error))),
             };
             // Kept until all have scored; of two failures the earlier one counts.
             if let Err(found) = outcome
@@ -136,48 +150,60 @@ impl Framework {
         failure.map_or(Ok(run), |(_, error)| Err(error))
     }
 
+    /// The scores of all nodes by all plugins, chunk by chunk; or the first plugin's failure.
     fn score_nodes(
         &self,
         cx: &CycleContext<'_>,
-        score: &ScoreEntry,
+        plugins: &[&ScoreEntry],
         nodes: &[&NodeInfo],
-        scores: &mut [i64],
-        slots: &[(u32, Scratch)],
-    ) -> Result<(), PluginError> {
-        let entry = &score.entry;
-        entry.count(nodes.len());
-        let started = sampled(cx.state).then(|| self.mono());
-        let outcome = if nodes.len() <= CHUNK || !slots.is_empty() {
-            entry.plugin.score_block(cx, &mut NodeScores { nodes, scores, scratch: slots })
-        } else {
-            self.score_chunks(cx, score, nodes, scores)
-        };
-        if let Some(started) = started {
-            #[expect(clippy::cast_precision_loss, reason = "a cluster has few nodes")]
-            let seconds = self.mono().seconds_since(started) / nodes.len().max(1) as f64;
-            let code = if outcome.is_ok() { Code::Success } else { Code::Error };
-            self.recorder.observe_each(entry.durations.series(code), seconds, nodes.len());
+        scratch: &ScratchBoard,
+    ) -> Result<Vec<Chunk>, PluginError> {
+        // Slots are found by the node's position among all of them.
+        let size = if scratch.is_empty() && nodes.len() > FEW_CHUNKS * CHUNK { CHUNK } else { nodes.len().max(1) };
+        let chunks: Vec<&[&NodeInfo]> = nodes.chunks(size).collect();
+        let mut done =
+            self.handle.parallelizer().map(chunks.len(), |at| self.score_chunk(cx, plugins, chunks[at], scratch));
+        let first_to_fail = done.iter().filter(|chunk| chunk.failure.is_some()).map(|chunk| chunk.scores.len()).min();
+        for (at, score) in plugins.iter().enumerate().take(first_to_fail.map_or(plugins.len(), |at| at + 1)) {
+            score.entry.count(nodes.len());
+            if sampled(cx.state) {
+                #[expect(clippy::cast_precision_loss, reason = "a cluster has few nodes")]
+                let seconds =
+                    done.iter().filter_map(|chunk| chunk.seconds.get(at)).sum::<f64>() / nodes.len().max(1) as f64;
+                let code = if first_to_fail == Some(at) { Code::Error } else { Code::Success };
+                self.recorder.observe_each(score.entry.durations.series(code), seconds, nodes.len());
+            }
         }
-        outcome
+        let Some(first) = first_to_fail else { return Ok(done) };
+        let failures =
+            done.iter_mut().filter(|chunk| chunk.scores.len() == first).find_map(|chunk| chunk.failure.take());
+        let error = failures.expect("the plugin failed on one of them");
+        Err(failed("running Score plugins", plugins[first], &error))
     }
 
-    fn score_chunks(
+    /// Lets all plugins score the nodes while these are in the processor's cache.
+    fn score_chunk(
         &self,
         cx: &CycleContext<'_>,
-        score: &ScoreEntry,
+        plugins: &[&ScoreEntry],
         nodes: &[&NodeInfo],
-        scores: &mut [i64],
-    ) -> Result<(), PluginError> {
-        let chunks: Vec<&[&NodeInfo]> = nodes.chunks(CHUNK).collect();
-        let done = self.handle.parallelizer().map(chunks.len(), |at| {
-            let mut own = vec![0; chunks[at].len()];
-            let mut list = NodeScores { nodes: chunks[at], scores: &mut own, scratch: &[] };
-            score.entry.plugin.score_block(cx, &mut list).map(|()| own)
-        });
-        for (place, own) in scores.chunks_mut(CHUNK).zip(done) {
-            place.copy_from_slice(&own?);
+        scratch: &ScratchBoard,
+    ) -> Chunk {
+        let mut chunk = Chunk { scores: Vec::with_capacity(plugins.len()), ..Chunk::default() };
+        for score in plugins {
+            let started = sampled(cx.state).then(|| self.mono());
+            let mut scores = vec![0; nodes.len()];
+            let slots = scratch.slots(score.entry.index);
+            let outcome =
+                score.entry.plugin.score_block(cx, &mut NodeScores { nodes, scores: &mut scores, scratch: slots });
+            chunk.seconds.extend(started.map(|started| self.mono().seconds_since(started)));
+            if let Err(error) = outcome {
+                chunk.failure = Some(error);
+                break;
+            }
+            chunk.scores.push(scores);
         }
-        Ok(())
+        chunk
     }
 
     fn normalize(
@@ -207,6 +233,10 @@ enum Phase {
 }
 
 type Failure = (Phase, PluginError);
+
+fn failed(doing: &str, score: &ScoreEntry, error: &PluginError) -> PluginError {
+    error.context(format_args!("{doing}: plugin {:?} failed with", score.entry.name))
+}
 
 fn weigh(score: &ScoreEntry, scores: &[i64], totals: &mut [i64]) -> Result<(), Failure> {
     for (at, (&value, total)) in scores.iter().zip(totals).enumerate() {

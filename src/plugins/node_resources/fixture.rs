@@ -44,10 +44,10 @@ pub(super) fn verdict(plugin: &Registration, pod: PodFixture, node: &NodeInfo) -
     let nodes = [node];
     let mut block = Candidates::new(&nodes);
     filter.filter_block(&cx, &mut block).expect("Filter does not fail");
-    let in_block = match block.finish().0.remove(0) {
-        NodeOutcome::Feasible => Verdict::Pass,
-        NodeOutcome::Rejected(_, rejection) => Verdict::Reject(rejection),
-        NodeOutcome::Failed(_, error) => panic!("{error}"),
+    let in_block = match block.finish().0.pop() {
+        Some(NodeOutcome::Feasible) | None => Verdict::Pass,
+        Some(NodeOutcome::Rejected(_, rejection)) => Verdict::Reject(rejection),
+        Some(NodeOutcome::Failed(_, error)) => panic!("{error}"),
     };
     assert_eq!(verdict, in_block, "the block and the single node differ");
     verdict

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::constraints::Constraint;
 use crate::k8s::tolerations::{do_not_schedule, find_untolerated_taint};
 use crate::k8s::{Node, Pod, RequiredNodeAffinity, Selector};
-use crate::model::{LabelClass, NodeInfo};
+use crate::model::{ClassCount, LabelClass, NodeInfo, Occurrence, Snapshot};
 
 /// Which nodes count, by the policies of some constraints. What no policy asks for is not looked at.
 #[derive(Debug)]
@@ -36,6 +36,13 @@ impl Eligibility {
         }
     }
 
+    /// Looks at all nodes for the pod, if that makes a difference.
+    pub(super) fn of_all(&self, pod: &Pod, snapshot: &Snapshot) -> EligibleNodes {
+        let all_alike = self.affinity.is_none() && !self.honors_taints;
+        let look = || snapshot.nodes().iter().map(|node| self.of(pod, node.node())).collect();
+        EligibleNodes((!all_alike).then(look))
+    }
+
     /// Looks at a node for the pod. Terms that cannot be compiled match nothing, and nothing is said about them.
     pub(super) fn of(&self, pod: &Pod, node: &Node) -> Eligible {
         let affinity = self.affinity.as_ref().is_none_or(|affinity| affinity.matches(node).unwrap_or(false));
@@ -57,67 +64,59 @@ impl Eligible {
     }
 }
 
-/// One selector, and what is known of classes.
+/// Which nodes of a snapshot count; none if all do, whatever the constraint.
 #[derive(Debug)]
-struct Matches {
-    selector: Arc<Selector>,
-    /// By the class's number.
-    known: Vec<Option<bool>>,
+pub(super) struct EligibleNodes(Option<Vec<Eligible>>);
+
+impl EligibleNodes {
+    /// Whether the node at this position counts for the constraint.
+    pub(super) fn count_for(&self, constraint: &Constraint, position: usize) -> bool {
+        self.0.as_ref().is_none_or(|nodes| nodes[position].counts_for(constraint))
+    }
 }
 
-/// Counts the pods of one namespace that selectors select. A selector is matched once a class.
+/// The pods of one namespace that a constraint selects, without those that are being deleted. A selector that requires
+/// nothing selects none.
+/// Follows `pkg/scheduler/framework/plugins/podtopologyspread/common.go#countPodsMatchSelector @v1.36.3`.
 #[derive(Debug)]
-pub(super) struct Tally<'a> {
+pub(super) struct Selected<'a> {
     namespace: &'a str,
-    matches: Vec<Matches>,
-    /// Which of `matches` is a constraint's.
-    of: Vec<usize>,
+    selector: Arc<Selector>,
+    /// Their classes in the snapshot.
+    classes: Vec<&'a Occurrence<LabelClass>>,
 }
 
-impl<'a> Tally<'a> {
-    /// For these constraints, whose equal selectors are one.
-    pub(super) fn new(namespace: &'a str, constraints: &[Constraint]) -> Self {
-        let mut tally = Self { namespace, matches: Vec::new(), of: Vec::new() };
-        for constraint in constraints {
-            let known = tally.matches.iter().position(|known| Arc::ptr_eq(&known.selector, &constraint.selector));
-            tally.of.push(known.unwrap_or(tally.matches.len()));
-            if known.is_none() {
-                tally.matches.push(Matches { selector: constraint.selector.clone(), known: Vec::new() });
-            }
+impl<'a> Selected<'a> {
+    /// What each of these constraints selects. A selector is matched once a class.
+    pub(super) fn by_each(namespace: &'a str, snapshot: &'a Snapshot, constraints: &[Constraint]) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for Constraint { selector, .. } in constraints {
+            let known = all.iter().find(|known| Arc::ptr_eq(&known.selector, selector));
+            let classes = known.map(|known| known.classes.clone());
+            let mut selected = Self { namespace, selector: selector.clone(), classes: Vec::new() };
+            selected.classes = classes
+                .unwrap_or_else(|| snapshot.classes().filter(|class| selected.contains(class.shared())).collect());
+            all.push(selected);
         }
-        tally
+        all
     }
 
-    /// How many pods on the node the constraint at this place selects, without those that are being deleted. A selector that
-    /// requires nothing counts none.
-    /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/common.go#countPodsMatchSelector @v1.36.3`.
-    pub(super) fn count(&mut self, constraint: usize, node: &NodeInfo) -> i64 {
-        let matches = &mut self.matches[self.of[constraint]];
-        if matches.selector.is_empty() {
-            return 0;
-        }
-        let mut pods = 0;
-        for count in node.classes() {
-            if matches.class(self.namespace, count.class()) {
-                pods += count.staying();
-            }
-        }
-        i64::try_from(pods).unwrap_or(i64::MAX)
+    /// The positions of nodes with such pods, each with how many; a position may come several times.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (usize, i64)> {
+        self.classes
+            .iter()
+            .flat_map(|class| class.staying())
+            .map(|(position, pods)| (position, pods.cast_signed() as i64))
     }
-}
 
-impl Matches {
-    fn class(&mut self, namespace: &str, class: &LabelClass) -> bool {
-        let at = class.id().index();
-        if let Some(Some(known)) = self.known.get(at) {
-            return *known;
-        }
-        if self.known.len() <= at {
-            self.known.resize(at + 1, None);
-        }
-        let matches = class.namespace() == namespace && self.selector.matches(class.labels());
-        self.known[at] = Some(matches);
-        matches
+    /// How many are on a node that may differ from the snapshot's.
+    pub(super) fn on(&self, node: &NodeInfo) -> i64 {
+        let counts = node.classes().iter().filter(|count| self.contains(count.class()));
+        counts.map(ClassCount::staying).sum::<usize>().cast_signed() as i64
+    }
+
+    fn contains(&self, class: &LabelClass) -> bool {
+        !self.selector.is_empty() && class.namespace() == self.namespace && self.selector.matches(class.labels())
     }
 }
 
@@ -175,10 +174,12 @@ mod tests {
             pod("e").label("app", "a").namespace("other"),
         ];
         running.into_iter().for_each(|pod| info.add_pod(Arc::new(PodInfo::new(pod.build(), &classes))));
+        let snapshot = Snapshot::from_nodes(vec![Arc::new(info.clone())]);
         let check = |selector: Value, expected: i64| {
             let constraints = compiled(&pod("p"), &[json!({"labelSelector": selector})]);
-            let mut tally = Tally::new("default", &constraints);
-            assert_eq!((tally.count(0, &info), tally.count(0, &info)), (expected, expected), "{selector}");
+            let selected = &Selected::by_each("default", &snapshot, &constraints)[0];
+            let on_first: i64 = selected.nodes().filter(|(position, _)| *position == 0).map(|(_, pods)| pods).sum();
+            assert_eq!((on_first, selected.on(&info)), (expected, expected), "{selector}");
         };
         check(json!({"matchLabels": {"app": "a"}}), 2);
         check(json!({"matchLabels": {"app": "b"}}), 1);

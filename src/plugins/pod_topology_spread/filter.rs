@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::constraints::{Action, Constraint};
-use super::counts::{Eligibility, Tally};
+use super::counts::{Eligibility, Selected};
 use super::{NAME, PodTopologySpread};
 use crate::framework::{
     Candidates, CycleContext, CycleState, FilterPlugin, PluginError, PreFilterExtensions, PreFilterOutcome,
@@ -100,23 +100,26 @@ impl Spread {
     fn new(cx: &CycleContext<'_>, constraints: Vec<Constraint>, comparisons: bool) -> Self {
         let pod = cx.pod.pod();
         let eligibility = Eligibility::new(pod, &constraints, comparisons);
-        let mut tally = Tally::new(pod.namespace(), &constraints);
+        let eligible = eligibility.of_all(pod, cx.snapshot);
+        let selected = Selected::by_each(pod.namespace(), cx.snapshot, &constraints);
         let counted = constraints.into_iter().map(|constraint| {
             let domains = cx.snapshot.domains(&constraint.topology_key);
             let matches_itself = constraint.selector.matches(pod.labels());
             Counted { pods: vec![None; domains.len()], domains, known: 0, matches_itself, constraint }
         });
         let mut counted: Vec<Counted> = counted.collect();
-        for (position, node) in cx.snapshot.nodes().iter().enumerate() {
-            if counted.iter().any(|counted| counted.domains.of(position).is_none()) {
-                continue;
-            }
-            let eligible = eligibility.of(pod, node.node());
-            for (at, counted) in counted.iter_mut().enumerate() {
-                if eligible.counts_for(&counted.constraint)
-                    && let Some(domain) = counted.domains.of(position)
-                {
-                    *counted.pods[domain].get_or_insert(0) += tally.count(at, node);
+        let has_all = |position| counted.iter().all(|counted| counted.domains.of(position).is_some());
+        let has_all: Vec<bool> = (0..cx.snapshot.len()).map(has_all).collect();
+        for (counted, selected) in counted.iter_mut().zip(&selected) {
+            let Counted { constraint, domains, pods, .. } = counted;
+            let domain = |position: usize| {
+                let counts = has_all[position] && eligible.count_for(constraint, position);
+                if counts { domains.of(position) } else { None }
+            };
+            (0..has_all.len()).filter_map(domain).for_each(|domain| pods[domain] = Some(0));
+            for (position, more) in selected.nodes() {
+                if let Some(domain) = domain(position) {
+                    *pods[domain].get_or_insert(0) += more;
                 }
             }
         }

@@ -9,8 +9,8 @@
 //!       └──▶ hints    which changes may help a pod that was rejected
 //! ```
 //!
-//! Pods are never walked over: a selector is matched once a class of pods, a node has a count for each class, and domains are
-//! numbers, so that a count by domain is an array (`counts`).
+//! Pods are never walked over, nor are nodes where all count: a selector is matched once a class of pods, a class knows how
+//! many of its pods are where, and domains are numbers, so that a count by domain is an array (`counts`).
 //!
 //! Follows `pkg/scheduler/framework/plugins/podtopologyspread @v1.36.3`.
 

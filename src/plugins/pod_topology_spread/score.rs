@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::constraints::{Action, Constraint};
-use super::counts::{Eligibility, Tally};
+use super::counts::{Eligibility, EligibleNodes, Selected};
 use super::topology::{Place, Topology};
 use super::{NAME, PodTopologySpread};
 use crate::framework::{
@@ -45,11 +45,11 @@ fn places<'a>(snapshot: &'a Snapshot, nodes: &'a [&NodeInfo]) -> impl Iterator<I
 
 /// What `PreScore` works on.
 struct Scoring<'a> {
-    pod: &'a Pod,
     snapshot: &'a Snapshot,
     topologies: Vec<Topology>,
-    eligibility: Eligibility,
-    tally: Tally<'a>,
+    eligible: EligibleNodes,
+    /// By constraint.
+    selected: Vec<Selected<'a>>,
     /// Whether only nodes count that have every topology key. The built-in constraints do without, so that nodes without a
     /// zone are still spread over.
     requires_all: bool,
@@ -65,10 +65,9 @@ impl PodTopologySpread {
     fn scoring<'a>(&self, pod: &'a Pod, snapshot: &'a Snapshot, constraints: Vec<Constraint>) -> Scoring<'a> {
         let requires_all = !pod.spec.topology_spread_constraints.is_empty() || !self.defaults.system;
         Scoring {
-            pod,
             snapshot,
-            eligibility: Eligibility::new(pod, &constraints, self.comparisons),
-            tally: Tally::new(pod.namespace(), &constraints),
+            eligible: Eligibility::new(pod, &constraints, self.comparisons).of_all(pod, snapshot),
+            selected: Selected::by_each(pod.namespace(), snapshot, &constraints),
             topologies: constraints
                 .into_iter()
                 .map(|constraint| Topology::new(constraint, snapshot, requires_all))
@@ -95,19 +94,14 @@ impl Scoring<'_> {
     /// Counts the pods in their domains, on all nodes that count.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#PodTopologySpread.PreScore @v1.36.3`.
     fn count(&mut self) {
-        if self.topologies.iter().all(|topology| topology.by_node) {
-            return;
-        }
-        for (position, node) in self.snapshot.nodes().iter().enumerate() {
-            if self.requires_all && !self.topologies.iter().all(|topology| topology.has_at(position)) {
-                continue;
-            }
-            let eligible = self.eligibility.of(self.pod, node.node());
-            for (at, topology) in self.topologies.iter_mut().enumerate() {
-                if eligible.counts_for(&topology.constraint)
-                    && let Some(pods) = topology.pods_at(position)
-                {
-                    *pods += self.tally.count(at, node);
+        let Self { topologies, eligible, selected, requires_all, .. } = self;
+        for (at, selected) in selected.iter().enumerate() {
+            for (position, more) in selected.nodes() {
+                let has_all = || topologies.iter().all(|topology| topology.has_at(position));
+                let counts = topologies[at].by_node
+                    || ((!*requires_all || has_all()) && eligible.count_for(&topologies[at].constraint, position));
+                if counts && let Some(pods) = topologies[at].pods_at(position) {
+                    *pods += more;
                 }
             }
         }
@@ -119,7 +113,10 @@ impl Scoring<'_> {
         let mut sum = 0.0;
         for (at, topology) in self.topologies.iter_mut().enumerate() {
             if topology.has(place) {
-                let pods = if topology.by_node { self.tally.count(at, place.node) } else { topology.pods(place) };
+                let differs =
+                    || place.position.is_none_or(|at| !std::ptr::eq(place.node, &raw const *self.snapshot.nodes()[at]));
+                let by_itself = topology.by_node && differs();
+                let pods = if by_itself { self.selected[at].on(place.node) } else { topology.pods(place) };
                 sum += topology.points(pods);
             }
         }

@@ -16,14 +16,14 @@ pub(super) struct Place<'a> {
 #[derive(Debug)]
 pub(super) struct Topology {
     pub(super) constraint: Constraint,
-    /// Whether a domain is a node, by its hostname: its pods are counted when it is scored.
+    /// Whether a domain is a node, whatever its hostname.
     pub(super) by_node: bool,
     domains: Arc<Domains>,
     /// The domain that nodes without the label are taken for, where they count: that of the empty value.
     unlabelled: usize,
     /// Values that no node of the snapshot has; their domains come after all others.
     strange: Vec<String>,
-    /// By domain; none for one without a feasible node.
+    /// By domain, or by position where each node is one; none for a domain without a feasible node.
     pods: Vec<Option<i64>>,
     /// What the pods of a domain are multiplied with, so that a topology with few domains is not drowned by one with many.
     weight: f64,
@@ -39,7 +39,7 @@ impl Topology {
             by_node,
             unlabelled: nameless.unwrap_or(domains.len()),
             strange: Vec::new(),
-            pods: if by_node { Vec::new() } else { vec![None; domains.len() + 1] },
+            pods: if by_node { vec![Some(0); snapshot.len()] } else { vec![None; domains.len() + 1] },
             weight: 0.0,
             constraint,
             domains,
@@ -78,13 +78,16 @@ impl Topology {
 
     /// The pods in the domain of the node at this position, to add to; none if no feasible node is in it.
     pub(super) fn pods_at(&mut self, position: usize) -> Option<&mut i64> {
-        let domain = self.domain_at(position);
+        let domain = if self.by_node { position } else { self.domain_at(position) };
         self.pods.get_mut(domain)?.as_mut()
     }
 
-    /// The pods in a feasible node's domain.
+    /// The pods in a feasible node's domain; where each node is one, that of the snapshot's state of the node.
     pub(super) fn pods(&mut self, place: Place<'_>) -> i64 {
-        let domain = self.domain(place);
+        let domain = match place.position {
+            Some(position) if self.by_node => position,
+            _ => self.domain(place),
+        };
         self.pods.get(domain).copied().flatten().unwrap_or(0)
     }
 

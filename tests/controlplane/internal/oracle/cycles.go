@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,20 +21,18 @@ type CycleOptions struct {
 	Percentage int32
 	// Assume puts each pod on its host, so that the next snapshot differs by one node; otherwise every cycle is the same.
 	Assume bool
-	// Affinity is one of AffinityWorkloads; empty for plain pods.
-	Affinity string
+	// Workload is one of Workloads.
+	Workload string
 	// Cycles is how many are timed, after as many as a tenth of them to warm up.
 	Cycles int
 }
 
+func (o CycleOptions) warmUp() int { return o.Cycles / 10 }
+
 // TimeCycles times what upstream does for one pod between taking it from the queue and having chosen a host: the update of
-// the snapshot and SchedulePod.
+// the snapshot and SchedulePod; and for one that fits nowhere PostFilter, with the eviction of victims replaced by nothing.
 func TimeCycles(o CycleOptions) (time.Duration, error) {
-	var raw []byte
-	if o.Affinity != "" && o.Affinity != spreadWorkload {
-		raw = []byte(withoutSpread)
-	}
-	cfg, err := parseConfig(raw)
+	cfg, err := parseConfig(o.config())
 	if err != nil {
 		return 0, err
 	}
@@ -43,14 +42,18 @@ func TimeCycles(o CycleOptions) (time.Duration, error) {
 		return 0, err
 	}
 	defer c.close()
-	warmUp := o.Cycles / 10
 	var total time.Duration
-	for i := range warmUp + o.Cycles {
-		took, err := c.cycle(o.pod(fmt.Sprintf("pending-%d", i), "", i), o.Assume)
+	for i := range o.warmUp() + o.Cycles {
+		var took time.Duration
+		if o.Workload == preemptionWorkload {
+			took, err = c.preemptingCycle(o.pending(i))
+		} else {
+			took, err = c.cycle(o.pending(i), o.Assume)
+		}
 		if err != nil {
 			return 0, err
 		}
-		if i >= warmUp {
+		if i >= o.warmUp() {
 			total += took
 		}
 	}
@@ -81,26 +84,34 @@ func (c *cluster) cycle(pod *corev1.Pod, assume bool) (time.Duration, error) {
 	return took, err
 }
 
-// pod is the pod with this number, running where a node is named.
-func (o CycleOptions) pod(name, node string, number int) *corev1.Pod {
-	if o.Affinity != "" {
-		return affinityPod(o.Affinity, name, node, number)
+// preemptingCycle times a pod that fits nowhere, up to the nomination of a node; the cluster stays as it is. The profile is the
+// one whose plugins are known, so that victims are not evicted.
+func (c *cluster) preemptingCycle(pod *corev1.Pod) (time.Duration, error) {
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return 0, err
 	}
-	return plainPod(name, node)
-}
-
-// objects has as many running pods as nodes, one each. Its shape is part of the README: the Rust side times the same.
-func (o CycleOptions) objects() *objects {
-	objs := &objects{byKind: map[string][]any{}}
-	if o.Affinity != "" {
-		objs.byKind["Namespace"] = affinityNamespaceObjects()
+	watch := c.preemptions[c.first]
+	// Upstream's own interface again: nothing is watched here, and the offset is random.
+	watch.plugin.Evaluator.Interface = watch.Interface
+	fw, state := c.profiles[c.first], newState()
+	queued := &framework.QueuedPodInfo{PodInfo: info}
+	start := time.Now()
+	if err := c.sched.Cache.UpdateSnapshot(klog.FromContext(c.ctx), c.snapshot); err != nil {
+		return 0, err
 	}
-	for i := range o.Nodes {
-		name := fmt.Sprintf("node-%d", i)
-		objs.byKind["Node"] = append(objs.byKind["Node"], plainNode(name, i%3))
-		objs.byKind["Pod"] = append(objs.byKind["Pod"], o.pod(fmt.Sprintf("running-%d", i), name, i))
+	_, err = c.sched.SchedulePod(c.ctx, fw, state, queued)
+	var fit *framework.FitError
+	if !errors.As(err, &fit) {
+		return 0, fmt.Errorf("the pod fits somewhere: %w", err)
 	}
-	return objs
+	result, status := fw.RunPostFilterPlugins(c.ctx, state, pod, fit.Diagnosis.NodeToStatus)
+	took := time.Since(start)
+	if !status.IsSuccess() || result.NominatedNodeName == "" {
+		return 0, fmt.Errorf("no node is nominated: %s", status.Message())
+	}
+	watch.settle(pod)
+	return took, nil
 }
 
 func plainNode(name string, zone int) *corev1.Node {
