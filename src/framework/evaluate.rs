@@ -94,7 +94,8 @@ pub struct Evaluation {
     pub score_error: String,
     /// The node that is chosen; empty if none is.
     pub host: String,
-    /// How many nodes a complete search has looked at when it found the host; 0 without one.
+    /// How many nodes the search has looked at when it found the host, one that is not cut short by
+    /// `percentageOfNodesToScore`; 0 without a host.
     #[serde(skip_serializing_if = "is_zero")]
     pub evaluated_nodes: usize,
     /// How many of these can take the pod.
@@ -218,6 +219,8 @@ struct Search<'a, 'c, 's> {
     scratch: ScratchBoard,
     /// The node that is held for the pod, if it can take it.
     nominated: Option<&'s NodeInfo>,
+    /// Where it is, if it cannot and is looked at again with the others.
+    tried: Option<usize>,
 }
 
 impl<'a, 'c> Search<'a, 'c, 'c> {
@@ -231,6 +234,7 @@ impl<'a, 'c> Search<'a, 'c, 'c> {
             feasible: Vec::new(),
             scratch: ScratchBoard::default(),
             nominated: None,
+            tried: None,
         };
         match run.rejection {
             Some((plugin, rejection)) => {
@@ -271,7 +275,9 @@ impl<'a, 'c> Search<'a, 'c, 'c> {
             Ok(None) => self.nominated = Some(node),
             Ok(Some((plugin, rejection))) => {
                 self.diagnosis.unschedulable_plugins.insert(plugin.clone());
-                if !kept {
+                if kept {
+                    self.tried = Some(position);
+                } else {
                     self.diagnosis.nodes.push(NodeRejection { position, plugin, rejection });
                 }
             }
@@ -327,12 +333,26 @@ impl<'a, 'c> Search<'a, 'c, 'c> {
                 Ok(totals) => {
                     let ranks: Vec<Rank> = totals.into_iter().map(|total| Rank { total, randomizer: 0 }).collect();
                     self.feasible[select_host(&ranks)].name().clone_into(&mut evaluation.host);
-                    (evaluation.evaluated_nodes, evaluation.feasible_nodes) = (processed, self.feasible.len());
+                    (evaluation.evaluated_nodes, evaluation.feasible_nodes) = if self.framework.has_score_plugins() {
+                        (processed, self.feasible.len())
+                    } else {
+                        (processed - self.beyond_the_first(), 1)
+                    };
                 }
                 Err(error) => evaluation.error = error.to_string(),
             }
         }
         evaluation.nodes = self.nodes;
+    }
+
+    /// How many of the nodes that were looked at a search would not have looked at, or not have kept, that wants a single
+    /// one, as there are no plugins that score: it goes on to the second node that can take the pod, and drops that.
+    /// Follows `pkg/scheduler/schedule_one.go#findNodesThatPassFilters @v1.36.3` with a single worker.
+    fn beyond_the_first(&self) -> usize {
+        let seen = || self.nodes.iter().enumerate().filter(|(_, node)| !node.absent);
+        let fits = |node: &NodeEvaluation| node.status.code == Code::Success.as_str();
+        let Some((second, _)) = seen().filter(|(_, node)| fits(node)).nth(1) else { return 0 };
+        seen().filter(|(position, _)| *position >= second && Some(*position) != self.tried).count()
     }
 
     /// The weighted sums of the feasible nodes; all the same without plugins that score.

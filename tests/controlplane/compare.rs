@@ -52,7 +52,9 @@ pub(crate) fn compare(case: &Case, theirs: &Value, ours: &Value) -> Vec<Mismatch
         let path = format!("pods[{}]", theirs["pod"].as_str().unwrap_or_default());
         post_filter(&mut found, &path, &theirs["postFilter"], &ours["postFilter"], &ending);
     }
-    for (theirs, ours) in list(&theirs["events"]).iter().zip(list(&ours["events"])) {
+    let (their_events, our_events) = (list(&theirs["events"]), list(&ours["events"]));
+    differ(&mut found, "events", &names(their_events, "index"), &names(our_events, "index"));
+    for (theirs, ours) in their_events.iter().zip(our_events) {
         let path = format!("events[{}]", theirs["index"]);
         differ(&mut found, &format!("{path}.clusterEvents"), &theirs["clusterEvents"], &ours["clusterEvents"]);
         differ(&mut found, &format!("{path}.hints"), &hints(theirs), &hints(ours));
@@ -90,8 +92,9 @@ fn pod(found: &mut Vec<Mismatch>, theirs: &Value, ours: &Value) {
     for name in ["scheduler", "skipped", "signature", "pendingPlugins", "error"] {
         field(name, theirs[name].clone(), ours[name].clone());
     }
-    // Without plugins that score, upstream's search ends with the first node that can take the pod; an evaluation does not.
-    if list(&theirs["nodes"]).iter().any(|node| node["total"].is_number()) {
+    // Without plugins that score, upstream's search ends early, and where PreFilter narrows the nodes, after some or other.
+    let scores = list(&theirs["nodes"]).iter().any(|node| node["total"].is_number());
+    if scores || !is_narrowed(theirs) {
         for name in ["evaluatedNodes", "feasibleNodes"] {
             field(name, theirs[name].clone(), ours[name].clone());
         }
@@ -167,18 +170,13 @@ fn post_filter(found: &mut Vec<Mismatch>, pod: &str, theirs: &Value, ours: &Valu
     for name in ["code", "message"] {
         differ(found, &format!("{path}.{name}"), &theirs[name], &ours[name]);
     }
-    // Otherwise the oracle cannot tell a search that found nothing from one that never began, nor from one that was to find
-    // no candidate at all, as few nodes and a small percentage make it.
     let candidates = list(&theirs["candidates"]);
-    if theirs["code"] == "Success" {
-        // Nor does it tell which of those that violate budgets were found when there were enough of them already.
-        let kept = |candidate: &&Value| {
-            candidate["pdbViolations"] == 0
-                || list(&ours["candidates"]).iter().any(|ours| ours["node"] == candidate["node"])
-        };
-        let kept: Value = candidates.iter().filter(kept).cloned().collect();
-        differ(found, &format!("{path}.candidates"), &kept, &ours["candidates"]);
-    }
+    differ(
+        found,
+        &format!("{path}.candidates"),
+        &filled(theirs["candidates"].clone()),
+        &filled(ours["candidates"].clone()),
+    );
     if !list(&theirs["ties"]).contains(&ours["nominated"]) {
         differ(found, &format!("{path}.nominated"), &theirs["nominated"], &ours["nominated"]);
     }
@@ -216,14 +214,19 @@ fn node(found: &mut Vec<Mismatch>, pod: &str, theirs: &Value, ours: &Value, scor
     }
 }
 
+/// Whether `PreFilter` leaves but some of the nodes.
+fn is_narrowed(answer: &Value) -> bool {
+    answer["preFilter"]["nodes"].is_array()
+}
+
 /// Where `PreFilter` narrows the nodes, upstream tries them in the order of a map: of equals, any may be chosen.
 fn host(found: &mut Vec<Mismatch>, pod: &str, theirs: &Value, ours: &Value) {
     let total = |answer: &Value| {
         let nodes = list(&answer["nodes"]);
         nodes.iter().find(|node| node["node"] == answer["host"]).map(|node| node["total"].clone())
     };
-    let narrowed = theirs["preFilter"]["nodes"].is_array();
-    if narrowed && theirs["host"] != ours["host"] && total(theirs).is_some() && total(theirs) == total(ours) {
+    if is_narrowed(theirs) && theirs["host"] != ours["host"] && total(theirs).is_some() && total(theirs) == total(ours)
+    {
         return;
     }
     differ(found, &format!("{pod}.host"), &filled(theirs["host"].clone()), &filled(ours["host"].clone()));

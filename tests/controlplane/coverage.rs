@@ -6,9 +6,8 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::case::{BUILT, Case};
-use crate::generate::affinity;
 use crate::reach::REQUIRED;
-use crate::spread;
+use crate::{spread, terms};
 
 /// How often each outcome was compared.
 #[derive(Debug, Default)]
@@ -18,6 +17,18 @@ pub(crate) struct Coverage {
 }
 
 impl Coverage {
+    /// What one case reaches.
+    pub(crate) fn of(case: &Case, answer: &Value) -> Self {
+        let mut coverage = Self::default();
+        coverage.add(case, answer);
+        coverage
+    }
+
+    /// The outcomes, each once, in order.
+    pub(crate) fn outcomes(&self) -> impl Iterator<Item = &str> {
+        self.counts.keys().map(String::as_str)
+    }
+
     /// How many pods were compared.
     pub(crate) fn pods(&self) -> usize {
         self.pods
@@ -26,12 +37,15 @@ impl Coverage {
     /// Counts what an answer shows.
     pub(crate) fn add(&mut self, case: &Case, answer: &Value) {
         self.bump(format!("gates {}", case.gates.split(',').next().unwrap_or_default()).trim_end().to_owned());
-        for feature in affinity::features(&case.objects) {
+        for feature in terms::features(&case.objects) {
             self.bump(feature);
         }
         for pod in list(&answer["pods"]) {
             self.pods += 1;
             self.pod(pod);
+            if preempts_in_a_crowd(case, pod) {
+                self.bump("PostFilter Success: a choice among more than twelve pods".to_owned());
+            }
             self.scores(&strategy(case, text(&pod["scheduler"])), list(&pod["nodes"]));
             spread::reached(case, pod).into_iter().for_each(|feature| self.bump(feature));
         }
@@ -64,8 +78,7 @@ impl Coverage {
         self.post_filter(&pod["postFilter"]);
         for field in ["error", "scoreError", "skipped"] {
             if !text(&pod[field]).is_empty() {
-                let words: Vec<&str> = text(&pod[field]).split(' ').take(4).collect();
-                self.bump(format!("{field}: {}", words.join(" ")));
+                self.bump(format!("{field}: {}", beginning(text(&pod[field]))));
             }
         }
         match (text(&pod["host"]), text(&pod["message"])) {
@@ -166,7 +179,7 @@ impl Coverage {
 
     /// What has to be reached and was not.
     pub(crate) fn missing(&self) -> Vec<String> {
-        let required = REQUIRED.iter().map(|outcome| (*outcome).to_owned()).chain(affinity::all_features());
+        let required = REQUIRED.iter().map(|outcome| (*outcome).to_owned()).chain(terms::all_features());
         required.filter(|outcome| !self.counts.contains_key(outcome)).collect()
     }
 }
@@ -179,6 +192,26 @@ impl fmt::Display for Coverage {
         }
         Ok(())
     }
+}
+
+/// The first words, up to the name of a node.
+fn beginning(error: &str) -> String {
+    let words: Vec<&str> = error.split(' ').take(4).collect();
+    if let [plugin, "on", ..] = words[..] { format!("{plugin} on a node") } else { words.join(" ") }
+}
+
+/// Whether the node that is nominated has more pods for preemption to choose from than Go's sort keeps in order.
+fn preempts_in_a_crowd(case: &Case, answer: &Value) -> bool {
+    let priority = |pod: &Value| pod["spec"]["priority"].as_i64().unwrap_or(0);
+    let nominated = &answer["postFilter"]["nominated"];
+    let pods = || case.objects.iter().filter(|object| object["kind"] == "Pod");
+    let is_asked = |pod: &&Value| {
+        let (namespace, name) = (text(&pod["metadata"]["namespace"]), text(&pod["metadata"]["name"]));
+        answer["pod"] == format!("{namespace}/{name}")
+    };
+    let preemptor = pods().find(is_asked).map_or(0, priority);
+    let less = |pod: &&Value| pod["spec"]["nodeName"] == *nominated && priority(pod) < preemptor;
+    nominated.as_str().is_some_and(|node| !node.is_empty()) && pods().filter(less).count() > 12
 }
 
 /// How the profile's `NodeResourcesFit` scores.

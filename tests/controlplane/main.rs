@@ -7,6 +7,8 @@ mod case;
 mod changes;
 mod cluster;
 mod compare;
+#[path = "../parity/corpus.rs"]
+mod corpus;
 mod coverage;
 mod extenders;
 mod generate;
@@ -15,8 +17,11 @@ mod ours;
 mod parity;
 mod programs;
 mod reach;
+mod record;
 mod shrink;
 mod spread;
+mod terms;
+mod ties;
 #[expect(dead_code, reason = "shared with the tests on the embedded server, which use more of it")]
 #[path = "../it/world/webhook.rs"]
 mod webhook;
@@ -31,6 +36,8 @@ fn main() {
         Trial::test("unreachable_reasons", parity::unreachable_reasons),
         Trial::test("cases_are_cluster_files", parity::cases_are_cluster_files),
         Trial::test("random_clusters", parity::random_clusters),
+        Trial::test("recorded_answers_are_upstreams", record::recorded_answers_are_upstreams),
+        Trial::test("five_runs_agree_but_for_ties", ties::five_runs_agree_but_for_ties),
         Trial::test("binds_500_pods", binds::binds_500_pods),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
     ];

@@ -14,8 +14,8 @@ use kube_scheduler::clock::{Clock, Now};
 use kube_scheduler::config::{Config, DefaultPreemptionArgs, FeatureGates, GateFlags};
 use kube_scheduler::framework::preemption::{Candidate, Evaluator};
 use kube_scheduler::framework::{
-    BoxFuture, CycleContext, Diagnosis, Effects, Framework, HandleParts, PluginError, PodEvent, PostFilterContext,
-    evaluate_filters, evaluate_then, resource_gates,
+    BoxFuture, Code, CycleContext, Diagnosis, Effects, Framework, HandleParts, PluginError, PodEvent,
+    PostFilterContext, evaluate_filters, evaluate_then, resource_gates,
 };
 use kube_scheduler::k8s::{Node, Pod};
 use kube_scheduler::listers::Listers;
@@ -232,7 +232,9 @@ impl Cluster {
         let failed = PostFilterContext { diagnosis, filters: framework, extenders: &(), random: 0 };
         let run = framework.run_post_filter(cx, &failed);
         let evicted = self.effects.take_evicted();
-        let candidates = self.preemption.get(&**framework.name()).map(|args| {
+        // A search that comes to nothing has found nobody, and one that was ruled out would not have begun.
+        let succeeded = run.code == Code::Success;
+        let candidates = self.preemption.get(&**framework.name()).filter(|_| succeeded).map(|args| {
             let evaluator = Evaluator::new("DefaultPreemption", framework.handle(), args.clone());
             let found = evaluator.candidates(cx, &failed).map(|found| found.candidates).unwrap_or_default();
             let mut candidates: Vec<Value> = found.iter().map(candidate).collect();

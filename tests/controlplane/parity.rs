@@ -40,7 +40,8 @@ impl Oracles {
     }
 }
 
-fn from_environment(name: &str) -> Result<Option<u64>, Failed> {
+/// A number from the environment, if there is one.
+pub(crate) fn from_environment(name: &str) -> Result<Option<u64>, Failed> {
     match std::env::var(name) {
         Ok(text) => text.parse().map(Some).map_err(|error| format!("{name}={text}: {error}").into()),
         Err(_) => Ok(None),

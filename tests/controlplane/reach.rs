@@ -34,6 +34,7 @@ pub(crate) const REQUIRED: &[&str] = &[
     "PostFilter Error: not found",
     "PostFilter Success: a budget is violated",
     "PostFilter Success: a choice",
+    "PostFilter Success: a choice among more than twelve pods",
     "PostFilter Success: a tie",
     "PostFilter Success: a violation is avoided",
     "PostFilter Success: one candidate",

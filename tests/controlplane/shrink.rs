@@ -27,6 +27,15 @@ pub(crate) fn shrink(case: &Case, mut fails: impl FnMut(&Case) -> bool) -> Case 
     }
 }
 
+/// The case without the changes and objects that `holds` can do without.
+pub(crate) fn drop_objects(case: &Case, mut holds: impl FnMut(&Case) -> bool) -> Case {
+    let mut best = case.clone();
+    let mut left = TRIES;
+    drop_each(&mut best, |case| &mut case.events, &mut left, &mut holds);
+    drop_each(&mut best, |case| &mut case.objects, &mut left, &mut holds);
+    best
+}
+
 fn keep_if(best: &mut Case, smaller: Case, left: &mut usize, fails: &mut impl FnMut(&Case) -> bool) -> bool {
     if *left == 0 {
         return false;

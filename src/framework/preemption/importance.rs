@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::go_sort::sort_slice;
 use crate::model::PodInfo;
 
 /// When the pod started; one that has not counts as starting now.
@@ -15,23 +16,20 @@ pub(super) fn start(pod: &PodInfo, now: Timestamp) -> Timestamp {
 
 /// Puts the most important pods first: by priority, then those that have run the longest.
 ///
-/// Of pods that have not started, the last becomes the first: upstream reads the clock twice to compare two of them, and its
-/// sort takes the earlier reading for the earlier start. With more than twelve pods that sort keeps no order among equals;
-/// this one does.
+/// Which of equals comes first is as in upstream, whose sort keeps the order of up to twelve pods and mixes more. Of pods
+/// that have not started, any comes before any: upstream reads the clock twice to compare two of them, and the earlier
+/// reading counts for the earlier start.
 /// Follows `pkg/scheduler/util/utils.go#MoreImportantPod @v1.36.3`.
 pub(super) fn sort_by_importance(pods: &mut Vec<Arc<PodInfo>>, now: Timestamp) {
     let mut keyed: Vec<_> = std::mem::take(pods)
         .into_iter()
-        .enumerate()
-        .map(|(at, pod)| {
+        .map(|pod| {
             let waits = pod.pod().status.start_time.is_none();
-            let place = i64::try_from(at).unwrap_or(i64::MAX);
-            let key = (Reverse(pod.priority()), start(&pod, now), waits, if waits { -place } else { place });
-            (key, pod)
+            ((Reverse(pod.priority()), start(&pod, now)), waits, pod)
         })
         .collect();
-    keyed.sort_by_key(|(key, _)| *key);
-    pods.extend(keyed.into_iter().map(|(_, pod)| pod));
+    sort_slice(&mut keyed, |(a, a_waits, _), (b, b_waits, _)| a < b || (*a_waits && *b_waits && a == b));
+    pods.extend(keyed.into_iter().map(|(_, _, pod)| pod));
 }
 
 #[cfg(test)]
@@ -60,6 +58,14 @@ mod tests {
     #[test]
     fn the_oldest_goes_first_and_equals_stay_in_order() {
         check(&[started("c", 3), started("a", 2), started("b", 2)], &["a", "b", "c"]);
+    }
+
+    #[test]
+    fn many_equals_are_mixed_as_upstream_mixes_them() {
+        let names: Vec<String> = (0..14).map(|at| at.to_string()).collect();
+        let pods: Vec<PodFixture> =
+            names.iter().enumerate().map(|(at, name)| started(name, 1).priority([0, 0, 5][at % 3])).collect();
+        check(&pods, &["5", "11", "2", "8", "6", "4", "0", "7", "3", "9", "10", "1", "12", "13"]);
     }
 
     #[test]

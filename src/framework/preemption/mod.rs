@@ -9,6 +9,7 @@
 mod budgets;
 mod dry_run;
 mod executor;
+mod go_sort;
 mod importance;
 mod select;
 #[cfg(test)]

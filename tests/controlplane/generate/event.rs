@@ -8,7 +8,8 @@ use super::{Gen, Topic, affinity, device, node, placement, pod, resources, sprea
 pub(super) fn events(g: &mut Gen, objects: &[Value]) -> Vec<Value> {
     let pending: Vec<&Value> = pods(objects).filter(|pod| pod["spec"].get("nodeName").is_none()).collect();
     let mut events = Vec::new();
-    for _ in 0..g.between(0, 6) {
+    let most = if g.is_about(Topic::Spread) { 10 } else { 6 };
+    for _ in 0..g.between(0, most) {
         let required: Vec<&Value> = pending.iter().copied().filter(|pod| affinity::has_required(pod)).collect();
         let asked = if !required.is_empty() && g.percent(60) { g.pick(&required) } else { g.pick(&pending) };
         let (kind, old, new) = match g.between(0, 9) {
@@ -105,7 +106,7 @@ fn change_node(g: &mut Gen, node: &mut Value) {
 /// Another pod comes, goes or changes.
 fn pod_change(g: &mut Gen, objects: &[Value]) -> Change {
     let others: Vec<&Value> = pods(objects).collect();
-    if g.percent(10) {
+    if g.percent(20) {
         return ("Pod", Value::Null, pod::existing(g, 99));
     }
     let old = g.pick(&others).clone();

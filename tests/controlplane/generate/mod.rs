@@ -148,7 +148,6 @@ pub(crate) fn case(seed: u64) -> Case {
     if g.focus.contains(&Topic::Preemption) {
         preemption::crowd(&mut g, &mut objects);
     }
-    preemption::thin_out(&mut objects);
     let mut events = event::events(&mut g, &objects);
     objects.iter_mut().chain(&mut events).for_each(tidy);
     Case { seed, gates, objects, config, events }

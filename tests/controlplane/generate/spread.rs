@@ -262,7 +262,12 @@ pub(super) fn args(g: &mut Gen) -> Value {
         let (key, action) = (key(g), action(g));
         if !seen.contains(&(key, action)) {
             seen.push((key, action));
-            constraints.push(constraint(g, key, action, None));
+            let mut listed = constraint(g, key, action, None);
+            // Those with the least skew turn pods away most often.
+            if g.percent(70) {
+                listed["maxSkew"] = 1.into();
+            }
+            constraints.push(listed);
         }
     }
     args["defaultConstraints"] = constraints.into();

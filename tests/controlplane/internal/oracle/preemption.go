@@ -26,7 +26,9 @@ type preemptionWatch struct {
 	preemption.Interface
 	plugin *defaultpreemption.DefaultPreemption
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	// room is how many candidates each of upstream's two lists takes: of nodes without a violated budget, and of others.
+	room  [2]int32
 	found map[string]*extenderv1.Victims
 }
 
@@ -65,16 +67,24 @@ func (w *preemptionWatch) reset() {
 // GetOffsetAndNumCandidates starts at the first potential node instead of a random one.
 func (w *preemptionWatch) GetOffsetAndNumCandidates(nodes int32) (int32, int32) {
 	_, candidates := w.Interface.GetOffsetAndNumCandidates(nodes)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.room = [2]int32{candidates, candidates}
 	return 0, candidates
 }
 
-// SelectVictimsOnNode keeps what upstream found.
+// SelectVictimsOnNode keeps what upstream found, for as long as upstream keeps it: what comes when a list is full is dropped.
 func (w *preemptionWatch) SelectVictimsOnNode(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo,
 	budgets []*policyv1.PodDisruptionBudget) ([]*corev1.Pod, int, *fwk.Status) {
 	victims, violations, status := w.Interface.SelectVictimsOnNode(ctx, state, pod, node, budgets)
 	if status.IsSuccess() && len(victims) > 0 {
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		list := min(violations, 1)
+		if w.room[list] == 0 {
+			return victims, violations, status
+		}
+		w.room[list]--
 		w.found[node.Node().Name] = &extenderv1.Victims{Pods: victims, NumPDBViolations: int64(violations)}
 	}
 	return victims, violations, status

@@ -1,0 +1,63 @@
+//! Compares with what Go makes of the same lists.
+
+use super::*;
+
+/// The order of elements as a number: FNV-1a over their places in the list before it was sorted.
+struct Hash(u64);
+
+impl Hash {
+    fn add(&mut self, list: &[(u64, u64)]) {
+        for (_, place) in list {
+            self.0 = (self.0 ^ place).wrapping_mul(1_099_511_628_211);
+        }
+    }
+}
+
+/// Keys of the list with this length and shape, of which so many may differ.
+fn list(length: u64, kinds: u64, shape: u64) -> Vec<(u64, u64)> {
+    let mut random = length * 31 + kinds * 7 + shape + 1;
+    let mut key = |at: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        match shape {
+            0 => random % kinds,
+            1 => at * kinds / length,
+            2 => (length - at) * kinds / length,
+            _ => at * 7 % length % kinds,
+        }
+    };
+    (0..length).map(|at| (key(at), at)).collect()
+}
+
+/// Lists of all shapes, and one that is sorted by an order in which everything is less than everything: pods that have
+/// not started are compared like that.
+fn check(length: u64, expected: u64) {
+    let mut hash = Hash(14_695_981_039_346_656_037);
+    for kinds in [1, 2, 5, 1000] {
+        for shape in 0..4 {
+            let mut list = list(length, kinds, shape);
+            sort_slice(&mut list, |a, b| a.0 < b.0);
+            assert!(list.is_sorted_by_key(|entry| entry.0), "{length} {kinds} {shape}");
+            hash.add(&list);
+        }
+    }
+    let mut places: Vec<(u64, u64)> = (0..length).map(|at| (0, at)).collect();
+    sort_slice(&mut places, |_, _| true);
+    hash.add(&places);
+    assert_eq!(hash.0, expected, "{length}");
+}
+
+#[test]
+fn equal_elements_end_up_where_go_puts_them() {
+    check(1, 0x4dfa_4cff_d1f7_979f);
+    check(12, 0x4da8_a1af_b87e_1653);
+    check(13, 0x5d73_9980_fe09_d6d5);
+    check(20, 0x7cbd_bf1f_6c7b_08e1);
+    check(49, 0x4a71_b2a8_d03f_5869);
+    check(50, 0x7607_c600_7e52_28e2);
+    check(64, 0x0e17_a5ac_99a9_a13b);
+    check(110, 0xf041_b681_ced9_91a6);
+    check(300, 0x7a9f_f36b_e759_7233);
+    check(1000, 0x36c9_6b9c_ccb9_be89);
+}

@@ -1,0 +1,74 @@
+//! Upstream's recorded answers to small clusters, and ours: parity without Go. `README.md` beside this file says how the
+//! cases came about.
+
+#[expect(dead_code, reason = "shared with the tests on the control plane, which ask the oracle, too")]
+#[path = "../controlplane/case.rs"]
+mod case;
+#[path = "../controlplane/changes.rs"]
+mod changes;
+#[expect(dead_code, reason = "shared with the tests on the control plane, which shrink what fails")]
+#[path = "../controlplane/compare.rs"]
+mod compare;
+#[expect(dead_code, reason = "shared with the tests on the control plane, which write the cases")]
+mod corpus;
+#[expect(dead_code, reason = "shared with the tests on the control plane, which count more")]
+#[path = "../controlplane/coverage.rs"]
+mod coverage;
+#[expect(dead_code, reason = "shared with the tests on the control plane, which ask single plugins, too")]
+#[path = "../controlplane/ours.rs"]
+mod ours;
+#[expect(dead_code, reason = "shared with the tests on the control plane, which look at what is unreachable")]
+#[path = "../controlplane/reach.rs"]
+mod reach;
+#[path = "../controlplane/spread.rs"]
+mod spread;
+#[path = "../controlplane/terms.rs"]
+mod terms;
+
+use std::fmt::Write as _;
+
+use compare::compare;
+use coverage::Coverage;
+
+/// Mismatches that are shown of one case.
+const SHOWN: usize = 8;
+
+#[test]
+fn we_say_what_upstream_said() {
+    let mut report = String::new();
+    for corpus::Recorded { case, answer } in corpus::all().expect("the recorded cases can be read") {
+        let file = corpus::file(case.seed);
+        match ours::answer(&case) {
+            Ok(ours) => {
+                let mismatches = compare(&case, &answer, &ours);
+                for mismatch in mismatches.iter().take(SHOWN) {
+                    let _ = writeln!(report, "{} {mismatch}", file.display());
+                }
+            }
+            Err(error) => {
+                let _ = writeln!(report, "{}: we refuse the case: {error}", file.display());
+            }
+        }
+    }
+    assert!(report.is_empty(), "\n{report}");
+}
+
+#[test]
+fn the_cases_reach_what_there_is_to_reach() {
+    let mut coverage = Coverage::default();
+    let mut cases_by_outcome = std::collections::BTreeMap::<String, usize>::new();
+    for corpus::Recorded { case, answer } in corpus::all().expect("the recorded cases can be read") {
+        coverage.add(&case, &answer);
+        for outcome in Coverage::of(&case, &answer).outcomes() {
+            *cases_by_outcome.entry(outcome.to_owned()).or_default() += 1;
+        }
+    }
+    let missing = coverage.missing();
+    assert!(missing.is_empty(), "in no recorded case:\n  {}", missing.join("\n  "));
+    let mut list = String::new();
+    for (outcome, cases) in &cases_by_outcome {
+        let _ = writeln!(list, "{cases}\t{outcome}");
+    }
+    let written = std::fs::read_to_string(corpus::outcomes_file()).expect("the list of outcomes can be read");
+    assert_eq!(written, list, "{} lists other outcomes than the cases reach", corpus::outcomes_file().display());
+}
