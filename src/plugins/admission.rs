@@ -52,6 +52,9 @@ mod tests {
         check(pod("p"), node("n").taint("a", "", "NoSchedule"), false);
         check(pod("p"), node("n").taint("a", "", "PreferNoSchedule"), true);
         check(pod("p").toleration("a", "", "NoSchedule"), node("n").taint("a", "", "NoSchedule"), true);
+        let unknown = serde_json::json!([{"matchExpressions": [{"key": "disk", "operator": "Like"}]}]);
+        let required = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+        check(pod("p").set(required, unknown), node("n"), false);
         let mut taken = node("n").info();
         taken.add_pod(pod("q").host_port(80).info());
         assert!(!might_fit(&pod("p").host_port(80).info(), &taken, &handle(FeatureGates::default())));

@@ -50,7 +50,9 @@ pub(super) fn node_event(hints: bool, actions: ActionType) -> ClusterEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::FeatureGates;
     use crate::model::Object;
+    use crate::plugins::tests::harness::handle;
     use crate::testing::{node, pod};
 
     #[test]
@@ -61,6 +63,13 @@ mod tests {
         assert!(changed_node(&of_a_pod).is_err() && deleted_pod(&of_a_node).is_err());
         assert_eq!(deleted_pod(&of_a_pod).expect("a pod").name(), "p");
         assert_eq!(changed_node(&of_a_node).expect("a node").1.name(), "n");
+    }
+
+    #[test]
+    fn what_helps_is_queued_and_the_gate_says_whether_anybody_asks() {
+        assert_eq!((hint(true), hint(false)), (QueueingHint::Queue, QueueingHint::Skip));
+        let enabled = |on| hints_enabled(&handle(FeatureGates::at(33).with(Gate::SchedulerQueueingHints, on)));
+        assert!(enabled(true) && !enabled(false));
     }
 
     #[test]

@@ -205,6 +205,14 @@ mod tests {
     }
 
     #[test]
+    fn nodes_without_images_get_nothing() {
+        let (pod, mut state, info) = (pod("p").image("a").info(), CycleState::default(), node("n").info());
+        let snapshot = Snapshot::from_nodes(vec![Arc::new(info.clone())]);
+        let cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now: Clock::real().now() };
+        assert_eq!(ImageLocality.score(&cx, &info, None), Ok(0));
+    }
+
+    #[test]
     fn signatures_name_images_once_and_leave_out_volumes() {
         let init = json!([{"name": "i", "image": "b:1"}, {"name": "j", "image": "a:latest"}]);
         let volumes = json!([{"name": "v", "image": {"reference": "v"}}]);

@@ -61,7 +61,9 @@ impl Package<'_> {
         self.write(rejected)?;
         eprintln!("building the tests");
         let mut arguments = vec!["test", "--no-run", "--lib"];
-        targets.iter().for_each(|target| arguments.extend(["--test", target]));
+        for target in targets {
+            arguments.extend(["--test", target]);
+        }
         let (artifacts, errors) = self.cargo(&arguments)?;
         ensure!(errors.is_empty(), "{}", rendered(&errors));
         let program = |kind: &str, name: &str| {
@@ -88,7 +90,7 @@ impl Package<'_> {
             placed.insert(source.path.clone(), switches);
         }
         let root = self.tree.text(Path::new("src/lib.rs"))?;
-        texts.insert("src/lib.rs".into(), format!("{root}\n#[doc(hidden)]\npub mod mutant;\n"));
+        texts.insert("src/lib.rs".into(), format!("#![allow(warnings)]\n{root}\npub mod mutant;\n"));
         texts.insert("src/mutant.rs".into(), schemata::module());
         self.tree.write(&texts)?;
         Ok(placed)

@@ -266,3 +266,48 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         visit::visit_expr(self, expr);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::sites;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let shown = |site: &super::Site| {
+            let original = text[site.range.clone()].to_owned();
+            site.changes.iter().map(move |change| format!("{original} → {}", change.shown)).collect::<Vec<_>>()
+        };
+        let found: Vec<String> = sites(text).expect("Rust").iter().flat_map(shown).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn outer_sites_come_before_inner_ones() {
+        let expected = ["a < b + 1 → true", "a < b + 1 → false", "a < b + 1 → a <= b + 1", "a < b + 1 → a >= b + 1"];
+        let inner = ["b + 1 → b - 1", "1 → 0"];
+        check("fn f(a: i32, b: i32) -> bool { a < b + 1 }", &[&expected[..], &inner].concat());
+    }
+
+    #[test]
+    fn conditions_that_bind_are_no_values() {
+        check("fn f() { if let Some(a) = b && !c {} }", &["!c → c"]);
+    }
+
+    #[test]
+    fn predicates_methods_variants_and_statements() {
+        check("fn f() { a.any(|b| b.c()) }", &["a.any(|b| b.c()) → a.all(|b| b.c())", "b.c() → true", "b.c() → false"]);
+        check("fn f() { QueueingHint::Skip }", &["QueueingHint::Skip → QueueingHint::Queue"]);
+        check(
+            "fn f() { a -= LEAST; }",
+            &["a -= LEAST; → nothing", "a -= LEAST → a += LEAST", "LEAST → LEAST + 1", "LEAST → \"\""],
+        );
+        check("fn f() { Some(a).expect(\"b\") }", &["Some(a) → None"]);
+    }
+
+    #[test]
+    fn what_is_left_alone() {
+        check("const A: i32 = 1 + 1; fn f(a: [u8; 4]) { match a { [1, ..] => {} _ => b!(2) } }", &[]);
+        check("#[cfg(test)] mod tests { fn f() -> i32 { 1 } } #[cfg(test)] fn g() -> i32 { 1 }", &[]);
+        check("impl Debug for A { fn f() -> i32 { 1 } } const fn h() -> i32 { 1 }", &[]);
+    }
+}

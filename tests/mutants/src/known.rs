@@ -41,7 +41,19 @@ pub fn why<'k>(known: &'k [Known], mutant: &Mutant) -> Option<&'k str> {
 }
 
 /// The entries that no mutant goes by any more.
-pub fn stale<'k>(known: &'k [Known], mutants: &[Mutant]) -> Vec<String> {
+pub fn stale(known: &[Known], mutants: &[Mutant]) -> Vec<String> {
     let gone = known.iter().filter(|known| !mutants.iter().any(|mutant| known.is(mutant)));
     gone.map(|known| format!("{}: {}: {}", known.file, known.code, known.change)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+
+    #[test]
+    fn four_lines_make_an_entry() {
+        let known = read("# said first\n\na.rs\n  let b = 1;\n1 → 0\nwhy\n\n\nc.rs\nd\ne\nf\n").expect("two entries");
+        assert_eq!((known.len(), &*known[0].code, &*known[1].why), (2, "let b = 1;", "f"));
+        assert!(read("a.rs\nlet b = 1;\n1 → 0\n").is_err());
+    }
 }

@@ -33,12 +33,18 @@ use scope::AREAS;
 use tree::Tree;
 
 /// Test targets beside the unit tests, the quickest first.
-const TARGETS: &[&str] = &["it"];
+const TARGETS: &[&str] = &["parity", "it"];
+
+/// The tests of the table of plugins, which go for all of them.
+const TABLE: &[&str] = &["plugins::tests"];
 
 /// How many times as long as without a mutant tests may take, and what they may take at least: machines have other things
 /// to do, too.
 const PATIENCE: u32 = 5;
 const LEAST_LIMIT: Duration = Duration::from_secs(20);
+
+/// How long tests may take without a mutant.
+const UNTIL_GIVEN_UP: Duration = Duration::from_mins(10);
 
 /// Flips one operator or constant at a time, in the plugins and in the preemption evaluator, and says which of these
 /// mutants no test notices.
@@ -81,7 +87,8 @@ fn main() -> Result<ExitCode> {
     let stale = known::stale(&known, &mutants);
     ensure!(stale.is_empty(), "equivalent.txt has what is no mutant any more:\n{}", stale.join("\n"));
 
-    let package = Package { tree: &tree, sources: &sources, target: &target };
+    // Not the folder of the package itself: to cargo a copy is the same package, and one would pass for the other.
+    let package = Package { tree: &tree, sources: &sources, target: &work.join("target") };
     let name = work.join(mutant::fingerprint(&tree, &mutants));
     let rejected = rejected(&package, &name.with_extension("rejected"))?;
     mutants.retain(|mutant| !rejected.contains(&mutant.number));
@@ -116,8 +123,8 @@ fn rejected(package: &Package<'_>, file: &Path) -> Result<BTreeSet<u32>> {
         return Ok(text.lines().map(str::parse).collect::<Result<_, _>>()?);
     }
     let rejected = package.reject()?;
-    let lines: String = rejected.iter().map(|number| format!("{number}\n")).collect();
-    fs::write(file, lines).with_context(|| file.display().to_string())?;
+    let lines: Vec<String> = rejected.iter().map(u32::to_string).collect();
+    fs::write(file, lines.join("\n")).with_context(|| file.display().to_string())?;
     Ok(rejected)
 }
 
@@ -148,14 +155,15 @@ impl<'p> Trial<'p> {
     fn new(programs: &'p Programs, folder: &'p Path) -> Result<Self> {
         let timed = |program: &'p Path, filters: Vec<String>| {
             let tests = Tests { program, folder, filters };
-            let (outcome, took) = tests.run(0, Duration::from_secs(600))?;
+            let (outcome, took) = tests.run(0, UNTIL_GIVEN_UP)?;
             ensure!(outcome == Outcome::Passed, "without a mutant: {}: {outcome:?}", program.display());
             Ok((tests, (took * PATIENCE).max(LEAST_LIMIT)))
         };
         eprintln!("running the tests without a mutant");
-        let own = AREAS
-            .iter()
-            .map(|area| timed(&programs.lib, area.modules.iter().map(|module| format!("{module}::")).collect()));
+        let own = AREAS.iter().map(|area| {
+            let modules = area.modules.iter().chain(TABLE).map(|module| format!("{module}::"));
+            timed(&programs.lib, modules.collect())
+        });
         let others = programs.others.iter().map(|(_, program)| timed(program, Vec::new()));
         let all = others.chain([timed(&programs.lib, Vec::new())]);
         Ok(Self { own: own.collect::<Result<_>>()?, all: all.collect::<Result<_>>()? })

@@ -54,7 +54,9 @@ pub fn summary(samples: &[Vec<&Mutant>], compiled: &[usize], log: &Log, known: &
     let mut total = Row::default();
     for ((area, sample), compiled) in AREAS.iter().zip(samples).zip(compiled) {
         let mut row = Row::default();
-        sample.iter().for_each(|mutant| row.add(of(mutant, log, known)));
+        for mutant in sample {
+            row.add(of(mutant, log, known));
+        }
         total.add(row);
         line(area.name, *compiled, row);
     }

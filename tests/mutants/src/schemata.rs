@@ -86,3 +86,52 @@ impl Writer<'_> {
         self.placed[place] = Placed { range: start..self.out.len(), arms };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Numbered, rewrite};
+    use crate::find::sites;
+
+    #[track_caller]
+    fn check(text: &str, rejected: &[u32], expected: &str) {
+        let sites = sites(text).expect("Rust");
+        let mut next = 0;
+        let number = || {
+            next += 1;
+            (!rejected.contains(&next)).then_some(next)
+        };
+        let mut numbers = std::iter::repeat_with(number);
+        let numbered: Vec<Numbered<'_>> = sites
+            .iter()
+            .map(|site| Numbered { site, numbers: numbers.by_ref().take(site.changes.len()).collect() })
+            .collect();
+        let (found, placed) = rewrite(text, &numbered);
+        assert_eq!(found, expected);
+        for (number, arm) in placed.iter().flat_map(|switch| &switch.arms) {
+            let text = &found[..arm.start];
+            assert!(text.ends_with(&format!("if crate::mutant::is({number}) {{ ")), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_has_the_switches_within() {
+        check(
+            "fn f() { a + (b + c) }",
+            &[],
+            "fn f() { (if crate::mutant::is(1) { (a) - ((b + c)) } else { a + \
+             ((if crate::mutant::is(2) { (b) - (c) } else { b + c })) }) }",
+        );
+    }
+
+    #[test]
+    fn what_does_not_compile_is_left_out() {
+        let text = "fn f() { a + (b + c) }";
+        check(text, &[1], "fn f() { a + ((if crate::mutant::is(2) { (b) - (c) } else { b + c })) }");
+        check(text, &[1, 2], text);
+    }
+
+    #[test]
+    fn statements_are_switched_off() {
+        check("fn f() { a.b(); }", &[], "fn f() { if crate::mutant::is(1) {  } else { a.b(); } }");
+    }
+}
