@@ -65,7 +65,7 @@ fn who_signs_who_normalizes_and_who_hears_of_events() {
         "DynamicResources ImageLocality InterPodAffinity NodeAffinity NodeDeclaredFeatures NodeName NodePorts \
          NodeResourcesBalancedAllocation NodeResourcesFit NodeUnschedulable NodeVolumeLimits PodTopologySpread \
          TaintToleration VolumeBinding VolumeRestrictions VolumeZone",
-        "InterPodAffinity NodeAffinity PodTopologySpread TaintToleration",
+        "DynamicResources InterPodAffinity NodeAffinity PodTopologySpread TaintToleration",
         "DefaultPreemption DynamicResources GangScheduling InterPodAffinity NodeAffinity NodeDeclaredFeatures NodeName \
          NodePorts NodeResourcesFit NodeUnschedulable NodeVolumeLimits PodTopologySpread SchedulingGates TaintToleration \
          VolumeBinding VolumeRestrictions VolumeZone",
