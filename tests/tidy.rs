@@ -1,6 +1,9 @@
 //! Rules of the source tree that no compiler checks: import directions, module docs, files that nobody names, words that
 //! do not belong into the repository.
 
+#[path = "tidy/branches.rs"]
+mod branches;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -70,7 +73,10 @@ fn module(path: &Path) -> Option<String> {
 
 /// The part of a source before its tests, without comments.
 fn code(text: &str) -> String {
-    let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let mut tests = text.match_indices("#[cfg(test)]\nmod ");
+    let begins = |at: usize| text[at..].lines().nth(1).is_some_and(|line| line.ends_with('{'));
+    let end = tests.find(|(at, _)| begins(*at)).map_or(text.len(), |(at, _)| at);
+    let text = &text[..end];
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
@@ -177,7 +183,7 @@ fn no_file_is_dead() {
 fn the_repository_speaks_of_the_product_alone() {
     let mut found = Vec::new();
     for folder in ["src", "tests", "config", "deploy"] {
-        for extension in ["rs", "go", "md", "yaml", "toml", "sh"] {
+        for extension in ["rs", "go", "md", "yaml", "toml", "sh", "tsv", "json"] {
             files(&root().join(folder), extension, &mut found);
         }
     }

@@ -105,7 +105,7 @@ impl<'a> Requests<'a> {
     fn raise(&mut self, items: impl Iterator<Item = (&'a str, Quantity)>) {
         for (name, quantity) in items {
             match self.position(name) {
-                Ok(at) if quantity > self.0[at].1 => self.0[at].1 = quantity,
+                Ok(at) if quantity > self.0[at].1 => self.0[at].1 = quantity.compared_with(self.0[at].1),
                 Ok(_) => {}
                 Err(at) => self.0.insert(at, (name, quantity)),
             }

@@ -145,6 +145,54 @@ mod tests {
         check(pod("p"), "0/0 nodes are available:", Some(""));
     }
 
+    /// Takes any pod on an empty node.
+    struct Empty;
+
+    impl FilterRunner for Empty {
+        fn run_filters(&self, _: &CycleContext<'_>, node: &NodeInfo) -> Result<Verdict, PluginError> {
+            Ok(if node.pods().is_empty() { Verdict::Pass } else { Verdict::unschedulable("full") })
+        }
+
+        fn run_filters_with_nominated_pods(
+            &self,
+            cx: &CycleContext<'_>,
+            node: &NodeInfo,
+        ) -> Result<Verdict, PluginError> {
+            self.run_filters(cx, node)
+        }
+
+        fn add_pod(&self, _: &mut CycleContext<'_>, _: &PodInfo, _: &NodeInfo) -> Result<(), PluginError> {
+            Ok(())
+        }
+
+        fn remove_pod(&self, _: &mut CycleContext<'_>, _: &PodInfo, _: &NodeInfo) -> Result<(), PluginError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_pod_whose_victims_are_being_sent_away_is_held_back() {
+        let check = |asynchronous: bool, expected: Verdict| {
+            let gates = FeatureGates::default().with(Gate::SchedulerAsyncPreemption, asynchronous);
+            let harness = plugin(gates).cluster(vec![node("n")], &[pod("v").on("n"), pod("w").on("n")]);
+            let preemptor = pod("p").priority(1);
+            harness.handle.listers().pods.apply(preemptor.clone().build());
+            let (info, mut state) = (preemptor.info(), CycleState::default());
+            let now = harness.handle.clock().now();
+            let mut cx = CycleContext { pod: &info, snapshot: &harness.snapshot, state: &mut state, now };
+            let absent = Some(Rejection::unschedulable("full"));
+            let diagnosis = Diagnosis { absent, ..Diagnosis::default() };
+            let failed = PostFilterContext { diagnosis: &diagnosis, filters: &Empty, extenders: &(), random: 0 };
+            let outcome = harness.registration.post_filter.as_ref().expect("PostFilter").post_filter(&mut cx, &failed);
+            // Where the cycle waits for the victims, this one's effects refuse to.
+            assert_eq!(outcome.is_ok(), asynchronous, "{outcome:?}");
+            let pre_enqueue = harness.registration.pre_enqueue.as_ref().expect("PreEnqueue");
+            assert_eq!(pre_enqueue.pre_enqueue(&info), expected);
+        };
+        check(true, Verdict::unresolvable("waiting for the preemption for this pod to be finished"));
+        check(false, Verdict::Pass);
+    }
+
     #[test]
     fn members_of_groups_leave_it_to_the_group() {
         let gates = FeatureGates::default().with(Gate::WorkloadAwarePreemption, true);

@@ -2,8 +2,12 @@
 
 pub(crate) mod harness;
 
+use std::sync::Arc;
+
 use super::*;
 use crate::config::{Config, ExtensionPoint, FeatureGates};
+use crate::model::{EventObjects, Object};
+use crate::testing::pod;
 
 #[test]
 fn every_name_is_registered_once_and_by_itself() {
@@ -117,4 +121,32 @@ fn default_profile_runs_in_upstreams_order() {
     check(ExtensionPoint::PreBind, "VolumeBinding DynamicResources");
     check(ExtensionPoint::Bind, "DefaultBinder");
     check(ExtensionPoint::PostBind, "");
+}
+
+#[test]
+fn hints_fail_on_objects_of_another_kind() {
+    let config = Config::defaults(&FeatureGates::default());
+    let handle = harness::handle(FeatureGates::default());
+    let objects = EventObjects { old: None, new: Some(Object::Other(Arc::new(1_u8))) };
+    // DefaultPreemption's looks at nothing.
+    let looking = [
+        (inter_pod_affinity::NAME, 2),
+        (node_affinity::NAME, 1),
+        (node_declared_features::NAME, 2),
+        (node_ports::NAME, 1),
+        (node_resources::FIT, 3),
+        (node_unschedulable::NAME, 2),
+        (pod_topology_spread::NAME, 2),
+        (scheduling_gates::NAME, 1),
+        (taint_toleration::NAME, 2),
+    ];
+    let registry = registry();
+    for (name, hints) in looking {
+        let factory = registry.get(name).expect("it is in the table");
+        let registration = factory(config.profiles[0].args(name).clone(), &handle).expect("defaults are fine");
+        let events = registration.events.expect("it registers events").events_to_register().expect("they are fine");
+        let failing = events.iter().filter_map(|registered| registered.hint.as_ref());
+        let failing = failing.filter(|hint| hint(&pod("p").info(), &objects).is_err());
+        assert_eq!(failing.count(), hints, "{name}");
+    }
 }

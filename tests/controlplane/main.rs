@@ -1,6 +1,7 @@
 //! Tests against upstream's own code: the oracle, and a real control plane. See README.md beside this file.
 //!
-//! `KS_CASES` and `KS_SEED` say how many random clusters are compared and where they start.
+//! `KS_CASES` and `KS_SEED` say how many random clusters are compared and where they start; with `KS_RECORD` the answers in
+//! `tests/parity` are recorded anew.
 
 mod binds;
 mod case;

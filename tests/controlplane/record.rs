@@ -19,10 +19,10 @@ use crate::parity::{Oracles, from_environment};
 use crate::shrink;
 
 /// How many seeds the cases are chosen from unless `KS_CASES` says otherwise.
-const SEEDS: u64 = 20_000;
+const SEEDS: u64 = 10_000;
 
 /// How many cases are to reach each outcome, if so many do.
-const TIMES: usize = 2;
+const TIMES: usize = 3;
 
 /// How often upstream is asked about a case before its answer counts.
 const RUNS: usize = 5;
@@ -76,7 +76,7 @@ pub(crate) fn recorded_answers_are_upstreams() -> Result<(), Failed> {
     let mut wrong = Vec::new();
     for recorded in corpus::all()? {
         let case = &recorded.case;
-        let now = Recorded { case: case.clone(), answer: settled(case, &mut oracles)? };
+        let now = Recorded { case: case.clone(), answer: agreed(case, &mut oracles)? };
         // Read back, since what is empty is left out.
         if corpus::parse(&corpus::render(&now))? != recorded {
             let mismatches = compare(case, &recorded.answer, &now.answer);
@@ -104,7 +104,7 @@ fn record(oracles: &mut Oracles) -> Result<(), Failed> {
             ask(case, oracles).is_ok_and(|answer| reached.of(&Coverage::of(case, &answer)).is_superset(&outcomes))
         };
         let case = shrink::drop_objects(&generate::case(seed), |case| keeps(case, oracles));
-        let answer = settled(&case, oracles)?;
+        let answer = agreed(&case, oracles)?;
         for outcome in Coverage::of(&case, &answer).outcomes() {
             *counts.entry(outcome.to_owned()).or_default() += 1;
         }
@@ -127,20 +127,19 @@ fn record(oracles: &mut Oracles) -> Result<(), Failed> {
     Ok(())
 }
 
+/// What upstream says, once what is up to chance is settled.
 fn ask(case: &Case, oracles: &mut Oracles) -> Result<Value, String> {
-    oracles.with(case.gates).ask(&case.request()).map_err(|error| format!("case {}: {error}", case.seed))
+    let answer = oracles.with(case.gates).ask(&case.request());
+    let mut answer = answer.map_err(|error| format!("case {}: {error}", case.seed))?;
+    settle(&mut answer);
+    Ok(answer)
 }
 
-/// What several runs of upstream say, once what is up to chance is settled; an error if they still differ.
-fn settled(case: &Case, oracles: &mut Oracles) -> Result<Value, String> {
-    let mut ask_once = || {
-        let mut answer = ask(case, oracles)?;
-        settle(&mut answer);
-        Ok::<_, String>(answer)
-    };
-    let first = ask_once()?;
+/// What several runs of upstream agree on; an error if they differ.
+fn agreed(case: &Case, oracles: &mut Oracles) -> Result<Value, String> {
+    let first = ask(case, oracles)?;
     for _ in 1..RUNS {
-        let again = ask_once()?;
+        let again = ask(case, oracles)?;
         if again != first {
             return Err(format!("case {}: upstream says {first}, and again {again}", case.seed));
         }

@@ -186,6 +186,17 @@ impl Quantity {
         }
     }
 
+    /// The same amount as upstream keeps it once it has compared it with `other`: with a decimal of many digits as another
+    /// such, which counts where it does not fit 64 bits (see [`Quantity::scaled_value`]).
+    /// Follows `apimachinery/pkg/api/resource/quantity.go#Quantity.Cmp @v1.36.3`.
+    #[must_use]
+    pub(crate) fn compared_with(self, other: Self) -> Self {
+        match (self.0, other.0) {
+            (Repr::Scaled { format, .. }, Repr::Wide { .. }) => Self::wide(self.saturating_nanos(), format),
+            _ => self,
+        }
+    }
+
     /// The amount in billionths, unless it is beyond what 128 bits hold.
     fn checked_nanos(self) -> Option<i128> {
         match self.0 {

@@ -76,6 +76,24 @@ fn init_containers_run_one_by_one_beside_earlier_sidecars() {
     check(json!([side("s", "1"), one("i", "1"), side("t", "2"), one("j", "3")]), "cpu=6");
 }
 
+/// A random cluster found this: whether a change makes such a pod smaller hung on it.
+#[test]
+fn what_does_not_fit_64_bits_depends_on_what_it_was_compared_with() {
+    let check = |memory: &str, expected: i64| {
+        let huge = container("i", json!({"memory": "1000P"}));
+        let pod = pod(
+            json!({"containers": [container("a", json!({"memory": memory}))], "initContainers": [huge]}),
+            json!({}),
+        );
+        let found = pod_requests(&pod, &SPEC).get("memory").expect("it is requested");
+        assert_eq!((found.milli_value(), found.to_string().as_str()), (expected, "1E"), "{memory}");
+    };
+    check("0", 0);
+    check("512Mi", 0);
+    // 10²¹ modulo 2⁶⁴.
+    check("0.5Gi", 3_875_820_019_684_212_736);
+}
+
 #[test]
 fn an_init_container_may_name_what_no_container_does() {
     let spec = json!({

@@ -171,6 +171,14 @@ fn pods_without_preferred_terms_skip_scoring_and_bad_ones_fail() {
 }
 
 #[test]
+fn score_without_pre_score_compiles_the_terms() {
+    let harness = Harness::new(factory).cluster(vec![node("a")], &[]);
+    let bad = preferring(json!([{"weight": 1, "preference": label_term("a", "In", &[])}]));
+    let error = harness.scores(&bad, &mut CycleState::default()).expect_err("no values").to_string();
+    assert!(error.starts_with("[0].matchExpressions[0].values: Invalid value: "), "{error}");
+}
+
+#[test]
 fn nodes_that_begin_to_match_help() {
     let harness = Harness::new(factory);
     assert_eq!(harness.registered[0].event.action, ActionType::ADD | ActionType::UPDATE_NODE_LABEL);

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::clock::Rng;
     use crate::config::FeatureGates;
-    use crate::plugins::node_resources::fixture::{balanced, handle, score};
+    use crate::plugins::node_resources::fixture::{balanced, check_signed, handle, score};
     use crate::testing::{PodFixture, node, pod};
 
     #[test]
@@ -212,6 +212,21 @@ mod tests {
     #[test]
     fn without_resources_nothing_is_scored() {
         check(&[], pod("p").cpu("1"), None);
+    }
+
+    #[test]
+    fn other_args_are_refused() {
+        let refused =
+            BalancedAllocation::factory(PluginArgs::None, &handle(FeatureGates::default())).expect_err("no args");
+        assert_eq!(refused.to_string(), "want args to be of type NodeResourcesBalancedAllocationArgs, got none");
+    }
+
+    #[test]
+    fn requests_are_signed_unless_a_device_class_stands_behind_one() {
+        let class = json!({"metadata": {"name": "gpus"}, "spec": {"extendedResourceName": "example.com/mapped"}});
+        let handle = handle(FeatureGates::default());
+        handle.listers().device_classes.apply(Arc::new(serde_json::from_value(class).expect("a device class")));
+        check_signed(&balanced(&handle, &["cpu"]));
     }
 
     #[test]

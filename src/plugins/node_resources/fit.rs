@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use crate::config::{FeatureGates, Gate};
     use crate::framework::{Code, Rejection};
-    use crate::plugins::node_resources::fixture::{fit, fit_args, handle, score, verdict};
+    use crate::plugins::node_resources::fixture::{check_signed, fit, fit_args, handle, score, verdict};
     use crate::testing::{NodeFixture, PodFixture, node, pod};
 
     fn plugin() -> Registration {
@@ -282,6 +282,13 @@ mod tests {
         check(on, "example.com/other", "0", Code::UnschedulableAndUnresolvable);
         let off = on.with(Gate::DRAExtendedResource, false);
         check(off, "example.com/mapped", "0", Code::UnschedulableAndUnresolvable);
+    }
+
+    #[test]
+    fn requests_are_signed_unless_a_device_class_stands_behind_one() {
+        let handle = handle(FeatureGates::default());
+        handle.listers().device_classes.apply(class("gpus", Some("example.com/mapped")));
+        check_signed(&fit(&handle, fit_args(&["cpu"])));
     }
 
     #[test]

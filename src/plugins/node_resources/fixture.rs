@@ -4,10 +4,10 @@ use crate::clock::Clock;
 use crate::config::{NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy};
 use crate::framework::{
     Candidates, CycleContext, CycleState, Handle, NodeOutcome, NodeScores, PluginArgs, PluginError, PreScoreOutcome,
-    Registration, Scratch, Verdict,
+    Registration, Scratch, SignOutcome, Verdict,
 };
 use crate::model::{NodeInfo, Snapshot};
-use crate::testing::PodFixture;
+use crate::testing::{PodFixture, pod};
 
 pub(super) use crate::plugins::tests::harness::handle;
 
@@ -70,4 +70,18 @@ pub(super) fn score(plugin: &Registration, pod: PodFixture, node: &NodeInfo) -> 
     assert_eq!(block.map(|()| scores[0]), score, "the block and the single node differ");
     assert_eq!(bare, score, "what PreScore leaves changes the score");
     Some(score)
+}
+
+/// A pod's requests are signed; not so where the device class of `example.com/mapped` stands behind one, unless it asks for none.
+pub(super) fn check_signed(plugin: &Registration) {
+    let sign = |pod: PodFixture| match plugin.sign.as_ref().expect("Sign").sign(&pod.info()) {
+        Ok(SignOutcome::Fragments(fragments)) => fragments.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        Ok(SignOutcome::Refuse(rejection)) => rejection.reasons.to_string(),
+        Err(error) => panic!("{error}"),
+    };
+    let signed = "v1.Pod.Spec.ContainerRequestsAndOverheads()";
+    assert_eq!(sign(pod("p").cpu("1").request("example.com/other", "1")), signed);
+    assert_eq!(sign(pod("p").request("example.com/mapped", "0")), signed);
+    let refused = "signature disabled when dra extended resources are used in the cluster";
+    assert_eq!(sign(pod("p").request("example.com/mapped", "1")), refused);
 }

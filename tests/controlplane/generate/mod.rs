@@ -152,3 +152,8 @@ pub(crate) fn case(seed: u64) -> Case {
     objects.iter_mut().chain(&mut events).for_each(tidy);
     Case { seed, gates, objects, config, events }
 }
+
+/// Whether preemption has something to choose from in the case.
+pub(crate) fn is_crowded(case: &Case) -> bool {
+    case.objects.iter().any(preemption::is_filler)
+}

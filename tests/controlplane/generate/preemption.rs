@@ -97,6 +97,11 @@ fn filler(g: &mut Gen, node: &str, at: usize) -> Value {
     pod
 }
 
+/// Whether [`crowd`] has put this object there.
+pub(super) fn is_filler(object: &Value) -> bool {
+    object["metadata"]["name"].as_str().is_some_and(|name| name.starts_with("filler-"))
+}
+
 const CPU: &[&str] = &["250m", "500m", "500m", "1", "1", "1", "2"];
 
 /// Makes a pod that waits important, and what it asks for modest enough for some node.

@@ -31,10 +31,10 @@ const MEMORY: &[&str] = &[
 const STORAGE: &[&str] = &["0", "1Gi", "10Gi", "5e9", "1k", "20G"];
 const COUNT: &[&str] = &["0", "1", "2", "4", "8", "1k", "1e1"];
 
-/// What no node has, or what overflows when it is added up. Each by itself fits a signed 64-bit number of thousandths: what
-/// upstream makes of more depends on what the amount was compared with before, and on the processor.
+/// What no node has, or what overflows when it is added up. CPU by itself fits a signed 64-bit number of thousandths. None is
+/// written with a power of ten that in thousandths is beyond 64 bits: what upstream makes of that is up to the processor.
 const HUGE_CPU: &[&str] = &["1000", "1k", "1M", "5e6", "9223372036854775"];
-const HUGE_MEMORY: &[&str] = &["1Pi", "100Ti", "7Ei", "9223372036854775807", "1e18"];
+const HUGE_MEMORY: &[&str] = &["1Pi", "100Ti", "7Ei", "9223372036854775807", "1000P", "1e15"];
 
 /// What nodes have.
 const NODE_CPU: &[&str] = &["0", "500m", "1", "2", "3500m", "4", "4", "8", "16e0", "64"];

@@ -85,6 +85,16 @@ fn a_pod_stays_away_from_those_whose_terms_are_about_it() {
 }
 
 #[test]
+fn affinity_goes_before_anti_affinity_and_pods_that_end_count() {
+    let existing = [of("a", "a").on("n1").terminating(), away(of("e", "e"), [app("host", "p")]).on("n3").terminating()];
+    // The node of `e` lacks an `a`, has an `e`, and belongs to one that wants no `p`.
+    let torn = away(near(of("p", "p"), [app("zone", "a")]), [app("host", "e")]);
+    check(&torn, &existing, "++nn");
+    check(&away(of("p", "p"), [app("host", "e")]), &existing, "++a+");
+    check(&of("p", "p"), &existing, "++e+");
+}
+
+#[test]
 fn own_terms_reach_into_namespaces() {
     let existing = [of("a", "a").on("n1").namespace("other"), of("b", "a").on("n3").namespace("unknown")];
     let check = |field: &str, value: &serde_json::Value, expected: &str| {
