@@ -193,7 +193,8 @@ fn text(field: Option<&String>) -> &str {
 fn encode(old: &[PodCondition], new: &[PodCondition], renamed: Option<&str>) -> Option<Bytes> {
     let conditions: Vec<ConditionPatch<'_>> =
         new.iter().filter_map(|condition| difference(find_pod_condition(old, &condition.type_), condition)).collect();
-    let order = if conditions.is_empty() {
+    // A list that was not there before is written without an order.
+    let order = if conditions.is_empty() || old.is_empty() {
         Vec::new()
     } else {
         new.iter().map(|condition| ConditionKey { kind: &condition.type_ }).collect()
@@ -265,14 +266,14 @@ mod tests {
             &fresh,
             unschedulable(&fresh, "0/1 nodes", None),
             Some(
-                r#"{"status":{"$setElementOrder/conditions":[{"type":"PodScheduled"}],"conditions":[{"lastProbeTime":null,"lastTransitionTime":"2026-02-03T04:05:06Z","message":"0/1 nodes","observedGeneration":3,"reason":"Unschedulable","status":"False","type":"PodScheduled"}]}}"#,
+                r#"{"status":{"conditions":[{"lastProbeTime":null,"lastTransitionTime":"2026-02-03T04:05:06Z","message":"0/1 nodes","observedGeneration":3,"reason":"Unschedulable","status":"False","type":"PodScheduled"}]}}"#,
             ),
         );
         check(
             &fresh,
             unschedulable(&fresh, "m", Some("n1")),
             Some(
-                r#"{"status":{"$setElementOrder/conditions":[{"type":"PodScheduled"}],"conditions":[{"lastProbeTime":null,"lastTransitionTime":"2026-02-03T04:05:06Z","message":"m","observedGeneration":3,"reason":"Unschedulable","status":"False","type":"PodScheduled"}],"nominatedNodeName":"n1"}}"#,
+                r#"{"status":{"conditions":[{"lastProbeTime":null,"lastTransitionTime":"2026-02-03T04:05:06Z","message":"m","observedGeneration":3,"reason":"Unschedulable","status":"False","type":"PodScheduled"}],"nominatedNodeName":"n1"}}"#,
             ),
         );
     }
@@ -336,7 +337,7 @@ mod tests {
             &victim,
             update,
             Some(
-                r#"{"status":{"$setElementOrder/conditions":[{"type":"DisruptionTarget"}],"conditions":[{"lastProbeTime":null,"lastTransitionTime":"2026-02-03T04:05:06Z","message":"default-scheduler: preempting to accommodate a higher priority pod","observedGeneration":3,"reason":"PreemptionByScheduler","status":"True","type":"DisruptionTarget"}]}}"#,
+                r#"{"status":{"conditions":[{"lastProbeTime":null,"lastTransitionTime":"2026-02-03T04:05:06Z","message":"default-scheduler: preempting to accommodate a higher priority pod","observedGeneration":3,"reason":"PreemptionByScheduler","status":"True","type":"DisruptionTarget"}]}}"#,
             ),
         );
     }

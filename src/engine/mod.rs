@@ -150,6 +150,7 @@ impl Engine {
             extenders: ignorable_last(options.extenders),
             tasks: Arc::new(tasks.clone()),
             nominates_expected_node: gates.enabled(Gate::NominatedNodeNameForExpectation),
+            batches: gates.enabled(Gate::OpportunisticBatching),
             bugs: AtomicUsize::new(0),
         });
         let percentage = config.percentage_of_nodes_to_score;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Affinity, Taint, Toleration};
 
 use super::change::Change;
+use crate::config::Gate;
 use crate::framework::{Code, Framework, NodeEvaluation, evaluate_filters, feasible_nodes};
 use crate::k8s::tolerations::{do_not_schedule, tolerates};
 use crate::k8s::{Container, Node, Pod, Quantity};
@@ -123,9 +124,10 @@ impl<'a> WhatIf<'a> {
     /// Whether the taint keeps the pod away. That of unschedulable nodes is not looked at: it goes with what it stands for.
     fn is_obstacle(&self, taint: &Taint) -> bool {
         let tolerations = &self.pod.pod().spec.tolerations;
+        let compare = self.profile.handle().gates().enabled(Gate::TaintTolerationComparisonOperators);
         taint.key != UNSCHEDULABLE
             && do_not_schedule(taint)
-            && !tolerations.iter().any(|toleration| tolerates(toleration, taint, true))
+            && !tolerations.iter().any(|toleration| tolerates(toleration, taint, compare))
     }
 
     /// Nodes that could be made schedulable again.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::runtime::NodeVerdict;
 use super::{
     BlockRun, Code, CycleContext, CycleState, Diagnosis, Framework, NodeOutcome, NodeRejection, PluginError,
-    PodsToActivate, PreFilterRun, Rank, Rejection, ScratchBoard, Verdict, filter_error, select_host,
+    PodsToActivate, PreFilterRun, Rank, Ranking, Rejection, ScratchBoard, Verdict, filter_error,
 };
 use crate::clock::Now;
 use crate::model::{NodeInfo, PodInfo, Snapshot};
@@ -332,7 +332,8 @@ impl<'a, 'c> Search<'a, 'c, 'c> {
             match totals {
                 Ok(totals) => {
                     let ranks: Vec<Rank> = totals.into_iter().map(|total| Rank { total, randomizer: 0 }).collect();
-                    self.feasible[select_host(&ranks)].name().clone_into(&mut evaluation.host);
+                    let best = Ranking::new(ranks).best().expect("there is a feasible node");
+                    self.feasible[best].name().clone_into(&mut evaluation.host);
                     (evaluation.evaluated_nodes, evaluation.feasible_nodes) = if self.framework.has_score_plugins() {
                         (processed, self.feasible.len())
                     } else {

@@ -9,19 +9,44 @@ pub(crate) struct Rank {
     pub(crate) randomizer: u64,
 }
 
-/// The node to take: the root of the heap that upstream builds from the list, so that ties end as they do there, and not
-/// with the first of the list. Follows `pkg/scheduler/schedule_one.go#newSortedNodeScores @v1.36.3` and Go's
-/// `container/heap#Init`.
-///
-/// # Panics
-///
-/// If there is no node to take.
-pub(crate) fn select_host(ranks: &[Rank]) -> usize {
-    let mut heap: Vec<usize> = (0..ranks.len()).collect();
-    for start in (0..ranks.len() / 2).rev() {
-        sift_down(&mut heap, start, ranks);
+/// Feasible nodes, the best first: the heap that upstream builds from the list, so that ties end as they do there, and not
+/// with the first of the list. Follows `pkg/scheduler/schedule_one.go#sortedNodeScores @v1.36.3` and Go's `container/heap`.
+#[derive(Debug)]
+pub(crate) struct Ranking {
+    ranks: Vec<Rank>,
+    /// Positions in `ranks`.
+    heap: Vec<usize>,
+}
+
+impl Ranking {
+    /// Ranks nodes, by position.
+    pub(crate) fn new(ranks: Vec<Rank>) -> Self {
+        let mut heap: Vec<usize> = (0..ranks.len()).collect();
+        for start in (0..ranks.len() / 2).rev() {
+            sift_down(&mut heap, start, &ranks);
+        }
+        Self { ranks, heap }
     }
-    heap[0]
+
+    /// The best node's position.
+    pub(crate) fn best(&self) -> Option<usize> {
+        self.heap.first().copied()
+    }
+
+    /// Takes the best node out.
+    pub(crate) fn pop(&mut self) -> Option<usize> {
+        if self.heap.is_empty() {
+            return None;
+        }
+        let best = self.heap.swap_remove(0);
+        sift_down(&mut self.heap, 0, &self.ranks);
+        Some(best)
+    }
+
+    /// Whether no node is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
 }
 
 /// Whether node `a` goes before node `b`.
@@ -52,7 +77,7 @@ mod tests {
 
     fn check(totals: &[i64], expected: usize) {
         let ranks: Vec<Rank> = totals.iter().map(|&total| Rank { total, randomizer: 0 }).collect();
-        assert_eq!(select_host(&ranks), expected, "{totals:?}");
+        assert_eq!(Ranking::new(ranks).best(), Some(expected), "{totals:?}");
     }
 
     #[test]
@@ -78,6 +103,15 @@ mod tests {
     fn a_randomizer_decides_between_equals() {
         let ranks =
             [Rank { total: 4, randomizer: 1 }, Rank { total: 4, randomizer: 9 }, Rank { total: 3, randomizer: 99 }];
-        assert_eq!(select_host(&ranks), 1);
+        assert_eq!(Ranking::new(ranks.into()).best(), Some(1));
+    }
+
+    #[test]
+    fn nodes_come_out_best_first_and_equals_in_the_order_of_the_heap() {
+        let ranks = [1, 7, 3, 7, 7, 2].map(|total| Rank { total, randomizer: 0 });
+        let mut ranking = Ranking::new(ranks.into());
+        let order: Vec<usize> = std::iter::from_fn(|| ranking.pop()).collect();
+        assert_eq!(order, [1, 3, 4, 2, 5, 0]);
+        assert!(ranking.is_empty());
     }
 }

@@ -37,7 +37,7 @@ pub use handle::{
     Activator, Effects, Handle, HandleParts, NominatingInfo, Nominator, PodEvent, PodsToActivate, SlotAllocator,
     resource_gates,
 };
-pub(crate) use host::{Rank, select_host};
+pub(crate) use host::{Rank, Ranking};
 pub use outcome::{
     BindOutcome, Code, PermitOutcome, PluginError, PostFilterOutcome, PreBindOutcome, PreBindPreFlight,
     PreFilterOutcome, PreScoreOutcome, Reasons, Rejection, RejectionKind, SignOutcome, Verdict,

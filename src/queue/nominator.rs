@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::framework::{NominatingInfo, Nominator};
 use crate::k8s::Pod;
 use crate::listers::Listers;
-use crate::model::PodInfo;
+use crate::model::{LabelClasses, PodInfo};
 
 /// Nodes that are held for pods: by preemption until its victims are gone, or because a pod's status says so.
 ///
@@ -84,6 +84,26 @@ impl PodNominator {
         match self.listers.pods.get(pod.key()) {
             Some(current) if current.node_name().is_none() => nominations.insert(node, pod),
             _ => tracing::debug!(pod = &**pod.key(), node, "Pod is gone or assigned, no node is held for it"),
+        }
+    }
+
+    /// The queue has the pod no more, though a node is held for it: of the pod only its name counts from now on, on the node
+    /// it takes nothing but a place. Follows
+    /// `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.nominatedPodToInfo @v1.36.3`.
+    pub fn reduce(&self, pod: &PodInfo, classes: &LabelClasses) {
+        if !self.has_nominated_pods() {
+            return;
+        }
+        let mut nominations = self.write();
+        let Some(node) = nominations.nodes.get(pod.uid()).cloned() else { return };
+        let mut bare = Pod::default();
+        bare.metadata.namespace = Some(pod.namespace().to_owned());
+        bare.metadata.name = Some(pod.name().to_owned());
+        bare.metadata.uid = Some(pod.uid().to_owned());
+        let bare = Arc::new(PodInfo::new(Arc::new(bare), classes));
+        let held = nominations.by_node.get_mut(&node).into_iter().flatten().find(|held| held.uid() == pod.uid());
+        if let Some(held) = held {
+            *held = bare;
         }
     }
 
@@ -179,6 +199,22 @@ mod tests {
         check_add("n1", &to("n2"), Some("n2"));
         check_add("", &to("n2"), Some("n2"));
         check_add("n1", &to(""), None);
+    }
+
+    #[test]
+    fn of_a_pod_that_has_left_the_queue_the_name_is_left() {
+        let (big, other) = (pod("big").cpu("8").priority(7).host_port(80), pod("other").cpu("1"));
+        let nominator = nominator(&[big.clone(), other.clone()]);
+        for pod in [&big, &other] {
+            nominator.add_nominated_pod(&pod.clone().info(), &to("n"));
+        }
+        nominator.reduce(&big.info(), &LabelClasses::default());
+        nominator.reduce(&pod("unknown").info(), &LabelClasses::default());
+        let held = nominator.nominated_pods_for_node("n");
+        let seen: Vec<_> = held.iter().map(|pod| (&**pod.key(), pod.requests().milli_cpu, pod.priority())).collect();
+        assert_eq!(seen, [("default/big", 0, 0), ("default/other", 1000, 0)]);
+        assert!(held[0].host_ports().is_empty());
+        assert_eq!(nominator.node_of("big").as_deref(), Some("n"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::batch::Attempt;
 use super::feasible::Feasible;
 use super::{Failure, Scheduler};
 use crate::framework::{
@@ -27,6 +28,8 @@ const BLOCK: usize = 128;
 pub(super) struct Found<'a> {
     pub(super) feasible: Feasible<'a>,
     pub(super) diagnosis: Diagnosis,
+    /// The node that an equal pod's results named.
+    pub(super) hint: Option<Arc<str>>,
 }
 
 /// The nodes to look at, by position in the snapshot.
@@ -76,12 +79,13 @@ fn enough(percentage: i32, nodes: usize) -> usize {
 }
 
 impl Scheduler {
-    /// Finds the nodes that can take the pod: `PreFilter`, the nominated node first, then as many nodes as are enough,
-    /// and last the extenders. Follows `pkg/scheduler/schedule_one.go#findNodesThatFitPod @v1.36.3`.
+    /// Finds the nodes that can take the pod: `PreFilter`, first the node that is nominated or that an equal pod's results
+    /// name, then as many nodes as are enough, and last the extenders. Follows `pkg/scheduler/schedule_one.go#findNodesThatFitPod @v1.36.3`.
     pub(super) fn find_nodes<'a>(
         &mut self,
         framework: &Framework,
         cx: &mut CycleContext<'a>,
+        attempt: Attempt<'_>,
     ) -> Result<Found<'a>, Failure> {
         let snapshot = cx.snapshot;
         let pre_filter = framework.run_pre_filter(cx)?;
@@ -90,12 +94,14 @@ impl Scheduler {
             diagnosis.pre_filter_message = rejection.reasons.to_string();
             diagnosis.unschedulable_plugins.extend(plugin);
             diagnosis.absent = Some(rejection);
-            return Ok(Found { feasible: Feasible::default(), diagnosis });
+            return Ok(Found { feasible: Feasible::default(), diagnosis, hint: None });
         }
+        // Asked for even if another node is nominated: the next pod gets the next one.
+        let hint = self.node_hint(framework, cx, attempt);
         let mut tried = Vec::new();
-        if let Some(nominated) = cx.pod.pod().nominated_node_name() {
+        if let Some(nominated) = cx.pod.pod().nominated_node_name().or(hint.as_deref()) {
             match self.try_nominated(framework, cx, nominated, &mut diagnosis) {
-                Ok(Nominated::Fits(feasible)) => return Ok(Found { feasible, diagnosis }),
+                Ok(Nominated::Fits(feasible)) => return Ok(Found { feasible, diagnosis, hint }),
                 Ok(Nominated::Rejected(rejected)) => tried = rejected,
                 Err(error) => {
                     let pod = &**cx.pod.key();
@@ -131,10 +137,10 @@ impl Scheduler {
         if feasible.len() != before {
             diagnosis.unschedulable_plugins.insert(Arc::from(EXTENDER));
         }
-        Ok(Found { feasible, diagnosis })
+        Ok(Found { feasible, diagnosis, hint })
     }
 
-    /// Tries the node that is held for the pod, before all others.
+    /// Tries a node before all others: the one that is held for the pod, or that an equal pod's results name.
     /// Follows `pkg/scheduler/schedule_one.go#evaluateNominatedNode @v1.36.3`.
     fn try_nominated<'a>(
         &self,

@@ -3,6 +3,7 @@
 //! [`Scheduler::schedule_one`] is the one step that the production thread, the simulator and the tests all call. It is
 //! synchronous and never touches the network, except by extenders; what has to be written is handed to tasks.
 
+mod batch;
 mod binding;
 mod effects;
 mod extender;
@@ -21,6 +22,7 @@ pub use effects::{ApiEffects, Spawn};
 pub use extender::{Extender, ExtenderFilter, Kept, Victims, WholeObjects};
 pub use failure::Failure;
 
+use batch::{Attempt, Batch, Ended};
 use binding::BindingCycle;
 use preempting::Preempting;
 use reservation::Reservation;
@@ -67,6 +69,8 @@ pub struct Shared {
     pub tasks: Arc<dyn Spawn>,
     /// Whether the node is written to the pod before a binding that takes long: gate `NominatedNodeNameForExpectation`.
     pub nominates_expected_node: bool,
+    /// Whether what one pod's evaluation found out serves equal pods after it: gate `OpportunisticBatching`.
+    pub batches: bool,
     /// Reservations that were dropped without being settled. Always 0.
     pub bugs: AtomicUsize,
 }
@@ -107,6 +111,10 @@ pub struct Scheduler {
     shared: Arc<Shared>,
     /// By schedulerName.
     profiles: BTreeMap<String, Arc<Framework>>,
+    /// By schedulerName; empty if nothing is kept.
+    batches: BTreeMap<String, Batch>,
+    /// How many pods the queue has given.
+    cycle: u64,
     extenders: Arc<[Arc<dyn Extender>]>,
     snapshot: Snapshot,
     /// Where the next search for nodes begins, so that all nodes have the same chance.
@@ -134,9 +142,14 @@ impl Scheduler {
         percentage_of_nodes_to_score: i32,
         mut rng: Rng,
     ) -> Self {
+        let profiles: BTreeMap<String, Arc<Framework>> =
+            profiles.into_iter().map(|profile| (profile.name().to_string(), profile)).collect();
+        let batching = profiles.keys().filter(|_| shared.batches);
         Self {
             extenders: shared.extenders.clone(),
-            profiles: profiles.into_iter().map(|profile| (profile.name().to_string(), profile)).collect(),
+            batches: batching.map(|profile| (profile.clone(), Batch::default())).collect(),
+            profiles,
+            cycle: 0,
             snapshot: Snapshot::default(),
             next_start_node_index: 0,
             percentage_of_nodes_to_score,
@@ -170,11 +183,12 @@ impl Scheduler {
             let error = PluginError::new(format!("profile not found for scheduler name {name:?}"));
             return Err((Failure::Error(error), NominatingInfo::Keep));
         };
-        self.choose_node(&framework, pod, &mut CycleState::default(), now).map(|chosen| chosen.node)
+        self.choose_node(&framework, pod, None, &mut CycleState::default(), now).map(|chosen| chosen.node)
     }
 
     /// Follows `pkg/scheduler/schedule_one.go#scheduleOnePod @v1.36.3`.
     fn schedule(&mut self, queued: QueuedPodInfo, now: Now) {
+        self.cycle += 1;
         let pod = queued.pod.clone();
         let Some(framework) = self.profiles.get(pod.pod().scheduler_name()).cloned() else {
             let name = pod.pod().scheduler_name();
@@ -183,6 +197,8 @@ impl Scheduler {
             return;
         };
         if self.skips(&framework, &pod) {
+            // The queue has it no more, so a node that is held for it is held for its name alone, until it is gone.
+            self.shared.queue.nominator().reduce(&pod, &self.shared.classes);
             self.shared.queue.done(pod.uid());
             return;
         }
@@ -192,7 +208,7 @@ impl Scheduler {
         let pods_to_activate = PodsToActivate::default();
         state.set(framework.handle().pods_to_activate(), pods_to_activate.clone());
 
-        let chosen = match self.choose_node(&framework, &pod, &mut state, now) {
+        let chosen = match self.choose_node(&framework, &pod, queued.signature.as_ref(), &mut state, now) {
             Ok(chosen) => chosen,
             Err((failure, nominating)) => {
                 let later = self.shared.clock.now();
@@ -242,6 +258,7 @@ impl Scheduler {
         &mut self,
         framework: &Arc<Framework>,
         pod: &Arc<PodInfo>,
+        signature: Option<&Arc<str>>,
         state: &mut CycleState,
         now: Now,
     ) -> Result<Chosen, (Failure, NominatingInfo)> {
@@ -251,7 +268,8 @@ impl Scheduler {
         }
         let snapshot = std::mem::take(&mut self.snapshot);
         let mut cx = CycleContext { pod, snapshot: &snapshot, state, now };
-        let outcome = match self.fit(framework, &mut cx) {
+        let attempt = Attempt { cycle: self.cycle, signature };
+        let outcome = match self.fit(framework, &mut cx, attempt) {
             Ok(chosen) => Ok(chosen),
             Err(Failure::Fit { mut diagnosis, num_all_nodes }) if framework.has_post_filter_plugins() => {
                 let failed = PostFilterContext {
@@ -273,18 +291,31 @@ impl Scheduler {
     }
 
     /// Chooses among the nodes that can take the pod. Follows `pkg/scheduler/schedule_one.go#schedulePod @v1.36.3`.
-    fn fit(&mut self, framework: &Framework, cx: &mut CycleContext<'_>) -> Result<Chosen, Failure> {
+    fn fit(
+        &mut self,
+        framework: &Framework,
+        cx: &mut CycleContext<'_>,
+        attempt: Attempt<'_>,
+    ) -> Result<Chosen, Failure> {
         if cx.snapshot.is_empty() {
             return Err(Failure::NoNodes);
         }
-        let found = self.find_nodes(framework, cx)?;
+        let found = self.find_nodes(framework, cx, attempt)?;
         if found.feasible.is_empty() {
             let diagnosis = Box::new(found.diagnosis);
             return Err(Failure::Fit { diagnosis, num_all_nodes: cx.snapshot.len() });
         }
         let nodes = found.feasible.nodes();
-        let at = self.choose(framework, cx, &nodes, &found.feasible.scratch)?;
+        // A single node need not be scored.
+        let mut others = None;
+        let mut at = 0;
+        if nodes.len() > 1 {
+            let mut ranking = self.rank(framework, cx, &nodes, &found.feasible.scratch)?;
+            at = ranking.pop().expect("there is a feasible node");
+            others = Some(ranking);
+        }
         let node = nodes[at].name_arc().clone();
+        self.keep_results(framework, attempt, Ended { hint: found.hint, chosen: &node, nodes: &nodes, others });
         Ok(Chosen { node, scratch: found.feasible.scratch.into_node(at) })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Extender, Failure, Scheduler};
-use crate::framework::{CycleContext, Framework, PluginError, Rank, ScratchBoard, select_host};
+use crate::framework::{CycleContext, Framework, PluginError, Rank, Ranking, ScratchBoard};
 use crate::metrics::Operation;
 use crate::model::NodeInfo;
 
@@ -12,26 +12,23 @@ use crate::model::NodeInfo;
 const EXTENDER_SCALE: i64 = 100 / 10;
 
 impl Scheduler {
-    /// The best of the feasible nodes, by position.
+    /// Ranks the feasible nodes, of which there are several, by position.
     /// Follows `pkg/scheduler/schedule_one.go#prioritizeNodes @v1.36.3`.
-    pub(super) fn choose(
+    pub(super) fn rank(
         &mut self,
         framework: &Framework,
         cx: &mut CycleContext<'_>,
         nodes: &[&NodeInfo],
         scratch: &ScratchBoard,
-    ) -> Result<usize, Failure> {
-        if nodes.len() == 1 {
-            return Ok(0);
-        }
+    ) -> Result<Ranking, Failure> {
         if self.extenders.is_empty() && !framework.has_score_plugins() {
-            return Ok(select_host(&vec![Rank { total: 1, randomizer: 0 }; nodes.len()]));
+            return Ok(Ranking::new(vec![Rank { total: 1, randomizer: 0 }; nodes.len()]));
         }
         framework.run_pre_score(cx, nodes)?;
         let run = framework.run_score(cx, nodes, scratch, false)?;
         let mut ranks: Vec<Rank> = run.totals.into_iter().map(|total| Rank { total, randomizer: 0 }).collect();
         self.add_extender_scores(cx, nodes, &mut ranks);
-        Ok(select_host(&ranks))
+        Ok(Ranking::new(ranks))
     }
 
     /// Adds what extenders say. A node that an interested extender lists also gets a random number, which decides between

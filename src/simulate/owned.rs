@@ -9,9 +9,9 @@ use super::daemon;
 use crate::apiserver::{ApiServer, Kind, kinds};
 use crate::k8s::Node;
 
-/// A pod that counts as one of its controller's: neither ended nor being deleted.
+/// A pod that has not come to its end.
 #[derive(Debug)]
-pub(super) struct ActivePod {
+pub(super) struct OwnedPod {
     /// The node that it is on or, as a daemon pod, tied to.
     pub(super) node: Option<String>,
     /// Its index, as a pod of an indexed job.
@@ -21,7 +21,8 @@ pub(super) struct ActivePod {
 /// What each controller has, by its UID.
 #[derive(Debug)]
 pub(super) struct Owned {
-    pods: BTreeMap<String, Vec<ActivePod>>,
+    active: BTreeMap<String, Vec<OwnedPod>>,
+    terminating: BTreeMap<String, Vec<OwnedPod>>,
     /// Controllers of replica sets.
     of_replica_sets: BTreeSet<String>,
     /// Controllers of jobs.
@@ -33,11 +34,13 @@ pub(super) struct Owned {
 impl Owned {
     /// Reads what there is.
     pub(super) fn new(server: &ApiServer) -> Self {
-        let mut pods: BTreeMap<String, Vec<ActivePod>> = BTreeMap::new();
+        let (mut active, mut terminating) = (BTreeMap::new(), BTreeMap::new());
         for object in server.list(&kinds::PODS) {
             let pod = object.value();
-            if let Some(owner) = controller(&pod).filter(|_| is_active(&pod)) {
-                let pod = ActivePod { node: daemon::node_of(&pod), index: completion_index(&pod) };
+            if let Some(owner) = controller(&pod).filter(|_| !is_finished(&pod)) {
+                let pods: &mut BTreeMap<String, Vec<OwnedPod>> =
+                    if pod.pointer("/metadata/deletionTimestamp").is_none() { &mut active } else { &mut terminating };
+                let pod = OwnedPod { node: daemon::node_of(&pod), index: completion_index(&pod) };
                 pods.entry(owner.to_owned()).or_default().push(pod);
             }
         }
@@ -46,12 +49,17 @@ impl Owned {
             objects.iter().filter_map(|object| controller(&object.value()).map(str::to_owned)).collect()
         };
         let (of_replica_sets, of_jobs) = (controllers(&kinds::REPLICA_SETS), controllers(&kinds::JOBS));
-        Self { pods, of_replica_sets, of_jobs, nodes: None }
+        Self { active, terminating, of_replica_sets, of_jobs, nodes: None }
     }
 
-    /// The active pods of a controller.
-    pub(super) fn active(&self, uid: &str) -> &[ActivePod] {
-        self.pods.get(uid).map_or(&[], Vec::as_slice)
+    /// The active pods of a controller: those that count as its own, being neither finished nor being deleted.
+    pub(super) fn active(&self, uid: &str) -> &[OwnedPod] {
+        self.active.get(uid).map_or(&[], Vec::as_slice)
+    }
+
+    /// The pods of a controller that are being deleted and have not finished.
+    pub(super) fn terminating(&self, uid: &str) -> &[OwnedPod] {
+        self.terminating.get(uid).map_or(&[], Vec::as_slice)
     }
 
     /// Whether the controller has a replica set.
@@ -79,9 +87,8 @@ pub(super) fn controller(object: &Value) -> Option<&str> {
     owners.into_iter().flatten().find(|owner| owner["controller"] == true)?["uid"].as_str()
 }
 
-fn is_active(pod: &Value) -> bool {
-    !matches!(pod.pointer("/status/phase").and_then(Value::as_str), Some("Succeeded" | "Failed"))
-        && pod.pointer("/metadata/deletionTimestamp").is_none()
+fn is_finished(pod: &Value) -> bool {
+    matches!(pod.pointer("/status/phase").and_then(Value::as_str), Some("Succeeded" | "Failed"))
 }
 
 fn completion_index(pod: &Value) -> Option<usize> {

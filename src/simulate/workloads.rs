@@ -285,9 +285,12 @@ impl Expansion<'_> {
             None if succeeded > 0 => active.len(),
             None => parallelism,
         };
-        let missing = wanted.saturating_sub(active.len());
+        // Whether a pod is replaced only once it has come to its end, and not as soon as it is being deleted.
+        let patient = value.pointer("/spec/podReplacementPolicy").and_then(Value::as_str) == Some("Failed");
+        let terminating = if patient { self.owned.terminating(owner.uid) } else { &[] };
+        let missing = wanted.saturating_sub(active.len() + terminating.len());
         let indexed = value.pointer("/spec/completionMode").and_then(Value::as_str) == Some("Indexed");
-        let taken: BTreeSet<usize> = active.iter().filter_map(|pod| pod.index).collect();
+        let taken: BTreeSet<usize> = active.iter().chain(terminating).filter_map(|pod| pod.index).collect();
         self.limit("spec.parallelism", missing)?;
         let mut indexes = (0_usize..).filter(|index| !taken.contains(index));
         for _ in 0..missing {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use crate::programs::{folder, program};
@@ -17,6 +18,20 @@ const READY: Duration = Duration::from_secs(90);
 
 /// How long a process may take to end once it is told to: the API server takes three seconds.
 const END: Duration = Duration::from_secs(30);
+
+/// The user that schedulers are: it may do what the API server's own role for them allows, and nothing else.
+const SCHEDULER: &str = "system:kube-scheduler";
+
+/// What the audit log has of the scheduler: its writes whole, and that it read.
+const AUDIT_POLICY: &str = "
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- {level: Request, users: ['system:kube-scheduler'], verbs: [create, update, patch, delete, deletecollection]}
+- {level: Metadata, users: ['system:kube-scheduler']}
+- {level: None}
+";
 
 /// Between two looks at something that is waited for.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -121,6 +136,19 @@ impl ControlPlane {
         self.folder.join("kubeconfig")
     }
 
+    /// The kubeconfig of the user that the API server has a role for: `system:kube-scheduler`.
+    pub(crate) fn scheduler_kubeconfig(&self) -> PathBuf {
+        self.folder.join("scheduler.kubeconfig")
+    }
+
+    /// What the scheduler's user asked for so far: the audit log's entries, in the order in which they were answered.
+    pub(crate) fn audited(&self) -> Result<Vec<Value>, String> {
+        let path = self.folder.join("audit.log");
+        let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        // The last line may be half written.
+        Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+    }
+
     /// Where it keeps everything.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
@@ -188,15 +216,21 @@ fn write_files(folder: &Path, port: u16) -> Result<(), String> {
     if !status.is_ok_and(|status| status.success()) {
         return Err("certificates could not be made".to_owned());
     }
-    let kubeconfig = format!(
-        "apiVersion: v1\nkind: Config\ncurrent-context: admin\n\
-         clusters: [{{name: test, cluster: {{server: 'https://127.0.0.1:{port}', insecure-skip-tls-verify: true}}}}]\n\
-         users: [{{name: admin, user: {{token: admin-token}}}}]\n\
-         contexts: [{{name: admin, context: {{cluster: test, user: admin}}}}]\n"
-    );
-    for (name, text) in
-        [("kubeconfig", kubeconfig.as_str()), ("tokens.csv", "admin-token,admin,admin,system:masters\n")]
-    {
+    let kubeconfig = |user: &str| {
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: test\n\
+             clusters: [{{name: test, cluster: {{server: 'https://127.0.0.1:{port}', insecure-skip-tls-verify: true}}}}]\n\
+             users: [{{name: '{user}', user: {{token: '{user}-token'}}}}]\n\
+             contexts: [{{name: test, context: {{cluster: test, user: '{user}'}}}}]\n"
+        )
+    };
+    let tokens = format!("admin-token,admin,admin,system:masters\n{SCHEDULER}-token,{SCHEDULER},scheduler\n");
+    for (name, text) in [
+        ("kubeconfig", kubeconfig("admin")),
+        ("scheduler.kubeconfig", kubeconfig(SCHEDULER)),
+        ("tokens.csv", tokens),
+        ("audit.yaml", AUDIT_POLICY.to_owned()),
+    ] {
         fs::write(folder.join(name), text).map_err(|error| format!("{name}: {error}"))?;
     }
     Ok(())
@@ -229,6 +263,8 @@ fn apiserver(folder: &Path, etcd: u16, port: u16) -> Command {
         ("--service-account-signing-key-file", "sa.key"),
         ("--token-auth-file", "tokens.csv"),
         ("--client-ca-file", "ca.crt"),
+        ("--audit-policy-file", "audit.yaml"),
+        ("--audit-log-path", "audit.log"),
         ("--requestheader-client-ca-file", "ca.crt"),
     ] {
         command.arg(flag).arg(folder.join(file));

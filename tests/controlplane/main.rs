@@ -3,6 +3,7 @@
 //! `KS_CASES` and `KS_SEED` say how many random clusters are compared and where they start; with `KS_RECORD` the answers in
 //! `tests/parity` are recorded anew.
 
+mod alike;
 mod binds;
 mod case;
 mod changes;
@@ -11,6 +12,7 @@ mod compare;
 #[path = "../parity/corpus.rs"]
 mod corpus;
 mod coverage;
+mod effects;
 mod extenders;
 mod generate;
 mod oracle;
@@ -37,9 +39,11 @@ fn main() {
         Trial::test("unreachable_reasons", parity::unreachable_reasons),
         Trial::test("cases_are_cluster_files", parity::cases_are_cluster_files),
         Trial::test("random_clusters", parity::random_clusters),
+        Trial::test("pods_that_are_alike", alike::pods_that_are_alike),
         Trial::test("recorded_answers_are_upstreams", record::recorded_answers_are_upstreams),
         Trial::test("five_runs_agree_but_for_ties", ties::five_runs_agree_but_for_ties),
         Trial::test("binds_500_pods", binds::binds_500_pods),
+        Trial::test("writes_what_upstream_writes", effects::writes_what_upstream_writes),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
     ];
     libtest_mimic::run(&arguments, trials).exit();

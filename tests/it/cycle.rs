@@ -1,5 +1,6 @@
 //! Scheduling and binding cycles, step by step: what each outcome of a plugin or an extender leads to.
 
+mod batching;
 mod binding;
 mod errors;
 mod extenders;

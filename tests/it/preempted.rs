@@ -1,5 +1,8 @@
 //! What becomes of pods that were sent away, in a simulation: they end, and their owners replace them.
 
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::command::{file, run};
@@ -90,6 +93,43 @@ fn owners_replace_victims() {
     check("apps/v1", "StatefulSet", &json!({"replicas": 2, "serviceName": "w"}), ["w-0", "w-1"], 2);
     check("batch/v1", "Job", &json!({"parallelism": 2, "completions": 2}), ["w-aaaaa", "w-bbbbb"], 2);
     check("apps/v1", "DaemonSet", &json!({}), ["w-aaaaa", "w-bbbbb"], 1);
+}
+
+/// When the pods were made that replace a job's victims, counted from the start of the simulation; the victims' grace is 45 s.
+#[track_caller]
+fn check_replaced(policy: &str, seconds: i64) {
+    let spec = json!({
+        "parallelism": 2, "completions": 2, "completionMode": "Indexed", "podReplacementPolicy": policy,
+    });
+    let victims = ["w-0-aaaaa", "w-1-bbbbb"].map(|name| {
+        let mut pod = victim(name, "batch/v1", "Job");
+        pod["metadata"]["annotations"] = json!({"batch.kubernetes.io/job-completion-index": &name[2..3]});
+        pod["metadata"]["finalizers"] = json!(["batch.kubernetes.io/job-tracking"]);
+        pod
+    });
+    let objects = cluster(owner("batch/v1", "Job", &spec), victims.into());
+    let text = objects.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n");
+    let path = file(&format!("{policy}.yaml"), text).display().to_string();
+    let output = run(&["simulate", &path, "--events", "-o", "json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    // A pod is tried as soon as it is there.
+    let mut tried: BTreeMap<String, i64> = BTreeMap::new();
+    for event in report["events"].as_array().expect("events") {
+        let object = event["object"].as_str().unwrap_or_default();
+        let Some((_, name)) = object.split_once("/w-") else { continue };
+        if event["reason"] == "FailedScheduling" {
+            let at: Timestamp = event["time"].as_str().and_then(|time| time.parse().ok()).expect("a time");
+            let began: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
+            tried.entry(name[..2].to_owned()).or_insert(at.duration_since(began).as_secs());
+        }
+    }
+    assert_eq!(tried, [("0-".to_owned(), seconds), ("1-".to_owned(), seconds)].into(), "{policy}: {report}");
+}
+
+#[test]
+fn a_job_says_whether_its_pods_are_replaced_before_they_have_ended() {
+    check_replaced("TerminatingOrFailed", 0);
+    check_replaced("Failed", 45);
 }
 
 #[test]

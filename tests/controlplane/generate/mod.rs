@@ -4,6 +4,7 @@
 //! nowhere and says nothing.
 
 pub(crate) mod affinity;
+pub(crate) mod alike;
 mod config;
 mod device;
 mod event;

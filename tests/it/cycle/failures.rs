@@ -142,7 +142,7 @@ fn the_condition_is_written_when_it_changes() {
     assert_eq!(
         bodies(&world),
         [format!(
-            r#"{{"status":{{"$setElementOrder/conditions":[{{"type":"PodScheduled"}}],"conditions":[{{"lastProbeTime":null,"lastTransitionTime":"2026-01-01T00:00:00Z","message":"{}","observedGeneration":3,"reason":"Unschedulable","status":"False","type":"PodScheduled"}}],"nominatedNodeName":null}}}}"#,
+            r#"{{"status":{{"conditions":[{{"lastProbeTime":null,"lastTransitionTime":"2026-01-01T00:00:00Z","message":"{}","observedGeneration":3,"reason":"Unschedulable","status":"False","type":"PodScheduled"}}],"nominatedNodeName":null}}}}"#,
             message("full")
         )]
     );

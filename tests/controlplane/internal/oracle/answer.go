@@ -26,6 +26,8 @@ type Request struct {
 	Reserve bool            `json:"reserve,omitempty"`
 	Events  []EventRequest  `json:"events,omitempty"`
 	Direct  []DirectRequest `json:"direct,omitempty"`
+	// Consecutive asks for that many cycles, one after the other on the same cluster; Pods and Events have to be absent.
+	Consecutive []Step `json:"consecutive,omitempty"`
 }
 
 // EventRequest asks what a change of one object would mean to one pending pod.
@@ -61,6 +63,8 @@ type Result struct {
 	Pods   []PodAnswer    `json:"pods"`
 	Events []EventAnswer  `json:"events,omitempty"`
 	Direct []DirectAnswer `json:"direct,omitempty"`
+	// Consecutive ends early when activeQ is empty.
+	Consecutive []CycleAnswer `json:"consecutive,omitempty"`
 	// Registered maps each plugin of the first profile to its "<resource>/<action bits in decimal>".
 	Registered map[string][]string `json:"registered"`
 	// Ignored lists the kinds that no part of the scheduler reads.

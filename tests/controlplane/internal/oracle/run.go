@@ -103,6 +103,13 @@ func (o *Oracle) result(req *Request) (*Result, error) {
 	}
 	defer c.close()
 	result := &Result{Pods: []PodAnswer{}, Ignored: objs.ignored, Warnings: objs.warnings}
+	if len(req.Consecutive) > 0 {
+		if len(req.Pods)+len(req.Events)+len(req.Direct) > 0 {
+			return nil, errors.New("consecutive: nothing else may be asked for")
+		}
+		result.Consecutive, err = c.consecutive(req.Consecutive)
+		return result, err
+	}
 	for _, pod := range objs.pending() {
 		if len(req.Pods) == 0 || slices.Contains(req.Pods, podKey(pod)) {
 			result.Pods = append(result.Pods, c.evaluate(pod, req.Reserve))
