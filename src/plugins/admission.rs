@@ -55,6 +55,7 @@ mod tests {
         let unknown = serde_json::json!([{"matchExpressions": [{"key": "disk", "operator": "Like"}]}]);
         let required = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
         check(pod("p").set(required, unknown), node("n"), false);
+        assert!(!might_fit(&pod("p").info(), &NodeInfo::default(), &handle(FeatureGates::default())), "no node");
         let mut taken = node("n").info();
         taken.add_pod(pod("q").host_port(80).info());
         assert!(!might_fit(&pod("p").host_port(80).info(), &taken, &handle(FeatureGates::default())));

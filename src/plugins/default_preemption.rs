@@ -105,9 +105,14 @@ impl EnqueueExtensions for DefaultPreemption {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use futures::FutureExt as _;
+
     use super::*;
+    use crate::clock::Mono;
     use crate::config::{DefaultPreemptionArgs, FeatureGates};
-    use crate::framework::{CycleState, Diagnosis, FilterRunner};
+    use crate::framework::{CycleState, Diagnosis, FilterRunner, WaitDecision};
     use crate::model::NodeInfo;
     use crate::plugins::tests::harness::Harness;
     use crate::testing::{PodFixture, node, pod};
@@ -244,6 +249,8 @@ mod tests {
         let harness = plugin(FeatureGates::default()).cluster(vec![node("n")], &[pod("v").on("n")]);
         let listers = harness.handle.listers();
         drop((listers.pods.apply(preemptor.clone().build()), listers.pods.apply(pod("v").on("n").build())));
+        let timeouts = vec![("W".into(), Duration::from_secs(9))];
+        let waiting = harness.handle.waiting_pods().add(&pod("v").on("n").info(), timeouts, Mono::ZERO);
         let (info, mut state, now) = (preemptor.info(), CycleState::default(), harness.handle.clock().now());
         let mut cx = CycleContext { pod: &info, snapshot: &harness.snapshot, state: &mut state, now };
         let diagnosis = Diagnosis { absent: Some(Rejection::unschedulable("taken")), ..Diagnosis::default() };
@@ -254,6 +261,11 @@ mod tests {
         let waits = Verdict::unresolvable("waiting for the preemption for this pod to be finished");
         assert_eq!(pre_enqueue.pre_enqueue(&info), waits);
         assert_eq!(pre_enqueue.pre_enqueue(&pod("q").info()), Verdict::Pass);
+        harness.run_tasks();
+        assert_eq!(pre_enqueue.pre_enqueue(&info), Verdict::Pass);
+        let error = PluginError::new("preempted");
+        let decision = waiting.wait(harness.handle.clock()).now_or_never();
+        assert_eq!(decision, Some(WaitDecision::Preempted { plugin: NAME.into(), error }));
     }
 
     #[test]
