@@ -8,8 +8,8 @@ use crate::clock::{Clock, Now};
 use crate::config::{FeatureGates, PluginArgs};
 use crate::framework::{
     BoxFuture, Candidates, CycleContext, CycleState, Diagnosis, Effects, EventRegistration, FilterRunner, Fragment,
-    Handle, HandleParts, NodeScores, PermitOutcome, PluginError, PodEvent, PostFilterContext, PostFilterOutcome,
-    PreFilterOutcome, PreScoreOutcome, QueueingHint, Registration, Scratch, SignOutcome, Verdict,
+    Handle, HandleParts, NodeOutcome, NodeScores, PermitOutcome, PluginError, PodEvent, PostFilterContext,
+    PostFilterOutcome, PreFilterOutcome, PreScoreOutcome, QueueingHint, Registration, Scratch, SignOutcome, Verdict,
 };
 use crate::k8s::Pod;
 use crate::metrics::Metrics;
@@ -246,7 +246,12 @@ impl Harness {
         let failed = plugin.filter_block(&cx, &mut block);
         assert_eq!(failed.as_ref().err(), verdict.as_ref().err());
         if let Ok(verdict) = &verdict {
-            assert_eq!(!block.is_empty(), *verdict == Verdict::Pass, "the block and the single node differ");
+            let of_block = match block.finish().0.remove(0) {
+                NodeOutcome::Feasible => Verdict::Pass,
+                NodeOutcome::Rejected(_, rejection) => Verdict::Reject(rejection),
+                NodeOutcome::Failed(_, error) => panic!("the single node does not fail, and the block does: {error}"),
+            };
+            assert_eq!(of_block, *verdict, "the block and the single node differ");
         }
         verdict
     }
