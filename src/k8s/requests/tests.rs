@@ -45,6 +45,7 @@ fn sidecar(name: &str, requests: Value) -> Value {
 
 #[test]
 fn containers_are_added_up_exactly() {
+    check(json!({"containers": [container("a", json!({}))]}), json!({}), &SPEC, "");
     let spec = json!({"containers": [
         container("a", json!({"cpu": "0.0005", "memory": "1Gi", "example.com/x": "0"})),
         container("b", json!({"cpu": "500u", "memory": "512Mi"})),
