@@ -40,7 +40,7 @@ const TABLE: &[&str] = &["plugins::tests"];
 
 /// How many times as long as without a mutant tests may take, and what they may take at least: machines have other things
 /// to do, too.
-const PATIENCE: u32 = 5;
+const PATIENCE: u32 = 8;
 const LEAST_LIMIT: Duration = Duration::from_secs(20);
 
 /// How long tests may take without a mutant.

@@ -74,8 +74,9 @@ fn of(mutant: &Mutant, log: &Log, known: &[Known]) -> Row {
     let count = match log.outcome(mutant) {
         None => &mut row.left,
         Some(Outcome::Failed(_)) => &mut row.killed,
+        // What is known to change nothing times out only where the machine is busy.
+        Some(Outcome::Passed | Outcome::TimedOut) if known::why(known, mutant).is_some() => &mut row.equivalent,
         Some(Outcome::TimedOut) => &mut row.timeouts,
-        Some(Outcome::Passed) if known::why(known, mutant).is_some() => &mut row.equivalent,
         Some(Outcome::Passed) => &mut row.survived,
     };
     *count = 1;
