@@ -104,6 +104,17 @@ mod tests {
     }
 
     #[test]
+    fn ports_from_1_on_are_taken() {
+        let check = |host_port: i32, taken: bool| {
+            let port = ContainerPort { host_port, ..ContainerPort::default() };
+            assert_eq!(HostPort::of(&port).is_some(), taken, "{host_port}");
+        };
+        check(1, true);
+        check(0, false);
+        check(-1, false);
+    }
+
+    #[test]
     fn a_port_held_twice_is_free_after_one_removal() {
         let mut ports = HostPorts::default();
         ports.add(&port(80, "TCP", ""));

@@ -145,3 +145,33 @@ impl Resources {
         self.scalars.binary_search_by(|(key, _)| (**key).cmp(name))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn amounts(cpu: i64, memory: i64, disk: i64, scalars: &[(&str, i64)]) -> Resources {
+        let mut resources =
+            Resources { milli_cpu: cpu, memory, ephemeral_storage: disk, allowed_pods: 7, ..Resources::default() };
+        scalars.iter().for_each(|(name, amount)| resources.add_scalar(name, *amount));
+        resources
+    }
+
+    #[test]
+    fn what_comes_and_goes_leaves_listed_zeros_and_the_limit_on_pods() {
+        let (pod, before) =
+            (amounts(1, 2, 3, &[("a/x", 4), ("c/x", 5)]), amounts(10, 20, 30, &[("a/x", 40), ("b/x", 50)]));
+        let mut node = before;
+        node.add(&pod);
+        assert_eq!(node, amounts(11, 22, 33, &[("a/x", 44), ("b/x", 50), ("c/x", 5)]));
+        node.sub(&pod);
+        assert_eq!(node, amounts(10, 20, 30, &[("a/x", 40), ("b/x", 50), ("c/x", 0)]));
+    }
+
+    #[test]
+    fn every_amount_is_found_by_its_name() {
+        let resources = amounts(1, 2, 3, &[("a/x", 4)]);
+        let found = ["cpu", "memory", "ephemeral-storage", "pods", "a/x", "b/x"].map(|name| resources.get(name));
+        assert_eq!(found, [1, 2, 3, 7, 4, 0]);
+    }
+}

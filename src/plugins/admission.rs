@@ -52,6 +52,19 @@ mod tests {
         check(pod("p"), node("n").taint("a", "", "NoSchedule"), false);
         check(pod("p"), node("n").taint("a", "", "PreferNoSchedule"), true);
         check(pod("p").toleration("a", "", "NoSchedule"), node("n").taint("a", "", "NoSchedule"), true);
+        let unknown = serde_json::json!([{"matchExpressions": [{"key": "disk", "operator": "Like"}]}]);
+        let required = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+        check(pod("p").set(required, unknown), node("n"), false);
+        let patient =
+            pod("p").set("spec.tolerations", serde_json::json!([{"key": "a", "operator": "Gt", "value": "5"}]));
+        for on in [true, false] {
+            let handle = handle(FeatureGates::default().with(Gate::TaintTolerationComparisonOperators, on));
+            assert_eq!(
+                might_fit(&patient.clone().info(), &node("n").taint("a", "6", "NoSchedule").info(), &handle),
+                on
+            );
+        }
+        assert!(!might_fit(&pod("p").info(), &NodeInfo::default(), &handle(FeatureGates::default())), "no node");
         let mut taken = node("n").info();
         taken.add_pod(pod("q").host_port(80).info());
         assert!(!might_fit(&pod("p").host_port(80).info(), &taken, &handle(FeatureGates::default())));

@@ -105,9 +105,14 @@ impl EnqueueExtensions for DefaultPreemption {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use futures::FutureExt as _;
+
     use super::*;
+    use crate::clock::Mono;
     use crate::config::{DefaultPreemptionArgs, FeatureGates};
-    use crate::framework::{CycleState, Diagnosis, FilterRunner};
+    use crate::framework::{CycleState, Diagnosis, FilterRunner, WaitDecision};
     use crate::model::NodeInfo;
     use crate::plugins::tests::harness::Harness;
     use crate::testing::{PodFixture, node, pod};
@@ -201,6 +206,66 @@ mod tests {
         let rejection = Rejection::unschedulable("preemption: not eligible due to workload aware preemption enabled");
         let expected = PostFilterOutcome::Reject { rejection, nominated: None };
         assert_eq!(harness.post_filter(&member, CycleState::default()), Ok(expected));
+    }
+
+    #[test]
+    fn members_of_groups_and_others_preempt_unless_both_gate_and_group_are_there() {
+        let member = || pod("p").set("spec.schedulingGroup", serde_json::json!({"podGroupName": "g"}));
+        for (on, pod) in [(true, pod("p")), (false, pod("p")), (false, member())] {
+            let harness = plugin(FeatureGates::default().with(Gate::WorkloadAwarePreemption, on));
+            let error = harness.post_filter(&pod, CycleState::default()).expect_err("no informer knows the pod");
+            assert_eq!(error, PluginError::new("preemption: pod \"p\" not found"));
+        }
+    }
+
+    /// Fits where no pod is.
+    struct Alone;
+
+    impl FilterRunner for Alone {
+        fn run_filters(&self, _: &CycleContext<'_>, node: &NodeInfo) -> Result<Verdict, PluginError> {
+            Ok(if node.pods().is_empty() { Verdict::Pass } else { Verdict::unschedulable("taken") })
+        }
+
+        fn run_filters_with_nominated_pods(
+            &self,
+            cx: &CycleContext<'_>,
+            on: &NodeInfo,
+        ) -> Result<Verdict, PluginError> {
+            self.run_filters(cx, on)
+        }
+
+        fn add_pod(&self, _: &mut CycleContext<'_>, _: &PodInfo, _: &NodeInfo) -> Result<(), PluginError> {
+            Ok(())
+        }
+
+        fn remove_pod(&self, _: &mut CycleContext<'_>, _: &PodInfo, _: &NodeInfo) -> Result<(), PluginError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_pod_whose_victims_are_being_sent_away_waits_for_that() {
+        let preemptor = pod("p").priority(1);
+        let harness = plugin(FeatureGates::default()).cluster(vec![node("n")], &[pod("v").on("n")]);
+        let listers = harness.handle.listers();
+        drop((listers.pods.apply(preemptor.clone().build()), listers.pods.apply(pod("v").on("n").build())));
+        let timeouts = vec![("W".into(), Duration::from_secs(9))];
+        let waiting = harness.handle.waiting_pods().add(&pod("v").on("n").info(), timeouts, Mono::ZERO);
+        let (info, mut state, now) = (preemptor.info(), CycleState::default(), harness.handle.clock().now());
+        let mut cx = CycleContext { pod: &info, snapshot: &harness.snapshot, state: &mut state, now };
+        let diagnosis = Diagnosis { absent: Some(Rejection::unschedulable("taken")), ..Diagnosis::default() };
+        let failed = PostFilterContext { diagnosis: &diagnosis, filters: &Alone, extenders: &(), random: 0 };
+        let outcome = harness.registration.post_filter.as_ref().expect("PostFilter").post_filter(&mut cx, &failed);
+        assert_eq!(outcome, Ok(PostFilterOutcome::Success { nominated: Some("n".to_owned()) }));
+        let pre_enqueue = harness.registration.pre_enqueue.as_ref().expect("PreEnqueue");
+        let waits = Verdict::unresolvable("waiting for the preemption for this pod to be finished");
+        assert_eq!(pre_enqueue.pre_enqueue(&info), waits);
+        assert_eq!(pre_enqueue.pre_enqueue(&pod("q").info()), Verdict::Pass);
+        harness.run_tasks();
+        assert_eq!(pre_enqueue.pre_enqueue(&info), Verdict::Pass);
+        let error = PluginError::new("preempted");
+        let decision = waiting.wait(harness.handle.clock()).now_or_never();
+        assert_eq!(decision, Some(WaitDecision::Preempted { plugin: NAME.into(), error }));
     }
 
     #[test]

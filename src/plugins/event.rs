@@ -50,17 +50,31 @@ pub(super) fn node_event(hints: bool, actions: ActionType) -> ClusterEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::FeatureGates;
     use crate::model::Object;
+    use crate::plugins::tests::harness::handle;
     use crate::testing::{node, pod};
 
     #[test]
     fn objects_of_another_kind_are_errors() {
         let of_a_node = EventObjects { old: None, new: Some(Object::Node(node("n").build())) };
         let of_a_pod = EventObjects { old: Some(Object::Pod(pod("p").build())), new: None };
-        assert!(updated_pod(&of_a_node).is_err() && updated_pod(&of_a_pod).is_err());
-        assert!(changed_node(&of_a_pod).is_err() && deleted_pod(&of_a_node).is_err());
+        let check = |error: PluginError, expected: &str| {
+            assert_eq!(error.to_string(), format!("expected {expected}, but got another object"));
+        };
+        check(updated_pod(&of_a_node).expect_err("a node"), "a pod after its update");
+        check(updated_pod(&of_a_pod).expect_err("no pod any more"), "a pod after its update");
+        check(changed_node(&of_a_pod).expect_err("a pod"), "a node");
+        check(deleted_pod(&of_a_node).expect_err("a node"), "a deleted pod");
         assert_eq!(deleted_pod(&of_a_pod).expect("a pod").name(), "p");
         assert_eq!(changed_node(&of_a_node).expect("a node").1.name(), "n");
+    }
+
+    #[test]
+    fn what_helps_is_queued_and_the_gate_says_whether_anybody_asks() {
+        assert_eq!((hint(true), hint(false)), (QueueingHint::Queue, QueueingHint::Skip));
+        let enabled = |on| hints_enabled(&handle(FeatureGates::at(33).with(Gate::SchedulerQueueingHints, on)));
+        assert!(enabled(true) && !enabled(false));
     }
 
     #[test]

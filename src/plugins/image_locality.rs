@@ -205,6 +205,29 @@ mod tests {
     }
 
     #[test]
+    fn not_a_byte_is_added() {
+        let check = |size: i64, expected: i64| {
+            let mut info = node("n").info();
+            info.set_images([ImageState { name: Arc::from("a:latest"), size, num_nodes: 1 }].into());
+            let (pod, mut state) = (pod("p").image("a").info(), CycleState::default());
+            let snapshot = Snapshot::from_nodes(vec![Arc::new(info.clone())]);
+            let cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now: Clock::real().now() };
+            assert_eq!(ImageLocality.score(&cx, &info, None), Ok(expected), "{size}");
+        };
+        let hundredth = (MAX_CONTAINER_THRESHOLD - MIN_THRESHOLD) / 100;
+        check(MIN_THRESHOLD + hundredth, 0);
+        check(MIN_THRESHOLD + hundredth + 1, 1);
+    }
+
+    #[test]
+    fn nodes_without_images_get_nothing() {
+        let (pod, mut state, info) = (pod("p").image("a").info(), CycleState::default(), node("n").info());
+        let snapshot = Snapshot::from_nodes(vec![Arc::new(info.clone())]);
+        let cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now: Clock::real().now() };
+        assert_eq!(ImageLocality.score(&cx, &info, None), Ok(0));
+    }
+
+    #[test]
     fn signatures_name_images_once_and_leave_out_volumes() {
         let init = json!([{"name": "i", "image": "b:1"}, {"name": "j", "image": "a:latest"}]);
         let volumes = json!([{"name": "v", "image": {"reference": "v"}}]);

@@ -186,6 +186,7 @@ mod tests {
 
     use super::*;
     use crate::config::FeatureGates;
+    use crate::model::Object;
     use crate::plugins::tests::harness::Harness;
     use crate::testing::{NodeFixture, PodFixture, node, pod};
 
@@ -256,6 +257,14 @@ mod tests {
         assert_eq!(harness.pod_update(&pod, 1, pod.clone(), on_host_network()), QueueingHint::Queue);
         assert_eq!(harness.pod_update(&pod, 1, pod.clone(), pod.clone().label("a", "b")), QueueingHint::Skip);
         assert_eq!(harness.pod_update(&pod, 1, pod.clone(), on_host_network().uid("q")), QueueingHint::Skip);
+    }
+
+    #[test]
+    fn a_pod_that_was_not_there_before_is_no_update() {
+        let hint = Harness::new(factory).registered[1].hint.clone().expect("a hint");
+        let added = EventObjects { old: None, new: Some(Object::Pod(restarting().build())) };
+        let error = hint(&restarting().info(), &added).expect_err("an add").to_string();
+        assert_eq!(error, "expected a pod before its update");
     }
 
     #[test]

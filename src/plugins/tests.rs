@@ -15,6 +15,68 @@ fn every_name_is_registered_once_and_by_itself() {
     assert!(registry().names().eq(IN_TREE.iter().map(|(name, _)| *name)));
 }
 
+/// Every plugin of the table at default gates and with the default profile's arguments.
+fn registrations() -> Vec<(&'static str, Registration)> {
+    let config = Config::defaults(&FeatureGates::default());
+    let handle = harness::handle(FeatureGates::default());
+    let build = |(name, factory): (&'static str, Factory)| {
+        (name, factory(config.profiles[0].args(name).clone(), &handle).expect("defaults are fine"))
+    };
+    IN_TREE.map(build).into()
+}
+
+#[test]
+fn plugins_call_themselves_what_the_table_calls_them() {
+    for (name, built) in registrations() {
+        assert_eq!(built.name(), name);
+        let Registration { bind, events, filter, normalize, permit, post_bind, post_filter, .. } = &built;
+        let Registration { pre_bind, pre_enqueue, pre_filter, pre_score, queue_sort, reserve, score, sign, .. } =
+            &built;
+        let names = [
+            bind.as_ref().map(|plugin| plugin.name()),
+            events.as_ref().map(|plugin| plugin.name()),
+            filter.as_ref().map(|plugin| plugin.name()),
+            normalize.as_ref().map(|plugin| plugin.name()),
+            permit.as_ref().map(|plugin| plugin.name()),
+            post_bind.as_ref().map(|plugin| plugin.name()),
+            post_filter.as_ref().map(|plugin| plugin.name()),
+            pre_bind.as_ref().map(|plugin| plugin.name()),
+            pre_enqueue.as_ref().map(|plugin| plugin.name()),
+            pre_filter.as_ref().map(|plugin| plugin.name()),
+            pre_score.as_ref().map(|plugin| plugin.name()),
+            queue_sort.as_ref().map(|plugin| plugin.name()),
+            reserve.as_ref().map(|plugin| plugin.name()),
+            score.as_ref().map(|plugin| plugin.name()),
+            sign.as_ref().map(|plugin| plugin.name()),
+        ];
+        assert!(names.into_iter().flatten().all(|own| own == name), "{name}: {names:?}");
+    }
+}
+
+#[test]
+fn who_signs_who_normalizes_and_who_hears_of_events() {
+    let names = |has: fn(&Registration) -> bool| {
+        let registrations = registrations();
+        let names = registrations.iter().filter(|(_, built)| has(built)).map(|(name, _)| *name);
+        names.collect::<Vec<_>>().join(" ")
+    };
+    let found = [
+        names(|built| built.sign.is_some()),
+        names(|built| built.normalize.is_some()),
+        names(|built| built.events.is_some()),
+    ];
+    let expected = [
+        "DynamicResources ImageLocality InterPodAffinity NodeAffinity NodeDeclaredFeatures NodeName NodePorts \
+         NodeResourcesBalancedAllocation NodeResourcesFit NodeUnschedulable NodeVolumeLimits PodTopologySpread \
+         TaintToleration VolumeBinding VolumeRestrictions VolumeZone",
+        "DynamicResources InterPodAffinity NodeAffinity PodTopologySpread TaintToleration",
+        "DefaultPreemption DynamicResources GangScheduling InterPodAffinity NodeAffinity NodeDeclaredFeatures NodeName \
+         NodePorts NodeResourcesFit NodeUnschedulable NodeVolumeLimits PodTopologySpread SchedulingGates TaintToleration \
+         VolumeBinding VolumeRestrictions VolumeZone",
+    ];
+    assert_eq!(found, expected);
+}
+
 /// Names at a point of the default profile, in running order. Each has to have the point, or expansion leaves it out.
 fn default_order(point: ExtensionPoint) -> String {
     let config = Config::defaults(&FeatureGates::default());

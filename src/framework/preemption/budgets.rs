@@ -119,6 +119,12 @@ mod tests {
     }
 
     #[test]
+    fn pods_without_labels_are_in_no_budget() {
+        let all = json!({"selector": {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}});
+        check(&[budget(&all, &status(0))], &[pod("unlabelled"), pod("other").label("tier", "x")], &["other"]);
+    }
+
+    #[test]
     fn budgets_without_a_usable_selector_match_nothing() {
         let broken = json!({"selector": {"matchExpressions": [{"key": "app", "operator": "Like", "values": ["web"]}]}});
         for spec in [json!({}), json!({"selector": {}}), broken] {

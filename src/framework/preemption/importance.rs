@@ -69,6 +69,11 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_that_starts_now_stays_before_one_that_waits() {
+        check(&[started("now", 12), pod("waits")], &["now", "waits"]);
+    }
+
+    #[test]
     fn pods_that_have_not_started_count_as_new_and_turn_around() {
         check(&[pod("a"), started("b", 3), pod("c"), started("late", 13)], &["b", "c", "a", "late"]);
     }

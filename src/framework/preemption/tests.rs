@@ -2,6 +2,7 @@
 
 mod executing;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
@@ -49,6 +50,8 @@ struct Asked {
     /// Keys of pods that cannot be written.
     failing: Mutex<Vec<&'static str>>,
     gone: Mutex<Vec<&'static str>>,
+    /// Whether the API leaves every question unanswered.
+    silent: AtomicBool,
 }
 
 impl Asked {
@@ -65,6 +68,9 @@ impl Asked {
     }
 
     fn answer<T: Send + 'static>(&self, pod: &Pod, value: T) -> BoxFuture<'static, Result<T, PluginError>> {
+        if self.silent.load(Ordering::Relaxed) {
+            return Box::pin(std::future::pending());
+        }
         let answer = if Self::names(&self.failing, pod) { Err(PluginError::new("no")) } else { Ok(value) };
         Box::pin(std::future::ready(answer))
     }
@@ -265,6 +271,48 @@ fn the_search_begins_anywhere_and_ends_with_enough() {
 }
 
 #[test]
+fn no_node_is_looked_at_twice_and_none_after_enough() {
+    let nodes = || ["a", "b", "c", "d"].map(|name| cores(name, "1")).into();
+    let wanted =
+        |number| DefaultPreemptionArgs { min_candidate_nodes_percentage: 0, min_candidate_nodes_absolute: number };
+    // b and c are no candidates, so there is one node less than is missing.
+    let mut few = failed(nodes(), &[on("a", "va", 1, 1), on("d", "vd", 1, 1)]);
+    few.args = wanted(3);
+    few.check_candidates(&preemptor("1"), &["a: va (0)", "d: vd (0)"]);
+    let web = on("c", "vc", 1, 1).label("app", "web");
+    let mut enough = failed(nodes(), &[on("a", "va", 1, 1), on("b", "vb", 1, 1), web]).budget("x", "web", 0);
+    enough.args = wanted(2);
+    enough.check_candidates(&preemptor("1"), &["a: va (0)", "b: vb (0)"]);
+}
+
+#[test]
+fn nodes_that_were_not_looked_at_are_said_to_be_beyond_help() {
+    let found = failed(vec![cores("a", "1")], &[])
+        .with(&preemptor("1"), 0, |evaluator, cx, context| evaluator.candidates(cx, context).expect("nothing fails"));
+    let absent = Rejection::unresolvable("Preemption is not helpful for scheduling");
+    assert_eq!(found.rejected.absent, Some(absent));
+}
+
+/// A webhook that wants nobody to go.
+struct Nobody;
+
+impl CandidateReview for Nobody {
+    fn review(&self, _: &PodInfo, _: Vec<Candidate>, _: &Snapshot) -> Result<Vec<Candidate>, PluginError> {
+        Ok(Vec::new())
+    }
+}
+
+#[test]
+fn candidates_that_webhooks_turn_down_are_none_and_the_nomination_stays() {
+    let failed = failed(vec![cores("a", "1")], &[on("a", "v", 1, 1)]);
+    let outcome = failed.with(&preemptor("1"), 0, |evaluator, cx, context| {
+        evaluator.preempt(cx, &PostFilterContext { extenders: &Nobody, ..*context })
+    });
+    let rejection = Rejection::unschedulable("no candidate node for preemption");
+    assert_eq!(outcome, Ok(PostFilterOutcome::Reject { rejection, nominated: None }));
+}
+
+#[test]
 fn the_search_goes_on_while_every_candidate_violates_a_budget() {
     let names: Vec<String> = (0..40).map(|at| format!("n{at:02}")).collect();
     let pods: Vec<PodFixture> = names.iter().map(|name| on(name, &format!("v{name}"), 1, 1)).collect();
@@ -323,6 +371,8 @@ fn who_may_not_preempt() {
     };
     goes_on(&failed, preemptor("1").nominated("b"));
     goes_on(&failed, preemptor("1").nominated("ghost"));
+    let unmarked = self::failed(vec![cores("a", "1")], &[on("a", "v", 1, 1).terminating()]);
+    goes_on(&unmarked, preemptor("1").nominated("a"));
     failed.reject(0, Rejection::unresolvable("untolerated"));
     goes_on(&failed, preemptor("1").nominated("a"));
 }
@@ -337,6 +387,7 @@ fn the_pod_is_looked_at_as_the_informers_know_it_now() {
         evaluator.preempt(cx, context)
     });
     assert_eq!(outcome, Ok(PostFilterOutcome::Success { nominated: Some("a".into()) }));
+    assert_eq!(failed.asked.tasks.lock().expect("no test panics here").len(), 1);
     let outcome = failed.with(&preemptor("1"), 0, |evaluator, cx, context| {
         failed.handle.listers().pods.remove("default/p");
         evaluator.preempt(cx, context)

@@ -31,7 +31,8 @@ fn text(requests: &Requests<'_>) -> String {
 
 fn check(spec: Value, status: Value, options: &RequestOptions, expected: &str) {
     let pod = pod(spec, status);
-    assert_eq!(text(&pod_requests(&pod, options)), expected, "{:?}", pod.spec);
+    let requests = pod_requests(&pod, options);
+    assert_eq!((text(&requests).as_str(), requests.is_empty()), (expected, expected.is_empty()), "{:?}", pod.spec);
 }
 
 fn container(name: &str, requests: Value) -> Value {
@@ -44,6 +45,7 @@ fn sidecar(name: &str, requests: Value) -> Value {
 
 #[test]
 fn containers_are_added_up_exactly() {
+    check(json!({"containers": [container("a", json!({}))]}), json!({}), &SPEC, "");
     let spec = json!({"containers": [
         container("a", json!({"cpu": "0.0005", "memory": "1Gi", "example.com/x": "0"})),
         container("b", json!({"cpu": "500u", "memory": "512Mi"})),

@@ -323,6 +323,10 @@ mod tests {
         check(json!({"fc": {"lun": 0, "wwids": []}}), r#"{"fc":{"lun":0}}"#);
         check(json!({"newSource": {"a": 1}}), "{}");
         check(json!({"image": {"reference": ""}}), r#"{"image":{}}"#);
+        check(
+            json!({"image": {"pullPolicy": "Always", "reference": "a"}}),
+            r#"{"image":{"reference":"a","pullPolicy":"Always"}}"#,
+        );
     }
 
     #[test]

@@ -241,6 +241,21 @@ mod tests {
         check(pod("p").cpu("5"), &["Insufficient cpu"]);
     }
 
+    #[test]
+    fn names_and_groups_are_ignored_without_each_other() {
+        let check = |resources: &[&str], groups: &[&str], code: Code| {
+            let mut args = fit_args(&["cpu"]);
+            args.ignored_resources = resources.iter().map(|name| (*name).to_owned()).collect();
+            args.ignored_resource_groups = groups.iter().map(|name| (*name).to_owned()).collect();
+            let plugin = fit(&handle(FeatureGates::default()), args);
+            let verdict = verdict(&plugin, pod("p").request("group.example/x", "1"), &node("n").info());
+            assert_eq!(verdict.code(), code, "{resources:?} {groups:?}");
+        };
+        check(&[], &["group.example"], Code::Success);
+        check(&["group.example/x"], &[], Code::Success);
+        check(&[], &[], Code::UnschedulableAndUnresolvable);
+    }
+
     fn class(name: &str, resource: Option<&str>) -> Arc<DeviceClass> {
         let class = json!({"metadata": {"name": name}, "spec": {"extendedResourceName": resource}});
         Arc::new(serde_json::from_value(class).expect("a device class"))

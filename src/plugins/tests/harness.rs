@@ -2,22 +2,31 @@
 
 use std::sync::{Arc, Mutex};
 
+use futures::FutureExt as _;
+
 use crate::clock::{Clock, Now};
 use crate::config::{FeatureGates, PluginArgs};
 use crate::framework::{
     BoxFuture, Candidates, CycleContext, CycleState, Diagnosis, Effects, EventRegistration, FilterRunner, Fragment,
-    Handle, HandleParts, NodeScores, PermitOutcome, PluginError, PodEvent, PostFilterContext, PostFilterOutcome,
-    PreFilterOutcome, PreScoreOutcome, QueueingHint, Registration, Scratch, SignOutcome, Verdict,
+    Handle, HandleParts, NodeOutcome, NodeScores, PermitOutcome, PluginError, PodEvent, PostFilterContext,
+    PostFilterOutcome, PreFilterOutcome, PreScoreOutcome, QueueingHint, Registration, Scratch, SignOutcome, Verdict,
 };
 use crate::k8s::Pod;
 use crate::metrics::Metrics;
 use crate::model::{EventObjects, NodeInfo, Object, PodInfo, Snapshot};
 use crate::testing::{NodeFixture, PodFixture};
 
-/// Remembers what is bound and answers as it was told to.
+/// Remembers what is bound and what is to be done beside the scheduling thread, and answers as it was told to.
 struct RecordedEffects {
     answer: Result<(), PluginError>,
     bindings: Mutex<Vec<(String, String)>>,
+    tasks: Mutex<Vec<BoxFuture<'static, ()>>>,
+}
+
+impl RecordedEffects {
+    fn answering(answer: Result<(), PluginError>) -> Arc<Self> {
+        Arc::new(Self { answer, bindings: Mutex::default(), tasks: Mutex::default() })
+    }
 }
 
 impl Effects for RecordedEffects {
@@ -36,7 +45,9 @@ impl Effects for RecordedEffects {
         Box::pin(std::future::ready(Err(PluginError::new("nothing is written here"))))
     }
 
-    fn spawn(&self, _: BoxFuture<'static, ()>) {}
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        self.tasks.lock().expect("no test panics here").push(task);
+    }
 
     fn wait(&self, _: BoxFuture<'static, Result<(), PluginError>>) -> Result<(), PluginError> {
         Err(PluginError::new("nobody waits here"))
@@ -70,12 +81,12 @@ impl FilterRunner for NoFilters {
 
 /// A handle on an empty cluster, for one profile.
 pub(crate) fn handle(gates: FeatureGates) -> Handle {
-    handle_with(gates, Arc::new(RecordedEffects { answer: Ok(()), bindings: Mutex::default() }))
+    handle_with(gates, RecordedEffects::answering(Ok(())))
 }
 
 /// What the profiles of an empty cluster share.
 pub(crate) fn parts(gates: FeatureGates) -> Arc<HandleParts> {
-    parts_with(gates, Arc::new(RecordedEffects { answer: Ok(()), bindings: Mutex::default() }))
+    parts_with(gates, RecordedEffects::answering(Ok(())))
 }
 
 fn handle_with(gates: FeatureGates, effects: Arc<RecordedEffects>) -> Handle {
@@ -136,7 +147,7 @@ impl Harness {
         answer: Result<(), PluginError>,
         factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError>,
     ) -> Result<Self, PluginError> {
-        let effects = Arc::new(RecordedEffects { answer, bindings: Mutex::default() });
+        let effects = RecordedEffects::answering(answer);
         let handle = handle_with(gates, effects.clone());
         let registration = factory(args, &handle)?;
         let registered = match &registration.events {
@@ -170,6 +181,12 @@ impl Harness {
     /// What was bound, pod and node.
     pub(crate) fn bindings(&self) -> Vec<(String, String)> {
         self.effects.bindings.lock().expect("no test panics here").clone()
+    }
+
+    /// Does what was left to be done beside the scheduling thread; none of it may have to wait.
+    pub(crate) fn run_tasks(&self) {
+        let tasks = std::mem::take(&mut *self.effects.tasks.lock().expect("no test panics here"));
+        tasks.into_iter().for_each(|task| task.now_or_never().expect("the task does not wait"));
     }
 
     fn now(&self) -> Now {
@@ -229,7 +246,12 @@ impl Harness {
         let failed = plugin.filter_block(&cx, &mut block);
         assert_eq!(failed.as_ref().err(), verdict.as_ref().err());
         if let Ok(verdict) = &verdict {
-            assert_eq!(!block.is_empty(), *verdict == Verdict::Pass, "the block and the single node differ");
+            let of_block = match block.finish().0.remove(0) {
+                NodeOutcome::Feasible => Verdict::Pass,
+                NodeOutcome::Rejected(_, rejection) => Verdict::Reject(rejection),
+                NodeOutcome::Failed(_, error) => panic!("the single node does not fail, and the block does: {error}"),
+            };
+            assert_eq!(of_block, *verdict, "the block and the single node differ");
         }
         verdict
     }

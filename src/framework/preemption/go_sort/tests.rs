@@ -61,3 +61,12 @@ fn equal_elements_end_up_where_go_puts_them() {
     check(300, 0x7a9f_f36b_e759_7233);
     check(1000, 0x36c9_6b9c_ccb9_be89);
 }
+
+#[test]
+fn a_heap_sorts_its_part_of_the_list_and_nothing_else() {
+    let mut list: Vec<u64> = (0..40).map(|at| at * 7 % 40).collect();
+    let mut expected = list.clone();
+    expected[5..31].sort_unstable();
+    Sort { list: &mut list, less: |a: &u64, b: &u64| a < b }.heap(5, 31);
+    assert_eq!(list, expected);
+}

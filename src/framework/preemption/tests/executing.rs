@@ -102,6 +102,7 @@ fn nominations_go_first_and_the_last_victim_last() {
     assert_eq!(world.victims_observed(), (1, 4.0));
     let text = world.handle.metrics().gather_text();
     assert!(text.contains("scheduler_preemption_goroutines_execution_total{result=\"success\"} 1"), "{text}");
+    assert!(text.contains("scheduler_preemption_goroutines_duration_seconds_sum{result=\"success\"} 0\n"), "{text}");
 }
 
 #[test]
@@ -133,6 +134,30 @@ fn the_preemptor_is_held_back_until_the_last_victim_is_ending() {
     assert!(!world.executor.is_running("p"));
     world.handle.listers().pods.remove("default/a");
     assert!(!world.executor.is_running("p"));
+}
+
+#[test]
+fn while_the_last_victim_is_sent_away_the_preemptor_waits_for_that_one() {
+    let world = world(true, Vec::new());
+    world.asked.silent.store(true, Ordering::Relaxed);
+    world.carry_out(&[pod("a")]).expect("it is only begun");
+    let mut task = world.asked.tasks.lock().expect("no test panics here").remove(0);
+    assert_eq!((&mut task).now_or_never(), None);
+    assert_eq!(world.asked.take(), ["evict a for p"]);
+    assert!(world.executor.is_running("p"));
+    world.handle.listers().pods.apply(pod("a").terminating().build());
+    assert!(!world.executor.is_running("p"));
+}
+
+#[test]
+fn sixteen_victims_are_sent_away_at_once() {
+    let world = world(true, Vec::new());
+    world.asked.silent.store(true, Ordering::Relaxed);
+    let victims: Vec<PodFixture> = (0..20).map(|at| pod(&format!("v{at}"))).collect();
+    world.carry_out(&victims).expect("it is only begun");
+    let mut task = world.asked.tasks.lock().expect("no test panics here").remove(0);
+    assert_eq!((&mut task).now_or_never(), None);
+    assert_eq!(world.asked.take().len(), 16);
 }
 
 #[test]

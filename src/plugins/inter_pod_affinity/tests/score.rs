@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Harness, and, app, malformed, near, of, rather, with_args};
-use crate::framework::{CycleState, PreScoreOutcome};
+use crate::framework::{CycleContext, CycleState, NodeScores, PreScoreOutcome};
 use crate::testing::{PodFixture, pod};
 
 /// The four nodes' scores as they are counted and once normalised; none if the plugin opts out.
@@ -75,4 +75,9 @@ fn malformed_terms_and_states_that_are_missing_are_errors() {
     assert_eq!(error, text);
     let error = harness.scores(&pod("p"), &mut CycleState::default()).expect_err("nothing to read");
     assert_eq!(error.to_string(), "failed to read \"PreScoreInterPodAffinity\" from cycleState: not found");
+    let (info, mut state, now) = (pod("p").info(), CycleState::default(), harness.handle.clock().now());
+    let cx = CycleContext { pod: &info, snapshot: &harness.snapshot, state: &mut state, now };
+    let normalize = harness.registration.normalize.as_ref().expect("Normalize");
+    let mut none = NodeScores { nodes: &[], scores: &mut [], scratch: &[] };
+    assert_eq!(normalize.normalize(&cx, &mut none), Err(error));
 }

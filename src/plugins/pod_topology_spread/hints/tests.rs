@@ -86,7 +86,8 @@ fn own_tolerations_help_where_taints_are_honoured() {
     // Empty and absent text is the same.
     let spelled = |more: Value| waiting(&honor()).set("spec.tolerations", json!([more]));
     let (short, long) = (json!({"key": "t"}), json!({"key": "t", "operator": "", "value": ""}));
-    check_pod(&waiting(&honor()), Some(spelled(short)), Some(spelled(long)), Skip);
+    check_pod(&waiting(&honor()), Some(spelled(short.clone())), Some(spelled(long)), Skip);
+    check_pod(&waiting(&honor()), Some(spelled(short)), Some(spelled(json!({"key": "u"}))), Queue);
 }
 
 #[test]
@@ -115,16 +116,18 @@ fn nodes_help_that_have_every_key() {
 
 #[test]
 fn broken_selectors_and_other_objects_are_errors() {
-    let fails = |waiting: &PodFixture, at: usize, objects: EventObjects| {
+    let error = |waiting: &PodFixture, at: usize, objects: EventObjects| {
         let harness = harness(true);
         let hint = harness.registered[at].hint.as_ref().expect("a hint");
-        hint(&waiting.clone().info(), &objects).is_err()
+        hint(&waiting.clone().info(), &objects).expect_err("it fails").to_string()
     };
     let broken = spreading(&[constraint("zone", &json!({"labelSelector": {"matchLabels": {"app": "not a value!"}}}))]);
     let of_a_node = || EventObjects { old: None, new: Some(Object::Node(node("n").build())) };
     let of_a_pod = || EventObjects { old: None, new: Some(Object::Pod(running("a").build())) };
-    assert!(fails(&broken, 0, of_a_pod()) && fails(&broken, 1, of_a_node()));
-    assert!(fails(&waiting(&json!({})), 0, of_a_node()) && fails(&waiting(&json!({})), 1, of_a_pod()));
+    assert_eq!(error(&broken, 0, of_a_pod()), error(&broken, 1, of_a_node()));
+    let waits = waiting(&json!({}));
+    assert_eq!(error(&waits, 0, of_a_node()), "expected a pod, but got another object");
+    assert_eq!(error(&waits, 1, of_a_pod()), "expected a node, but got another object");
 }
 
 #[test]

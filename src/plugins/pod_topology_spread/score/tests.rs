@@ -123,6 +123,23 @@ fn only_domains_of_feasible_nodes_count() {
 }
 
 #[test]
+fn a_zone_that_only_an_extender_knows_is_not_the_one_of_nodes_without() {
+    let crowd = crowd(&[("d", 2)]);
+    let harness = Harness::with_args(system(), factory).cluster(two_zones(), &crowd);
+    add_service(harness.handle.listers(), &json!({"app": "a"}));
+    let info = pod("p").label("app", "a").info();
+    let (mut state, now) = (CycleState::default(), harness.handle.clock().now());
+    let mut cx = CycleContext { pod: &info, snapshot: &harness.snapshot, state: &mut state, now };
+    let (strange, nameless) = (node("a").zone("elsewhere").info(), node("b").zone("").info());
+    let nodes = [&*harness.snapshot.nodes()[3], &strange, &nameless];
+    let plugin = &harness.registration;
+    assert_eq!(plugin.pre_score.as_ref().expect("PreScore").pre_score(&mut cx, &nodes), Ok(PreScoreOutcome::Pass));
+    // Hostnames add 2 and zones 4 where there is one; ln 5 a pod on the node, ln 4 a pod in the zone.
+    let score = |node| plugin.score.as_ref().expect("Score").score(&cx, node, None);
+    assert_eq!(nodes.map(score), [Ok(5), Ok(6), Ok(9)]);
+}
+
+#[test]
 fn without_soft_constraints_nothing_is_scored() {
     let check = |args: PluginArgs, nodes: Vec<NodeFixture>, pod: PodFixture| {
         let harness = Harness::with_args(args, factory).cluster(nodes, &[]);
