@@ -1,7 +1,6 @@
 //! What schedulers write: the same scenarios under upstream's binary and under ours, each on a control plane of its own, and
 //! every write that the audit log has of them compared, field by field.
 
-mod audit;
 mod scenarios;
 
 use std::path::PathBuf;
@@ -10,10 +9,10 @@ use std::process::Command;
 use libtest_mimic::Failed;
 use serde_json::json;
 
+use crate::audit::{self, Written};
 use crate::cluster::ControlPlane;
 use crate::programs::program;
 use crate::stage::on_stage;
-use audit::Written;
 
 /// Runs all scenarios under both schedulers.
 pub(crate) fn writes_what_upstream_writes() -> Result<(), Failed> {

@@ -3,7 +3,9 @@
 //! `KS_CASES` and `KS_SEED` say how many random clusters are compared and where they start; with `KS_RECORD` the answers in
 //! `tests/parity` are recorded anew.
 
+mod abreast;
 mod alike;
+mod audit;
 mod binds;
 mod case;
 mod changes;
@@ -22,6 +24,7 @@ mod programs;
 mod reach;
 mod record;
 mod requeue;
+mod schedulers;
 mod shrink;
 mod spread;
 mod stage;
@@ -48,6 +51,7 @@ fn main() {
         Trial::test("binds_500_pods", binds::binds_500_pods),
         Trial::test("writes_what_upstream_writes", effects::writes_what_upstream_writes),
         Trial::test("wakes_pods_as_upstream_does", requeue::wakes_pods_as_upstream_does),
+        Trial::test("both_write_the_same_in_random_sequences", abreast::both_write_the_same_in_random_sequences),
         Trial::test("survives_being_killed", survives::survives_being_killed),
         Trial::test("survives_what_befalls_the_control_plane", survives::survives_what_befalls_the_control_plane),
         Trial::test("survives_churn", survives::survives_churn),

@@ -2,7 +2,6 @@
 //! same changes under upstream's scheduler and under ours; by their metrics both move the same pods for the same events, and
 //! try them as often.
 
-mod schedulers;
 mod trials;
 
 use std::collections::BTreeMap;
@@ -11,8 +10,8 @@ use std::time::Duration;
 use libtest_mimic::Failed;
 
 use crate::cluster::ControlPlane;
+use crate::schedulers::{Ours, Scheduler, Upstream};
 use crate::stage::on_stage;
-use schedulers::{Ours, Scheduler, Upstream};
 use trials::{ALL, Played};
 
 /// What each trial came to, by its name.

@@ -14,6 +14,11 @@ const SETTLED: Duration = Duration::from_mins(1);
 pub(crate) trait Alive {
     /// Why it is not running any more.
     fn ended(&mut self) -> Option<String>;
+
+    /// Its metrics as text, where it has any to show.
+    fn metrics(&self, _: &ControlPlane) -> Result<String, String> {
+        Err("this scheduler shows no metrics".to_owned())
+    }
 }
 
 impl Alive for Process {
@@ -47,25 +52,66 @@ pub(crate) struct Stage<'a> {
 }
 
 impl Stage<'_> {
+    /// Does something to a pod, if it is there.
+    pub(crate) fn if_there(&self, pod: &str, act: impl FnOnce(&Self) -> Result<(), String>) -> Result<(), String> {
+        let pods = self.send(Method::GET, &self.path("pods", ""), &Value::Null)?;
+        let there = pods["items"].as_array().into_iter().flatten().any(|found| found["metadata"]["name"] == pod);
+        if there { act(self) } else { Ok(()) }
+    }
+
+    /// Adds an object of the cluster, unless it is there from before.
+    pub(crate) fn create_if_missing(&self, resource: &str, object: &Value) -> Result<(), String> {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let there = self.send(Method::GET, &self.path(resource, name), &Value::Null).is_ok();
+        if there { Ok(()) } else { self.create(resource, object) }
+    }
+
+    pub(crate) fn remove_node(&self, name: &str) -> Result<(), String> {
+        self.send(Method::DELETE, &self.path("nodes", name), &json!({})).map(drop)
+    }
+
+    /// Adds up the scheduler's series that begin so.
+    pub(crate) fn sum(&self, series: &[&str]) -> Result<u64, String> {
+        let text = self.scheduler.metrics(self.plane)?;
+        let lines = text.lines().filter(|line| series.iter().any(|series| line.starts_with(series)));
+        let values = lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok());
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small counts")]
+        Ok(values.sum::<f64>() as u64)
+    }
+
+    /// Ends every pod that is being deleted, as the kubelets of their nodes would; says whether there was one.
+    pub(crate) fn end_pods(&self) -> Result<bool, String> {
+        let pods = self.send(Method::GET, &self.path("pods", ""), &Value::Null)?;
+        let mut ended = false;
+        for pod in pods["items"].as_array().into_iter().flatten() {
+            if pod["metadata"]["deletionTimestamp"].is_string() && pod["spec"]["nodeName"].is_string() {
+                self.delete_now(pod["metadata"]["name"].as_str().unwrap_or_default())?;
+                ended = true;
+            }
+        }
+        Ok(ended)
+    }
+
     fn open(&mut self) -> Result<(), String> {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}});
         self.send(Method::POST, "/api/v1/namespaces", &namespace).map(drop)
     }
 
-    /// Takes nodes and pods away again: in this order, so that no pod that waits gets the place of another.
+    /// Takes pods and nodes away again; those that wait go first, so that none gets the place of another.
     fn close(&mut self) -> Result<(), String> {
-        let nodes = self.send(Method::GET, "/api/v1/nodes", &Value::Null)?;
-        for node in nodes["items"].as_array().into_iter().flatten() {
-            let path = format!("/api/v1/nodes/{}", node["metadata"]["name"].as_str().unwrap_or_default());
-            self.send(Method::DELETE, &path, &json!({}))?;
-        }
         let pods = self.send(Method::GET, &self.path("pods", ""), &Value::Null)?;
-        for pod in pods["items"].as_array().into_iter().flatten() {
+        let mut pods = pods["items"].as_array().cloned().unwrap_or_default();
+        pods.sort_by_key(|pod| pod["spec"]["nodeName"].is_string());
+        for pod in pods {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default();
             self.delete_now(name)?;
             if pod["metadata"]["finalizers"].is_array() {
                 self.patch("pods", name, "", &json!({"metadata": {"finalizers": null}}))?;
             }
+        }
+        let nodes = self.send(Method::GET, "/api/v1/nodes", &Value::Null)?;
+        for node in nodes["items"].as_array().into_iter().flatten() {
+            self.remove_node(node["metadata"]["name"].as_str().unwrap_or_default())?;
         }
         Ok(())
     }

@@ -19,10 +19,7 @@ use crate::programs::program;
 use crate::stage::Alive;
 
 /// A running scheduler.
-pub(super) trait Scheduler: Alive {
-    /// Its metrics as text.
-    fn metrics(&self, plane: &ControlPlane) -> Result<String, String>;
-
+pub(crate) trait Scheduler: Alive {
     /// Ends it.
     fn stop(self) -> Result<(), String>;
 }
@@ -33,19 +30,22 @@ fn config(plane: &ControlPlane) -> String {
         "kind": "KubeSchedulerConfiguration",
         "clientConnection": {"kubeconfig": plane.scheduler_kubeconfig()},
         "leaderElection": {"leaderElect": false},
+        // Several workers find nodes in an order of their own.
+        "parallelism": 1,
+        "percentageOfNodesToScore": 100,
     })
     .to_string()
 }
 
 /// Upstream's binary.
-pub(super) struct Upstream {
+pub(crate) struct Upstream {
     process: Process,
     /// Of its own server.
     client: kube::Client,
 }
 
 impl Upstream {
-    pub(super) fn start(plane: &ControlPlane) -> Result<Self, String> {
+    pub(crate) fn start(plane: &ControlPlane) -> Result<Self, String> {
         let [port] = free_ports()?;
         let path = plane.folder().join("config.json");
         std::fs::write(&path, config(plane)).map_err(|error| error.to_string())?;
@@ -70,21 +70,21 @@ impl Alive for Upstream {
     fn ended(&mut self) -> Option<String> {
         Alive::ended(&mut self.process)
     }
-}
 
-impl Scheduler for Upstream {
     fn metrics(&self, plane: &ControlPlane) -> Result<String, String> {
         let request = http::Request::get("/metrics").body(Vec::new()).map_err(|error| error.to_string())?;
         plane.runtime.block_on(self.client.request_text(request)).map_err(|error| error.to_string())
     }
+}
 
+impl Scheduler for Upstream {
     fn stop(mut self) -> Result<(), String> {
         self.process.terminate().map(drop)
     }
 }
 
 /// Ours, wired as the binary wires it.
-pub(super) struct Ours {
+pub(crate) struct Ours {
     shared: Arc<Shared>,
     tasks: Tasks,
     fatal: kube_scheduler::engine::Fatal,
@@ -92,7 +92,7 @@ pub(super) struct Ours {
 }
 
 impl Ours {
-    pub(super) fn start(plane: &ControlPlane) -> Result<Self, String> {
+    pub(crate) fn start(plane: &ControlPlane) -> Result<Self, String> {
         let file = Kubeconfig::read_from(plane.scheduler_kubeconfig()).map_err(|error| error.to_string())?;
         let gates = FeatureGates::default();
         let config = Config::parse(config(plane).as_bytes(), &gates).map_err(|error| error.to_string())?;
@@ -110,7 +110,7 @@ impl Ours {
                 clock: Clock::real(),
                 metrics: prometheus::Registry::new(),
                 seed: 0,
-                hostname: "host".to_owned(),
+                hostname: std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned(),
                 runtime: tokio::runtime::Handle::current(),
                 max_in_unschedulable: Duration::from_mins(5),
             })
@@ -135,13 +135,13 @@ impl Alive for Ours {
             Err(_) => self.thread.is_finished().then(|| "its thread is gone".to_owned()),
         }
     }
-}
 
-impl Scheduler for Ours {
     fn metrics(&self, _: &ControlPlane) -> Result<String, String> {
         Ok(self.shared.metrics.gather_text())
     }
+}
 
+impl Scheduler for Ours {
     fn stop(self) -> Result<(), String> {
         self.tasks.stop();
         self.shared.writes.close();

@@ -17,13 +17,19 @@ const TIMES: &[&str] = &[
 
 /// What a scheduler wrote, by the object that it is about: the writes of one object have an order, those of several have none.
 /// Events count as written about what they tell of, apart from its other writes.
-pub(super) struct Written {
+#[derive(PartialEq)]
+pub(crate) struct Written {
     by_object: BTreeMap<String, Vec<Value>>,
 }
 
 impl Written {
     /// Takes the log in. A request that was denied is an error: nothing is asked for that the role does not allow.
-    pub(super) fn read(entries: &[Value]) -> Result<Self, String> {
+    pub(crate) fn read(entries: &[Value]) -> Result<Self, String> {
+        Self::read_namespace(entries, "", "")
+    }
+
+    /// The same, of one namespace only, which is called `alias`; empty for all of them.
+    pub(crate) fn read_namespace(entries: &[Value], only: &str, alias: &str) -> Result<Self, String> {
         let mut by_object: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         let mut denied = BTreeSet::new();
         for entry in entries {
@@ -34,9 +40,17 @@ impl Written {
             if matches!(text("/verb").as_str(), "get" | "list" | "watch") {
                 continue;
             }
+            let (resource, mut namespace) = (text("/objectRef/resource"), text("/objectRef/namespace"));
+            if !only.is_empty() && namespace != only {
+                continue;
+            }
             let mut body = entry["requestObject"].clone();
             tidy(&mut body);
-            let (resource, namespace) = (text("/objectRef/resource"), text("/objectRef/namespace"));
+            if !only.is_empty() {
+                let renamed = body.to_string().replace(only, alias);
+                body = serde_json::from_str(&renamed).map_err(|error| error.to_string())?;
+                alias.clone_into(&mut namespace);
+            }
             let regarding = body["regarding"]["name"].as_str().map(str::to_owned);
             // The name of a patched event begins with what it is about.
             let name = regarding.unwrap_or_else(|| match resource.as_str() {
@@ -54,11 +68,11 @@ impl Written {
         if denied.is_empty() { Ok(Self { by_object }) } else { Err(format!("denied: {denied:#?}")) }
     }
 
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.by_object.values().map(Vec::len).sum()
     }
 
-    pub(super) fn objects(&self) -> usize {
+    pub(crate) fn objects(&self) -> usize {
         self.by_object.len()
     }
 }
@@ -102,7 +116,7 @@ fn is_uid(word: &str) -> bool {
 }
 
 /// Where the two differ, object by object.
-pub(super) fn compare(theirs: &Written, ours: &Written) -> Vec<String> {
+pub(crate) fn compare(theirs: &Written, ours: &Written) -> Vec<String> {
     let none = Vec::new();
     let objects: BTreeSet<&String> = theirs.by_object.keys().chain(ours.by_object.keys()).collect();
     let mut found = Vec::new();
