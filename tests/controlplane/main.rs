@@ -13,6 +13,7 @@ mod compare;
 mod corpus;
 mod coverage;
 mod effects;
+mod explain;
 mod extenders;
 mod generate;
 mod oracle;
@@ -47,6 +48,7 @@ fn main() {
         Trial::test("binds_500_pods", binds::binds_500_pods),
         Trial::test("writes_what_upstream_writes", effects::writes_what_upstream_writes),
         Trial::test("wakes_pods_as_upstream_does", requeue::wakes_pods_as_upstream_does),
+        Trial::test("explains_a_running_cluster", explain::explains_a_running_cluster),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
     ];
     libtest_mimic::run(&arguments, trials).exit();

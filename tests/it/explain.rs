@@ -135,3 +135,64 @@ fn pods_that_cannot_be_explained_say_why() {
     assert_eq!(code, Some(1));
     assert!(stderr.contains("error: pod default/p: no profile has the schedulerName \"mine\""), "{stderr}");
 }
+
+#[test]
+fn pods_of_one_namespace() {
+    let check = |arguments: &[&str], expected: &str| {
+        let (code, page, stderr) = explain("", "", arguments);
+        assert_eq!(code, Some(i32::from(page.is_empty())), "{stderr}");
+        assert!(format!("{page}{stderr}").contains(expected), "{page}{stderr}");
+    };
+    check(&["-n", "default"], "Pod default/p: 1 of 3 nodes can take it");
+    check(&["p", "--namespace", "default"], "Pod default/p: 1 of 3 nodes can take it");
+    check(&["-n", "other"], "No pod is pending in this namespace.\n");
+    check(&["p", "-n", "other"], "error: no pod \"p\" in these files");
+}
+
+#[test]
+fn a_cluster_is_one_of_files_or_a_running_one() {
+    let check = |arguments: &[&str], expected: &str| {
+        let output = run(&[&["explain"], arguments].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+    };
+    check(&[], "<--filename <FILE>|--kubeconfig <FILE>>");
+    check(
+        &["-f", "a", "--kubeconfig", "b"],
+        "the argument '--filename <FILE>' cannot be used with '--kubeconfig <FILE>'",
+    );
+    check(&["-f", "a", "--context", "b"], "the argument '--filename <FILE>' cannot be used with '--context <NAME>'");
+    check(&["--context", "b"], "<--filename <FILE>|--kubeconfig <FILE>>");
+}
+
+#[test]
+fn a_running_cluster_that_cannot_be_read_says_why() {
+    let check = |name: &str, content: &str, arguments: &[&str], expected: &str| {
+        let path = file(name, content).display().to_string();
+        let output = run(&[&["explain", "--kubeconfig", &path], arguments].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{stderr}");
+        assert!(stderr.starts_with(&format!("error: kubeconfig {path}: ")), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr} does not contain {expected}");
+    };
+    let output = run(&["explain", "--kubeconfig", "no-such-file"]);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.starts_with("error: kubeconfig no-such-file: ") && stderr.contains("No such file"), "{stderr}");
+    check("kubeconfig-text", "a: [", &[], "failed to parse kubeconfig YAML: ");
+    check(
+        "kubeconfig-empty",
+        "apiVersion: v1\nkind: Config\n",
+        &[],
+        "it has no current context: name one with --context",
+    );
+    // Port 1 of the loopback address: nobody listens there.
+    let config = "{apiVersion: v1, kind: Config, current-context: c, users: [{name: u, user: {token: t}}], \
+        contexts: [{name: c, context: {cluster: k, user: u}}], \
+        clusters: [{name: k, cluster: {server: 'https://127.0.0.1:1'}}]}";
+    check("kubeconfig-context", config, &["--context", "other"], "failed to load current context: other");
+    check("kubeconfig-nobody", config, &[], "the API server https://127.0.0.1:1/ cannot be reached: ");
+    check("kubeconfig-refused", config, &["p"], "Connection refused");
+    let missing = config.replace("token: t", "client-certificate: /no/such.crt, client-key: /no/such.key");
+    check("kubeconfig-certificate", &missing, &[], "/no/such.crt");
+}
