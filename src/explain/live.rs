@@ -101,6 +101,11 @@ async fn connect(kubeconfig: &Path, context: Option<&str>) -> Result<(kube::Clie
     if context.is_none() && file.current_context.as_deref().unwrap_or_default().is_empty() {
         return Err(LiveError::Kubeconfig("it has no current context: name one with --context".to_owned()));
     }
+    if let Some(name) = context
+        && !file.contexts.iter().any(|known| known.name == name)
+    {
+        return Err(LiveError::Kubeconfig(format!("it has no context {name:?}")));
+    }
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     let connection = kube::Config::from_custom_kubeconfig(file, &options).await.map_err(|error| failed(&error))?;
     let mut connection = configured(connection, USER_AGENT);
@@ -193,6 +198,8 @@ async fn reach(client: &kube::Client, clock: &Clock) -> Result<(), String> {
     let request = Request::get("/version").body(Vec::new()).map_err(|error| error.to_string())?;
     match clock.timeout_at(clock.mono() + REACHED, client.request_text(request)).await {
         Ok(Ok(_) | Err(kube::Error::Api(_))) => Ok(()),
+        // That a service has failed, which is the client, says nothing.
+        Ok(Err(kube::Error::Service(error))) => Err(chain(&*error)),
         Ok(Err(error)) => Err(chain(&error)),
         Err(_) => Err(format!("no answer within {} s", REACHED.as_secs())),
     }

@@ -24,12 +24,12 @@ const KINDS: usize = 18;
 /// What becomes a dump again: kinds that no other controller has to act on.
 const DUMPED: &str = "nodes,pods,namespaces,services,poddisruptionbudgets";
 
-/// Nodes that differ in all that pods ask for, pods on them, and pods that wait: one that fits, others that do not for one
-/// reason each, and one that would send another away against a disruption budget.
+/// Nodes that differ in all that pods ask for, pods on them, and pods that wait: some fit, others do not for one reason each,
+/// and one would send another away against a disruption budget.
 const CLUSTER: &str = include_str!("explain/cluster.yaml");
 
 /// The pods that wait.
-const PENDING: [&str; 6] = ["apart", "critical", "fits", "held", "huge", "pinned"];
+const PENDING: [&str; 8] = ["apart", "critical", "fits", "held", "huge", "nominee", "pinned", "tight"];
 
 /// What a run came to.
 struct Said {
@@ -75,8 +75,13 @@ fn fill(plane: &ControlPlane) -> Result<(), String> {
     let file = plane.folder().join("cluster.yaml");
     std::fs::write(&file, CLUSTER).map_err(|error| error.to_string())?;
     plane.kubectl(&["create", "-f", &file.display().to_string()])?;
-    let ended = r#"{"status":{"phase":"Succeeded"}}"#;
-    plane.kubectl(&["patch", "pod", "ended", "-n", "shop", "--subresource=status", "--patch", ended]).map(drop)
+    for (pod, namespace, status) in
+        [("ended", "shop", r#"{"phase":"Succeeded"}"#), ("nominee", "default", r#"{"nominatedNodeName":"west-1"}"#)]
+    {
+        let patch = format!(r#"{{"status":{status}}}"#);
+        plane.kubectl(&["patch", "pod", pod, "-n", namespace, "--subresource=status", "--patch", &patch])?;
+    }
+    Ok(())
 }
 
 type Guest<'a> = &'a dyn Fn(&[&str]) -> Result<Said, String>;
@@ -142,16 +147,17 @@ fn says_what_files_say(plane: &ControlPlane, guest: Guest<'_>) -> Result<(), Str
             return Err(format!("{arguments:?} says more than how long it took: {}", live.stderr));
         }
     }
-    let critical = guest(&["critical"])?.stdout;
-    let expected = "would send shop/guarded away from east-1, 1 of them against a disruption budget\n";
-    if !critical.contains(expected) {
-        return Err(format!("{expected:?} is expected: {critical}"));
+    for (pod, words) in [
+        ("critical", "would send shop/guarded away from east-1, 1 of them against a disruption budget\n"),
+        ("tight", "Pod default/tight: fits nowhere as it is\n"),
+        ("ended", "error: no pod \"ended\" in this cluster, or it has ended\n"),
+    ] {
+        let Said { stdout, stderr, .. } = guest(&[pod])?;
+        if !format!("{stdout}{stderr}").contains(words) {
+            return Err(format!("{words:?} is expected of {pod}: {stdout}{stderr}"));
+        }
     }
-    guest(&["ended"])?
-        .stderr
-        .contains("error: no pod \"ended\" in this cluster, or it has ended\n")
-        .then_some(())
-        .ok_or_else(|| "an ended pod is explained".to_owned())
+    Ok(())
 }
 
 /// The audit log has nothing but lists, all of them granted, and each kind of the role.
@@ -169,7 +175,8 @@ fn asks_for_what_the_role_allows(plane: &ControlPlane, before: usize) -> Result<
     }
     // The role becomes known kind by kind, and while it does the guest is denied some.
     let last = entries[before..].iter().rev().take_while(|entry| entry["responseStatus"]["code"] == 200).count();
-    let runs = PENDING.len() + 6;
+    // Each pod, four other ways to ask, and three looks at what is said.
+    let runs = PENDING.len() + 4 + 3;
     if listed.len() != KINDS || last < runs * KINDS {
         return Err(format!("of {} requests the last {last} were granted, for {listed:?}", entries.len()));
     }

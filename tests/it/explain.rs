@@ -190,7 +190,7 @@ fn a_running_cluster_that_cannot_be_read_says_why() {
     let config = "{apiVersion: v1, kind: Config, current-context: c, users: [{name: u, user: {token: t}}], \
         contexts: [{name: c, context: {cluster: k, user: u}}], \
         clusters: [{name: k, cluster: {server: 'https://127.0.0.1:1'}}]}";
-    check("kubeconfig-context", config, &["--context", "other"], "failed to load current context: other");
+    check("kubeconfig-context", config, &["--context", "other"], "it has no context \"other\"");
     check("kubeconfig-nobody", config, &[], "the API server https://127.0.0.1:1/ cannot be reached: ");
     check("kubeconfig-refused", config, &["p"], "Connection refused");
     let missing = config.replace("token: t", "client-certificate: /no/such.crt, client-key: /no/such.key");
