@@ -175,8 +175,10 @@ pub fn explain(args: &ExplainArgs, plugins: Registry) -> Result<Explanation, Exp
     };
     let cluster = match &args.kubeconfig {
         None => load_cluster(&source, plugins)?,
-        Some(file) => live::load(file, args.context.as_deref(), &source, plugins)
-            .map_err(|error| ExplainError::Live { kubeconfig: file.display().to_string(), error })?,
+        Some(file) => live::load(file, args.context.as_deref(), &source, plugins).map_err(|error| match error {
+            LiveError::Scheduler(error) => ExplainError::Load(error),
+            error => ExplainError::Live { kubeconfig: file.display().to_string(), error },
+        })?,
     };
     let loaded = Instant::now();
     if cluster.has_extenders {

@@ -179,6 +179,10 @@ fn a_running_cluster_that_cannot_be_read_says_why() {
     let output = run(&["explain", "--kubeconfig", "no-such-file"]);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(stderr.starts_with("error: kubeconfig no-such-file: ") && stderr.contains("No such file"), "{stderr}");
+    // It is not the kubeconfig's fault.
+    let output = run(&["explain", "--kubeconfig", "no-such-file", "--config", "no-such-config"]);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.starts_with("error: no-such-config: "), "{stderr}");
     check("kubeconfig-text", "a: [", &[], "failed to parse kubeconfig YAML: ");
     check(
         "kubeconfig-empty",
