@@ -33,7 +33,10 @@ const IMPORTS: &[(&str, &str)] = &[
         "simulate",
         "engine extender ingest apiserver plugins scheduler cache queue framework config listers model k8s metrics events dispatcher clock",
     ),
-    ("explain", "simulate plugins scheduler framework config listers model k8s metrics clock"),
+    (
+        "explain",
+        "simulate engine extender ingest dispatcher plugins scheduler framework config listers model k8s metrics clock",
+    ),
     ("app", "*"),
 ];
 

@@ -1,4 +1,4 @@
-//! The `kube-scheduler` command: arguments to a running scheduler, or to one of the commands that need no cluster.
+//! The `kube-scheduler` command: arguments to a running scheduler, or to one of the commands that schedule none.
 
 mod debugger;
 mod serve;
@@ -41,7 +41,7 @@ pub struct App {
     duplicate: Option<DuplicatePlugin>,
 }
 
-/// The commands that need no cluster.
+/// The commands that schedule no running cluster.
 #[derive(Parser, Debug)]
 #[command(name = "kube-scheduler", disable_help_subcommand = true)]
 struct Commands {
@@ -113,14 +113,14 @@ impl App {
         let commands = Commands::from_arg_matches(&matches).expect("the matches are those of this command");
         match commands.command {
             Command::Simulate(args) => {
-                serve::log_warnings_of_plugins();
+                serve::log_warnings();
                 match simulate(&args, self.plugins) {
                     Ok(report) => print(&report, args.output),
                     Err(error) => fail(&error),
                 }
             }
             Command::Explain(args) => {
-                serve::log_warnings_of_plugins();
+                serve::log_warnings();
                 match explain(&args, self.plugins).map(|explanation| match args.output {
                     Form::Table => Ok(explanation.to_string()),
                     Form::Json => serde_json::to_string_pretty(&explanation).map(|text| text + "\n"),

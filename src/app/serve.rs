@@ -89,10 +89,11 @@ fn log(verbosity: u32) {
     let _ = tracing_subscriber::registry().with(filter).with(layer).try_init();
 }
 
-/// What plugins warn of, such as preferences that they ignore, goes to stderr.
-pub(super) fn log_warnings_of_plugins() {
+/// What plugins warn of, such as preferences that they ignore, and which objects cannot be read, goes to stderr.
+pub(super) fn log_warnings() {
     let filter = tracing_subscriber::filter::Targets::new()
         .with_target("kube_scheduler::plugins", tracing::Level::WARN)
+        .with_target("kube_scheduler::ingest::decode", tracing::Level::WARN)
         .with_default(tracing_subscriber::filter::LevelFilter::OFF);
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)

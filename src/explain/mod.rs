@@ -1,8 +1,10 @@
 //! `explain`: why a pod would go where it would go, or nowhere.
 //!
-//! The cluster is loaded as `simulate` loads it, and nothing is scheduled: each pod is looked at as if it were the next one.
+//! The cluster is loaded as `simulate` loads it, or read from a running one, and nothing is scheduled: each pod is looked at as
+//! if it were the next one.
 
 mod change;
+mod live;
 mod page;
 mod preemption;
 mod what_if;
@@ -11,32 +13,48 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use serde::Serialize;
 
 pub use change::Change;
+pub use live::LiveError;
 pub use preemption::PreemptionExplanation;
 
 use what_if::WhatIf;
 
 use crate::framework::{Evaluation, Framework, Registry, evaluate_then};
+use crate::k8s::Pod;
 use crate::model::PodInfo;
 use crate::simulate::{Loading, Progress, SimulateArgs, SimulateError, load_cluster, say};
 
 /// Says for a pending pod what each plugin makes of each node: which nodes are ruled out and why, how the others rank and what
 /// sets them apart, and for a pod that fits nowhere which single change would let it in.
 ///
-/// FILE is what `simulate` takes. Without POD every pending pod is explained.
+/// The cluster is that of files, which are what `simulate` takes, or a running one, of which everything that scheduling reads
+/// is listed and nothing is written. Without POD every pending pod is explained.
 #[derive(Args, Clone, Debug)]
+#[command(group = ArgGroup::new("cluster").required(true))]
 #[command(after_help = "Exit code: 0 when the pods were explained, 1 on bad input or usage.")]
 pub struct ExplainArgs {
     /// Files and folders to load; `-` is standard input
-    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
+    #[arg(short = 'f', long = "filename", value_name = "FILE", group = "cluster")]
     pub files: Vec<PathBuf>,
+
+    /// A kubeconfig, of the running cluster to read
+    #[arg(long, value_name = "FILE", group = "cluster")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// The context of the kubeconfig, instead of its current one
+    #[arg(long, value_name = "NAME", conflicts_with = "files")]
+    pub context: Option<String>,
 
     /// The pod, by name or as `namespace/name`
     #[arg(value_name = "POD")]
     pub pod: Option<String>,
+
+    /// Explain pods of this namespace only
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
 
     /// A `KubeSchedulerConfiguration` file
     #[arg(long, value_name = "FILE")]
@@ -71,9 +89,22 @@ pub enum ExplainError {
     /// The cluster cannot be loaded.
     #[error(transparent)]
     Load(#[from] SimulateError),
+    /// The running cluster cannot be read.
+    #[error("kubeconfig {kubeconfig}: {error}")]
+    Live {
+        /// The kubeconfig.
+        kubeconfig: String,
+        /// Why.
+        error: LiveError,
+    },
     /// There is no such pod.
-    #[error("no pod {0:?} in these files; of a workload, name the pod that `simulate` shows")]
-    NoPod(String),
+    #[error("no pod {name:?} {place}")]
+    NoPod {
+        /// The pod's name.
+        name: String,
+        /// Where it was looked for, and what may help.
+        place: &'static str,
+    },
     /// Several namespaces have one.
     #[error("pod {name:?} is in several namespaces: name one of {keys}")]
     Ambiguous {
@@ -124,6 +155,13 @@ pub struct PodExplanation {
     pub changes: Vec<Change>,
 }
 
+impl ExplainArgs {
+    /// Whether the pod is of a namespace that is asked for.
+    fn covers(&self, pod: &Pod) -> bool {
+        self.namespace.as_deref().is_none_or(|namespace| pod.namespace() == namespace)
+    }
+}
+
 /// Explains what `args` ask for, with these plugins. What it took goes to stderr.
 #[expect(clippy::disallowed_methods, reason = "how long it took is shown on stderr only")]
 pub fn explain(args: &ExplainArgs, plugins: Registry) -> Result<Explanation, ExplainError> {
@@ -135,7 +173,13 @@ pub fn explain(args: &ExplainArgs, plugins: Registry) -> Result<Explanation, Exp
         emulated_version: args.emulated_version.clone(),
         ..SimulateArgs::default()
     };
-    let cluster = load_cluster(&source, plugins)?;
+    let cluster = match &args.kubeconfig {
+        None => load_cluster(&source, plugins)?,
+        Some(file) => live::load(file, args.context.as_deref(), &source, plugins).map_err(|error| match error {
+            LiveError::Scheduler(error) => ExplainError::Load(error),
+            error => ExplainError::Live { kubeconfig: file.display().to_string(), error },
+        })?,
+    };
     let loaded = Instant::now();
     if cluster.has_extenders {
         say(format_args!(
@@ -143,8 +187,8 @@ pub fn explain(args: &ExplainArgs, plugins: Registry) -> Result<Explanation, Exp
         ));
     }
     let pods = match &args.pod {
-        Some(name) => vec![find(&cluster, name)?],
-        None => cluster.pending.clone(),
+        Some(name) => vec![find(&cluster, name, args)?],
+        None => cluster.pending.iter().filter(|pod| args.covers(pod.pod())).cloned().collect(),
     };
     let mut progress = Progress::new(pods.len(), "pods explained");
     let mut explained = Vec::new();
@@ -177,9 +221,9 @@ fn profile<'a>(cluster: &'a Loading, pod: &PodInfo) -> Result<&'a Framework, Exp
 }
 
 /// The pending pod that goes by this name.
-fn find(cluster: &Loading, name: &str) -> Result<Arc<PodInfo>, ExplainError> {
-    let goes_by = |key: &str| key == name || key.split_once('/').is_some_and(|(_, own)| own == name);
-    let found: Vec<&Arc<PodInfo>> = cluster.pending.iter().filter(|pod| goes_by(pod.key())).collect();
+fn find(cluster: &Loading, name: &str, args: &ExplainArgs) -> Result<Arc<PodInfo>, ExplainError> {
+    let is_it = |pod: &Pod| args.covers(pod) && (pod.name() == name || pod.key() == name);
+    let found: Vec<&Arc<PodInfo>> = cluster.pending.iter().filter(|pod| is_it(pod.pod())).collect();
     match found[..] {
         [pod] => return Ok(pod.clone()),
         [] => {}
@@ -188,8 +232,12 @@ fn find(cluster: &Loading, name: &str) -> Result<Arc<PodInfo>, ExplainError> {
             return Err(ExplainError::Ambiguous { name: name.to_owned(), keys: keys.join(", ") });
         }
     }
-    let Some(other) = cluster.others.iter().find(|pod| goes_by(&pod.key())) else {
-        return Err(ExplainError::NoPod(name.to_owned()));
+    let Some(other) = cluster.others.iter().find(|pod| is_it(pod)) else {
+        let place = match args.kubeconfig {
+            None => "in these files; of a workload, name the pod that `simulate` shows",
+            Some(_) => "in this cluster, or it has ended",
+        };
+        return Err(ExplainError::NoPod { name: name.to_owned(), place });
     };
     let pod = other.key();
     Err(match other.node_name() {

@@ -18,7 +18,8 @@ const PLUGINS: usize = 3;
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pods.is_empty() {
-            return f.write_str("No pod is pending.\n");
+            let place = if self.pending > 0 { " in this namespace" } else { "" };
+            return writeln!(f, "No pod is pending{place}.");
         }
         // Pods of one workload are mostly told the same, once.
         let mut told: Vec<(Vec<&str>, String)> = Vec::new();
@@ -55,6 +56,8 @@ impl fmt::Display for PodExplanation {
             for change in &self.changes {
                 writeln!(f, "  {change}")?;
             }
+        } else if self.evaluation.host.is_empty() && self.evaluation.error.is_empty() {
+            f.write_str("\nNo single change that was tried would let it in.\n")?;
         }
         Ok(())
     }

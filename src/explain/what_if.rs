@@ -202,7 +202,7 @@ impl<'a> WhatIf<'a> {
         let kinds = || kinds.iter().take(TRIED).map(|(_, node)| *node);
         let as_it_is = kinds().find(|node| self.lacks(&like(node)).is_some_and(|lacking| lacking.is_empty()));
         if let Some(node) = as_it_is {
-            let change = format!("add a node like {} ({})", node.name(), size_of(node));
+            let change = format!("add {} ({})", one_like(node), size_of(node));
             return Some(Change { change, nodes: Vec::new() });
         }
         kinds().find_map(|node| {
@@ -215,7 +215,7 @@ impl<'a> WhatIf<'a> {
                 more.push(format!("{} of {resource}", amount(&resource, needed)));
             }
             let fits = self.lacks(&larger).is_some_and(|lacking| lacking.is_empty());
-            let change = format!("add a node like {}, but with {}", node.name(), more.join(" and "));
+            let change = format!("add {}, but with {}", one_like(node), more.join(" and "));
             fits.then_some(Change { change, nodes: Vec::new() })
         })
     }
@@ -259,6 +259,12 @@ fn schedulable(node: &Node) -> Node {
     node.spec.unschedulable = false;
     node.spec.taints.retain(|taint| taint.key != UNSCHEDULABLE);
     node
+}
+
+/// How the node is called that is made after this one.
+fn one_like(node: &Node) -> String {
+    let schedulable = schedulable(node).spec == node.spec;
+    format!("a {}node like {}", if schedulable { "" } else { "schedulable " }, node.name())
 }
 
 /// The node under another name, without what went wrong with it.

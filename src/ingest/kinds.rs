@@ -15,10 +15,10 @@ use serde_json::value::RawValue;
 
 use super::Starter;
 use super::decode::Keep;
+use super::feed::{Feed, feed};
 use super::reflector::Source;
 use super::sinks::{Nodes, Others, Pods, StoreOf};
 use crate::config::{FeatureGates, Gate};
-use crate::framework::BoxFuture;
 use crate::k8s::{Node, Original, Pod};
 use crate::listers::{Listers, Store};
 use crate::model::{ActionType, EventResource};
@@ -27,7 +27,7 @@ use crate::model::{ActionType, EventResource};
 /// Follows `pkg/scheduler/scheduler.go#newPodInformer @v1.36.3`.
 const NOT_ENDED: &str = "status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
 
-/// A watched kind, by its plural, and what starts its reflector.
+/// A watched kind, by its plural, and what makes its feed.
 pub(super) struct Watched {
     /// The plural; what a dynamic kind was registered as.
     pub(super) name: String,
@@ -38,7 +38,7 @@ pub(super) struct Watched {
 
 enum Start {
     /// By its row's function, with what plugins registered.
-    Row(fn(&Starter, Option<ActionType>) -> BoxFuture<'static, ()>, Option<ActionType>),
+    Row(fn(&Starter, Option<ActionType>) -> Box<dyn Feed>, Option<ActionType>),
     /// A kind that only plugins know.
     Dynamic(ApiResource, EventResource, ActionType),
 }
@@ -58,7 +58,7 @@ struct Row {
     /// What it is called in events, if it can be registered.
     resource: Option<EventResource>,
     needed: Needed,
-    start: fn(&Starter, Option<ActionType>) -> BoxFuture<'static, ()>,
+    start: fn(&Starter, Option<ActionType>) -> Box<dyn Feed>,
 }
 
 /// What each plugin's factory asks the informers for, upstream; the claims, slices, classes and `CSINodes` of managers that
@@ -162,8 +162,13 @@ fn dynamic(resource: &EventResource, actions: ActionType, gates: &FeatureGates) 
 }
 
 impl Watched {
-    /// The reflector of this kind.
-    pub(super) fn start(&self, starter: &Starter) -> BoxFuture<'static, ()> {
+    /// Whether somebody looks the objects up; of other kinds plugins only hear.
+    pub(super) fn is_looked_up(&self) -> bool {
+        matches!(self.start, Start::Row(..))
+    }
+
+    /// Where the objects of this kind come from and go to.
+    pub(super) fn feed(&self, starter: &Starter) -> Box<dyn Feed> {
         match &self.start {
             Start::Row(start, actions) => start(starter, *actions),
             Start::Dynamic(api, resource, actions) => {
@@ -172,7 +177,7 @@ impl Watched {
                     store: StoreOf::Own(Store::<DynamicObject>::default()),
                     registered: Some((resource.clone(), *actions)),
                 };
-                starter.reflect(&self.name, source::<DynamicObject>(api, ""), sink, None)
+                feed(&self.name, source::<DynamicObject>(api, ""), sink, None)
             }
         }
     }
@@ -187,7 +192,7 @@ fn keep_pod(pod: &mut Pod, raw: &RawValue) -> Result<(), serde_json::Error> {
 }
 
 impl Starter {
-    fn pods(&self) -> BoxFuture<'static, ()> {
+    fn pods(&self) -> Box<dyn Feed> {
         let sink = Pods { handlers: self.handlers.clone(), listers: self.listers.clone() };
         // An extender is sent pods that it may have a say about, and, when it chooses victims, those that run.
         let keep: Option<Keep<Pod>> = match (self.whole.pending_pods, self.whole.assigned_pods) {
@@ -195,13 +200,13 @@ impl Starter {
             (_, true) => Some(keep_pod),
             (true, false) => Some(|pod, raw| if pod.node_name().is_none() { keep_pod(pod, raw) } else { Ok(()) }),
         };
-        self.reflect("pods", source::<Pod>(&(), NOT_ENDED), sink, keep)
+        feed("pods", source::<Pod>(&(), NOT_ENDED), sink, keep)
     }
 
-    fn nodes(&self) -> BoxFuture<'static, ()> {
+    fn nodes(&self) -> Box<dyn Feed> {
         let sink = Nodes { handlers: self.handlers.clone(), listers: self.listers.clone() };
         let keep: Keep<Node> = |node, raw| Original::of_node(raw).map(|original| node.original = Some(original));
-        self.reflect("nodes", source::<Node>(&(), ""), sink, self.whole.nodes.then_some(keep))
+        feed("nodes", source::<Node>(&(), ""), sink, self.whole.nodes.then_some(keep))
     }
 
     fn other<K>(
@@ -209,7 +214,7 @@ impl Starter {
         resource: Option<EventResource>,
         actions: Option<ActionType>,
         store: fn(&Listers) -> &Store<K>,
-    ) -> BoxFuture<'static, ()>
+    ) -> Box<dyn Feed>
     where
         K: kube::Resource<DynamicType = ()> + DeserializeOwned + Any + Send + Sync,
     {
@@ -218,7 +223,7 @@ impl Starter {
             store: StoreOf::Lister(self.listers.clone(), store),
             registered: resource.zip(actions),
         };
-        self.reflect(&K::plural(&()), source::<K>(&(), ""), sink, None)
+        feed(&K::plural(&()), source::<K>(&(), ""), sink, None)
     }
 }
 

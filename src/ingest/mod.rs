@@ -7,10 +7,12 @@
 //!
 //! Each kind has a task of its own and is told in order; between kinds there is no order, as upstream. Everything from
 //! `deliver` on is synchronous. Kinds are watched if a plugin looks them up or registered events of them; see [`Ingest`].
-//! An object that cannot be read is logged, counted, and left as it was.
+//! An object that cannot be read is logged, counted, and left as it was. Who only wants to look reads every kind once
+//! instead ([`Ingest::read`]): the same from `deliver` on.
 
 mod decode;
 mod deliver;
+mod feed;
 mod handlers;
 mod kinds;
 mod reflector;
@@ -22,22 +24,20 @@ mod tests;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
-
+pub use feed::Unread;
 pub use handlers::{HandlerParts, Handlers, NodeCheck};
 
-use crate::clock::{Clock, Rng};
+use crate::cache::CacheError;
+use crate::clock::Clock;
 use crate::config::{ExtensionPoint, FeatureGates};
 use crate::framework::{BoxFuture, Framework};
 use crate::listers::Listers;
 use crate::scheduler::{Shared, WholeObjects};
-use decode::{Keep, Reading, Unreadable};
-use deliver::Sink;
+use decode::Unreadable;
 use kinds::Watched;
-use reflector::{Parts, Reflector, Source};
 use synced::Pending;
 
-/// What a reflector is started with.
+/// What kinds are watched or read with.
 struct Starter {
     client: kube::Client,
     handlers: Arc<Handlers>,
@@ -105,8 +105,28 @@ impl Ingest {
     /// only when the process has to, with code 1, and has said why.
     pub fn start(&self, mut spawn: impl FnMut(&'static str, BoxFuture<'static, ()>)) {
         for kind in &self.watched {
-            spawn(kind.task, kind.start(&self.starter));
+            spawn(kind.task, kind.feed(&self.starter).watch(&self.starter));
         }
+    }
+
+    /// Reads all objects of the kinds that are looked up, once and instead of watching them: with lists alone, all kinds at the
+    /// same time, and handled kind by kind in one order. `counted` is told how many objects came with each page. Returns the
+    /// kinds that could not be read; it is as if there were no object of them.
+    pub async fn read(&self, counted: impl Fn(usize) + Send + Sync + 'static) -> Result<Vec<Unread>, CacheError> {
+        let counted: Arc<dyn Fn(usize) + Send + Sync> = Arc::new(counted);
+        let kinds = self.watched.iter().filter(|kind| kind.is_looked_up());
+        // Decoding is most of the work, and tasks of their own spread it over the processors.
+        let reads: Vec<_> = kinds
+            .map(|kind| (kind, tokio::spawn(kind.feed(&self.starter).read(&self.starter, counted.clone()))))
+            .collect();
+        let mut unread = Vec::new();
+        for (kind, read) in reads {
+            match read.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic())) {
+                Ok(deliver) => deliver(self.starter.clock.now())?,
+                Err(failure) => unread.push(Unread::new(&kind.name, &failure)),
+            }
+        }
+        Ok(unread)
     }
 
     /// Waits until all objects that there were at first have been handled, of every kind.
@@ -124,35 +144,6 @@ impl Ingest {
     pub fn unreadable(&self) -> u64 {
         self.starter.unreadable.count()
     }
-}
-
-impl Starter {
-    fn reflect<S>(&self, kind: &str, source: Source, sink: S, keep: Option<Keep<S::Object>>) -> BoxFuture<'static, ()>
-    where
-        S: Sink,
-        S::Object: DeserializeOwned,
-    {
-        let (pending, kind) = (self.pending.clone(), kind.to_owned());
-        let name = kind.clone();
-        let reflector = Reflector::new(Parts {
-            client: self.client.clone(),
-            source,
-            rng: Rng::from_seed(self.seed ^ seed_of(&kind)),
-            reading: Reading { kind, unreadable: self.unreadable.clone(), keep },
-            sink,
-            clock: self.clock.clone(),
-            synced: Box::new(move || pending.done(&name)),
-        });
-        Box::pin(async move {
-            let error = reflector.run().await;
-            tracing::error!(%error, "The scheduler has to end");
-        })
-    }
-}
-
-/// A seed for each kind, so that their waits differ. FNV-1a.
-fn seed_of(kind: &str) -> u64 {
-    kind.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// Every plugin that runs at some point of some profile.

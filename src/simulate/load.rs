@@ -183,8 +183,8 @@ impl Input {
             if let Some(known) = misnamed(&version, &kind) {
                 return failed(format!("no kind {kind:?} is read in version {version:?}, but {known}"));
             }
-            if version == "v1" && !CORE_KINDS.contains(&kind.as_str()) {
-                return failed(format!("no kind {kind:?} in version \"v1\""));
+            if others(&version).is_some_and(|others| !others.contains(&kind.as_str())) {
+                return failed(format!("no kind {kind:?} in version {version:?}"));
             }
             *self.ignored.entry(format!("{version} {kind}")).or_default() += 1;
             return Ok(());
@@ -194,9 +194,19 @@ impl Input {
     }
 }
 
-/// The kinds of the core that a cluster's dump may have and scheduling does not read.
-const CORE_KINDS: [&str; 6] =
-    ["Binding", "ComponentStatus", "Endpoints", "PodTemplate", "RangeAllocation", "ResourceQuota"];
+/// The kinds of the core and of the groups of workloads that a cluster's dump may have and scheduling does not read. Any other
+/// kind of these groups is misspelt; of other groups all kinds are left out that are not read.
+fn others(version: &str) -> Option<&'static [&'static str]> {
+    let group = version.rsplit_once('/').map_or("", |(group, _)| group);
+    Some(match group {
+        "" => &["Binding", "ComponentStatus", "Endpoints", "PodTemplate", "RangeAllocation", "ResourceQuota"],
+        "apps" => &["ControllerRevision", "Scale"],
+        "autoscaling" => &["HorizontalPodAutoscaler", "Scale"],
+        "batch" => &["JobTemplate"],
+        "policy" => &["Eviction", "PodSecurityPolicy"],
+        _ => return None,
+    })
+}
 
 /// The kind that is meant, as far as one can tell. A group of its own may have kinds that are called as ours are; ours and
 /// the core's have no others.
@@ -296,6 +306,11 @@ mod tests {
                  PodDisruptionBudget in policy/v1"),
         );
         check("apiVersion: v1\nkind: Pdo\n", Err("c.yaml: document 1: no kind \"Pdo\" in version \"v1\""));
+        // Was once left out with a warning.
+        check(
+            "apiVersion: apps/v1\nkind: Deploymnt\n",
+            Err("c.yaml: document 1: no kind \"Deploymnt\" in version \"apps/v1\""),
+        );
         check("apiVersion: v1\nkind: ComponentStatus\n", Ok(&[]));
         check(
             "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n",

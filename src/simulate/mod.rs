@@ -39,7 +39,7 @@ use world::{Running, World, WorldOptions};
 use crate::apiserver::kinds;
 use crate::clock::Now;
 use crate::config::{Config, ConfigError, DefaultPreemptionArgs, FeatureGates, GateError, GateFlags};
-use crate::engine::TaskEnd;
+use crate::engine::{Engine, TaskEnd};
 use crate::framework::{Framework, Registry};
 use crate::k8s::Pod;
 use crate::model::{PodInfo, ResourceGates, Snapshot};
@@ -130,6 +130,35 @@ pub struct Loading {
     pub now: Now,
 }
 
+impl Loading {
+    /// The cluster as an engine sees it now.
+    pub(crate) fn of(
+        engine: &Engine,
+        preemption: BTreeMap<String, DefaultPreemptionArgs>,
+        now: Now,
+    ) -> Result<Self, SimulateError> {
+        let (shared, profiles) = (&engine.shared, &engine.profiles);
+        let mut snapshot = Snapshot::default();
+        shared.cache.update_snapshot(&mut snapshot).map_err(|error| SimulateError::Engine(error.to_string()))?;
+        let is_ours = |pod: &Pod| profiles.iter().any(|profile| **profile.name() == *pod.scheduler_name());
+        let mut pods = shared.listers.pods.list();
+        pods.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
+        let (pending, others): (Vec<_>, Vec<_>) =
+            pods.into_iter().partition(|pod| pod.node_name().is_none() && is_ours(pod));
+        let info = |pod| Arc::new(PodInfo::with_gates(pod, &shared.classes, shared.resource_gates));
+        Ok(Self {
+            profiles: profiles.clone(),
+            snapshot,
+            pending: pending.into_iter().map(info).collect(),
+            others,
+            preemption,
+            has_extenders: !shared.extenders.is_empty(),
+            resource_gates: shared.resource_gates,
+            now,
+        })
+    }
+}
+
 /// Loads a cluster as [`simulate`] does, and schedules nothing.
 pub fn load_cluster(args: &SimulateArgs, plugins: Registry) -> Result<Loading, SimulateError> {
     let running = start(args, plugins)?;
@@ -181,13 +210,21 @@ fn start(args: &SimulateArgs, plugins: Registry) -> Result<Running, SimulateErro
             world.load(input.objects)?;
         }
     }
-    world.start().map_err(|error| match (error, &args.config) {
-        (SimulateError::Engine(error), Some(path)) => SimulateError::Config { file: path.display().to_string(), error },
-        (error, _) => error,
-    })
+    world.start().map_err(|error| error.in_config(args))
 }
 
-fn gates(args: &SimulateArgs) -> Result<FeatureGates, SimulateError> {
+impl SimulateError {
+    /// What an engine says that cannot be built is about its configuration.
+    pub(crate) fn in_config(self, args: &SimulateArgs) -> Self {
+        match (self, &args.config) {
+            (Self::Engine(error), Some(path)) => Self::Config { file: path.display().to_string(), error },
+            (error, _) => error,
+        }
+    }
+}
+
+/// The feature gates that the flags set.
+pub(crate) fn gates(args: &SimulateArgs) -> Result<FeatureGates, SimulateError> {
     FeatureGates::from_flags(GateFlags {
         feature_gates: &args.feature_gates,
         emulated_version: &args.emulated_version,
@@ -197,7 +234,7 @@ fn gates(args: &SimulateArgs) -> Result<FeatureGates, SimulateError> {
 }
 
 /// Reads and checks the configuration, and names the fields that are not honoured.
-fn config(args: &SimulateArgs, gates: &FeatureGates) -> Result<Config, SimulateError> {
+pub(crate) fn config(args: &SimulateArgs, gates: &FeatureGates) -> Result<Config, SimulateError> {
     let Some(path) = &args.config else { return Ok(Config::defaults(gates)) };
     let file = path.display().to_string();
     let config = Config::load(path, gates)

@@ -8,7 +8,8 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Shows how much of something is done.
 pub(crate) struct Progress {
-    total: usize,
+    /// None if nobody knows: then it is counted, without a bar.
+    total: Option<usize>,
     /// What is counted.
     unit: &'static str,
     /// None in a pipe.
@@ -17,8 +18,17 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// A bar for this much of `unit`.
-    #[expect(clippy::disallowed_methods, reason = "what is shown on stderr follows the wall clock")]
     pub(crate) fn new(total: usize, unit: &'static str) -> Self {
+        Self::start(Some(total), unit)
+    }
+
+    /// A count of `unit`, of which nobody knows how much there is.
+    pub(crate) fn counting(unit: &'static str) -> Self {
+        Self::start(None, unit)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "what is shown on stderr follows the wall clock")]
+    fn start(total: Option<usize>, unit: &'static str) -> Self {
         Self { total, unit, drawn: std::io::stderr().is_terminal().then(Instant::now) }
     }
 
@@ -29,10 +39,15 @@ impl Progress {
             && drawn.elapsed() >= INTERVAL
         {
             *drawn = Instant::now();
-            let percent = done * 100 / self.total.max(1);
-            let bar = "#".repeat(percent.min(100) * 40 / 100);
+            let shown = match self.total {
+                Some(total) => {
+                    let percent = done * 100 / total.max(1);
+                    format!("[{:<40}] {done}/{total}", "#".repeat(percent.min(100) * 40 / 100))
+                }
+                None => done.to_string(),
+            };
             // A bar that cannot be drawn is no reason to stop.
-            let _ = write!(std::io::stderr(), "\r[{bar:<40}] {done}/{} {}", self.total, self.unit);
+            let _ = write!(std::io::stderr(), "\r{shown} {}", self.unit);
         }
     }
 }

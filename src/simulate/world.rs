@@ -18,8 +18,6 @@ use crate::engine::{Engine, EngineOptions};
 use crate::extender;
 use crate::framework::Registry;
 use crate::ingest::Ingest;
-use crate::k8s::Pod;
-use crate::model::{PodInfo, Snapshot};
 use crate::plugins::admission::node_check;
 use crate::plugins::default_preemption;
 use crate::queue::Place;
@@ -253,25 +251,7 @@ impl Running {
 
     /// The cluster as the scheduler sees it now.
     pub(super) fn look(&self) -> Result<Loading, SimulateError> {
-        let (shared, profiles) = (&self.engine.shared, &self.engine.profiles);
-        let mut snapshot = Snapshot::default();
-        shared.cache.update_snapshot(&mut snapshot).map_err(|error| SimulateError::Engine(error.to_string()))?;
-        let is_ours = |pod: &Pod| profiles.iter().any(|profile| **profile.name() == *pod.scheduler_name());
-        let mut pods = shared.listers.pods.list();
-        pods.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
-        let (pending, others): (Vec<_>, Vec<_>) =
-            pods.into_iter().partition(|pod| pod.node_name().is_none() && is_ours(pod));
-        let info = |pod| Arc::new(PodInfo::with_gates(pod, &shared.classes, shared.resource_gates));
-        Ok(Loading {
-            profiles: profiles.clone(),
-            snapshot,
-            pending: pending.into_iter().map(info).collect(),
-            others,
-            preemption: self.preemption.clone(),
-            has_extenders: !shared.extenders.is_empty(),
-            resource_gates: shared.resource_gates,
-            now: self.now(),
-        })
+        Loading::of(&self.engine, self.preemption.clone(), self.now())
     }
 
     /// Schedules until nothing changes any more: no pod is to be tried, none is on its way, and one flush of the pods that

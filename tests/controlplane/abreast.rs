@@ -11,7 +11,7 @@ use std::time::Duration;
 use libtest_mimic::Failed;
 
 use crate::audit::{self, Written};
-use crate::cluster::{ControlPlane, wait_for};
+use crate::cluster::{ControlPlane, SCHEDULER, wait_for};
 use crate::parity::from_environment;
 use crate::schedulers::{Ours, Scheduler, Upstream};
 use crate::stage::{Stage, on_stage};
@@ -86,7 +86,7 @@ fn play<S: Scheduler>(
         })?;
     }
     scheduler.stop()?;
-    let audited = plane.audited()?;
+    let audited = plane.audited(SCHEDULER)?;
     sequences
         .iter()
         .map(|sequence| Written::read_namespace(&audited, &name(sequence), &format!("sequence-{}", sequence.seed)))

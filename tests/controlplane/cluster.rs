@@ -20,16 +20,19 @@ const READY: Duration = Duration::from_secs(90);
 const END: Duration = Duration::from_secs(30);
 
 /// The user that schedulers are: it may do what the API server's own role for them allows, and nothing else.
-const SCHEDULER: &str = "system:kube-scheduler";
+pub(crate) const SCHEDULER: &str = "system:kube-scheduler";
 
-/// What the audit log has of the scheduler: its writes whole, and that it read.
+/// A user that may do nothing until a test gives it a role.
+pub(crate) const GUEST: &str = "guest";
+
+/// What the audit log has of the scheduler and the guest: their writes whole, and that they read.
 const AUDIT_POLICY: &str = "
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
-- {level: Request, users: ['system:kube-scheduler'], verbs: [create, update, patch, delete, deletecollection]}
-- {level: Metadata, users: ['system:kube-scheduler']}
+- {level: Request, users: ['system:kube-scheduler', guest], verbs: [create, update, patch, delete, deletecollection]}
+- {level: Metadata, users: ['system:kube-scheduler', guest]}
 - {level: None}
 ";
 
@@ -174,12 +177,18 @@ impl ControlPlane {
         self.folder.join("scheduler.kubeconfig")
     }
 
-    /// What the scheduler's user asked for so far: the audit log's entries, in the order in which they were answered.
-    pub(crate) fn audited(&self) -> Result<Vec<Value>, String> {
+    /// The kubeconfig of the user that may do nothing by itself.
+    pub(crate) fn guest_kubeconfig(&self) -> PathBuf {
+        self.folder.join("guest.kubeconfig")
+    }
+
+    /// What a user asked for so far: the audit log's entries, in the order in which they were answered.
+    pub(crate) fn audited(&self, user: &str) -> Result<Vec<Value>, String> {
         let path = self.folder.join("audit.log");
         let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         // The last line may be half written.
-        Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+        let entries = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+        Ok(entries.filter(|entry: &Value| entry["user"]["username"] == user).collect())
     }
 
     /// Where it keeps everything.
@@ -257,10 +266,13 @@ fn write_files(folder: &Path, port: u16) -> Result<(), String> {
              contexts: [{{name: test, context: {{cluster: test, user: '{user}'}}}}]\n"
         )
     };
-    let tokens = format!("admin-token,admin,admin,system:masters\n{SCHEDULER}-token,{SCHEDULER},scheduler\n");
+    let tokens = format!(
+        "admin-token,admin,admin,system:masters\n{SCHEDULER}-token,{SCHEDULER},scheduler\n{GUEST}-token,{GUEST},guest\n"
+    );
     for (name, text) in [
         ("kubeconfig", kubeconfig("admin")),
         ("scheduler.kubeconfig", kubeconfig(SCHEDULER)),
+        ("guest.kubeconfig", kubeconfig(GUEST)),
         ("tokens.csv", tokens),
         ("audit.yaml", AUDIT_POLICY.to_owned()),
     ] {

@@ -10,7 +10,7 @@ use libtest_mimic::Failed;
 use serde_json::json;
 
 use crate::audit::{self, Written};
-use crate::cluster::ControlPlane;
+use crate::cluster::{ControlPlane, SCHEDULER};
 use crate::programs::program;
 use crate::stage::on_stage;
 
@@ -40,7 +40,7 @@ fn play(mut command: Command) -> Result<(Written, ControlPlane), String> {
         played.map_err(|error| format!("{error}; {}", scheduler.tail()))?;
     }
     scheduler.terminate()?;
-    let written = Written::read(&plane.audited()?)?;
+    let written = Written::read(&plane.audited(SCHEDULER)?)?;
     Ok((written, plane))
 }
 

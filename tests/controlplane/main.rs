@@ -15,6 +15,7 @@ mod compare;
 mod corpus;
 mod coverage;
 mod effects;
+mod explain;
 mod extenders;
 mod generate;
 mod oracle;
@@ -55,6 +56,7 @@ fn main() {
         Trial::test("survives_being_killed", survives::survives_being_killed),
         Trial::test("survives_what_befalls_the_control_plane", survives::survives_what_befalls_the_control_plane),
         Trial::test("survives_churn", survives::survives_churn),
+        Trial::test("explains_a_running_cluster", explain::explains_a_running_cluster),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
     ];
     libtest_mimic::run(&arguments, trials).exit();

@@ -11,7 +11,7 @@ use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
 
-use crate::cluster::{ControlPlane, Process, wait_for};
+use crate::cluster::{ControlPlane, Process, SCHEDULER, wait_for};
 use crate::parity::from_environment;
 
 /// How long all pods may take, the backoff of those included whose binding failed.
@@ -221,7 +221,7 @@ fn check(plane: &ControlPlane, scheduler: &mut Process) -> Result<(), String> {
     }
     let mut bindings: BTreeMap<String, usize> = BTreeMap::new();
     let mut refused: BTreeMap<String, usize> = BTreeMap::new();
-    for entry in plane.audited()? {
+    for entry in plane.audited(SCHEDULER)? {
         if entry["objectRef"]["subresource"] != "binding" {
             continue;
         }

@@ -69,6 +69,8 @@ fn check(resources: &str, spec: &str, expected: &[&str]) {
     assert!(page.starts_with("Pod default/p: fits nowhere as it is\n0/3 nodes are available: "), "{page}");
     let offered = page.split("Any one of these would let it in:\n").nth(1).unwrap_or_default();
     assert_eq!(offered.lines().map(str::trim).collect::<Vec<_>>(), expected, "{page}");
+    let none = page.ends_with("\nNo single change that was tried would let it in.\n");
+    assert_eq!(none, expected.is_empty(), "{page}");
 }
 
 #[test]
@@ -80,13 +82,13 @@ fn single_changes_are_tried() {
             "tolerate the taint team=x:NoSchedule → a",
             "uncordon a node → b",
             "lower its request of cpu from 3 to 1 → c",
-            "add a node like b (4 of cpu, 8Gi of memory)",
+            "add a schedulable node like b (4 of cpu, 8Gi of memory)",
         ],
     );
     check(
         ", resources: {requests: {cpu: '5'}}",
         "",
-        &["lower its request of cpu from 5 to 1 → c", "add a node like b, but with 5 of cpu"],
+        &["lower its request of cpu from 5 to 1 → c", "add a schedulable node like b, but with 5 of cpu"],
     );
     check("", ", nodeSelector: {disk: none}", &["drop its nodeSelector → c"]);
     let required = ", affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: DoesNotExist}]}]}}}";
@@ -134,4 +136,69 @@ fn pods_that_cannot_be_explained_say_why() {
     let (code, _, stderr) = explain("", ", schedulerName: mine", &["p"]);
     assert_eq!(code, Some(1));
     assert!(stderr.contains("error: pod default/p: no profile has the schedulerName \"mine\""), "{stderr}");
+}
+
+#[test]
+fn pods_of_one_namespace() {
+    let check = |arguments: &[&str], expected: &str| {
+        let (code, page, stderr) = explain("", "", arguments);
+        assert_eq!(code, Some(i32::from(page.is_empty())), "{stderr}");
+        assert!(format!("{page}{stderr}").contains(expected), "{page}{stderr}");
+    };
+    check(&["-n", "default"], "Pod default/p: 1 of 3 nodes can take it");
+    check(&["p", "--namespace", "default"], "Pod default/p: 1 of 3 nodes can take it");
+    check(&["-n", "other"], "No pod is pending in this namespace.\n");
+    check(&["p", "-n", "other"], "error: no pod \"p\" in these files");
+}
+
+#[test]
+fn a_cluster_is_one_of_files_or_a_running_one() {
+    let check = |arguments: &[&str], expected: &str| {
+        let output = run(&[&["explain"], arguments].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+    };
+    check(&[], "<--filename <FILE>|--kubeconfig <FILE>>");
+    check(
+        &["-f", "a", "--kubeconfig", "b"],
+        "the argument '--filename <FILE>' cannot be used with '--kubeconfig <FILE>'",
+    );
+    check(&["-f", "a", "--context", "b"], "the argument '--filename <FILE>' cannot be used with '--context <NAME>'");
+    check(&["--context", "b"], "<--filename <FILE>|--kubeconfig <FILE>>");
+}
+
+#[test]
+fn a_running_cluster_that_cannot_be_read_says_why() {
+    let check = |name: &str, content: &str, arguments: &[&str], expected: &str| {
+        let path = file(name, content).display().to_string();
+        let output = run(&[&["explain", "--kubeconfig", &path], arguments].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{stderr}");
+        assert!(stderr.starts_with(&format!("error: kubeconfig {path}: ")), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr} does not contain {expected}");
+    };
+    let output = run(&["explain", "--kubeconfig", "no-such-file"]);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.starts_with("error: kubeconfig no-such-file: ") && stderr.contains("No such file"), "{stderr}");
+    // It is not the kubeconfig's fault.
+    let output = run(&["explain", "--kubeconfig", "no-such-file", "--config", "no-such-config"]);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.starts_with("error: no-such-config: "), "{stderr}");
+    check("kubeconfig-text", "a: [", &[], "failed to parse kubeconfig YAML: ");
+    check(
+        "kubeconfig-empty",
+        "apiVersion: v1\nkind: Config\n",
+        &[],
+        "it has no current context: name one with --context",
+    );
+    // Port 1 of the loopback address: nobody listens there.
+    let config = "{apiVersion: v1, kind: Config, current-context: c, users: [{name: u, user: {token: t}}], \
+        contexts: [{name: c, context: {cluster: k, user: u}}], \
+        clusters: [{name: k, cluster: {server: 'https://127.0.0.1:1'}}]}";
+    check("kubeconfig-context", config, &["--context", "other"], "it has no context \"other\"");
+    check("kubeconfig-nobody", config, &[], "the API server https://127.0.0.1:1/ cannot be reached: ");
+    check("kubeconfig-refused", config, &["p"], "Connection refused");
+    let missing = config.replace("token: t", "client-certificate: /no/such.crt, client-key: /no/such.key");
+    check("kubeconfig-certificate", &missing, &[], "/no/such.crt");
 }

@@ -3,6 +3,7 @@
 //! Follows `pkg/apis/core/validation/validation.go` and its siblings `@v1.36.3`. Rules on what only a node's agent reads
 //! (probes, mounts, security contexts, volumes) are not here.
 
+mod budget;
 mod classes;
 mod metadata;
 mod node;
@@ -21,7 +22,8 @@ use super::create::Origin;
 use super::events;
 use super::field_error::FieldError;
 use super::kinds::{
-    EVENTS, Kind, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, PRIORITY_CLASSES, STORAGE_CLASSES,
+    EVENTS, Kind, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, PRIORITY_CLASSES,
+    STORAGE_CLASSES,
 };
 use super::object::Object;
 use super::update::Part;
@@ -86,6 +88,8 @@ pub(super) fn on_create(kind: &Kind, value: &Value, origin: Origin) -> Errors {
         classes::on_priority_class(value, &mut errors);
     } else if kind.slot == STORAGE_CLASSES.slot {
         storage::on_class(value, &mut errors);
+    } else if kind.slot == POD_DISRUPTION_BUDGETS.slot {
+        budget::check(value, &mut errors);
     } else {
         workload::on_create(kind, value, &mut errors);
     }
@@ -109,6 +113,8 @@ pub(super) fn on_update(kind: &Kind, part: Part, value: &Value, before: &Value, 
         node::check(value, &mut errors);
     } else if kind.slot == PRIORITY_CLASSES.slot {
         classes::on_priority_class_update(value, before, &mut errors);
+    } else if kind.slot == POD_DISRUPTION_BUDGETS.slot {
+        budget::check(value, &mut errors);
     } else if kind.slot == STORAGE_CLASSES.slot {
         storage::on_class_update(value, before, &mut errors);
     } else if kind.slot == PERSISTENT_VOLUMES.slot {

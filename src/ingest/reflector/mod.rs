@@ -12,6 +12,7 @@
 //! (an older one too, if another API server answers), asks for at most 295 s of watch, and waits by tokio's clock.
 
 mod backoff;
+mod pages;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -22,13 +23,14 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use serde::de::DeserializeOwned;
 
-use super::decode::{self, Item, Line, Page, Reading};
+use super::decode::{self, Line, Reading};
 use super::deliver::{self, Sink};
 use crate::cache::CacheError;
 use crate::clock::{Clock, Mono, Rng};
 use backoff::Backoff;
-pub(super) use request::Source;
-use request::{Chain, Lines, is_expired, is_retriable, is_too_large, is_too_many_requests};
+pub(super) use pages::{Listed, PAGE_SIZE, Pages};
+pub(super) use request::{Chain, Source};
+use request::{Lines, is_expired, is_retriable, is_too_large, is_too_many_requests};
 
 /// The shortest time for which a watch is asked for; the longest is twice that.
 /// `client-go/tools/cache/reflector.go#defaultMinWatchTimeout @v1.36.3`.
@@ -38,8 +40,6 @@ const MIN_WATCH: Duration = Duration::from_mins(5);
 const WATCH_GRACE: Duration = Duration::from_secs(15);
 /// A watch that ends within this time without a word has failed.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
-/// Objects a page. `client-go/tools/pager/pager.go#defaultPageSize @v1.36.3`.
-const PAGE_SIZE: u32 = 500;
 
 /// Why a list or watch ended.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +53,9 @@ pub(super) enum Failure {
     /// A watch ended at once.
     #[error("very short watch: watch lasted less than a second and no items received")]
     VeryShort,
+    /// The server took a request and did not answer in time.
+    #[error("no answer within {} s", .0.as_secs())]
+    Silent(Duration),
     /// A handler found that the process has to end.
     #[error(transparent)]
     Fatal(#[from] CacheError),
@@ -195,7 +198,7 @@ where
             "" => "0".to_owned(),
             version => version.to_owned(),
         };
-        let (items, listed) = match self.list_pages(&version).await {
+        let listed = match self.list_pages(&version).await {
             Err(Failure::Request(error)) if is_expired(&error) || is_too_large(&error) => {
                 self.version_unavailable = true;
                 self.list_pages("").await?
@@ -203,37 +206,19 @@ where
             outcome => outcome?,
         };
         self.version_unavailable = false;
-        self.replace(items, listed)
+        self.replace(listed.items, listed.version)
     }
 
-    /// All pages of a list. Follows `client-go/tools/pager/pager.go#ListPager.list @v1.36.3`.
-    async fn list_pages(&mut self, version: &str) -> Result<(BTreeMap<String, Item<S::Object>>, String), Failure> {
+    async fn list_pages(&mut self, version: &str) -> Result<Listed<S::Object>, Failure> {
         // A limit would keep a server that has the version in its cache from answering out of that.
         let limit = (self.paginated || matches!(version, "" | "0")).then_some(PAGE_SIZE);
-        let mut items = BTreeMap::new();
-        let mut page = self.page(version, limit, None).await?;
-        loop {
-            page.items.drain(..).for_each(|item| deliver::collect(&mut items, item));
-            let Some(next) = page.next.take() else { return Ok((items, page.version)) };
-            if version == "0" {
-                self.paginated = true;
-            }
-            page = match self.page("", limit, Some(&next)).await {
-                Err(Failure::Request(error)) if is_expired(&error) => {
-                    items.clear();
-                    self.page(version, None, None).await?
-                }
-                outcome => outcome?,
-            };
-        }
+        let Parts { client, source, reading, .. } = &self.parts;
+        let listed = Pages { client, source, reading, patience: None }.all(version, limit, &|_| ()).await?;
+        self.paginated |= version == "0" && listed.paginated;
+        Ok(listed)
     }
 
-    async fn page(&self, version: &str, limit: Option<u32>, next: Option<&str>) -> Result<Page<S::Object>, Failure> {
-        let text = self.parts.source.list(version, limit, next).text(&self.parts.client).await?;
-        Ok(decode::page(&text, &self.parts.reading)?)
-    }
-
-    fn replace(&mut self, items: BTreeMap<String, Item<S::Object>>, version: String) -> Result<(), Failure> {
+    fn replace(&mut self, items: BTreeMap<String, decode::Item<S::Object>>, version: String) -> Result<(), Failure> {
         deliver::replace(&self.parts.sink, items, self.parts.clock.now())?;
         self.version = version;
         if !std::mem::replace(&mut self.is_synced, true) {

@@ -106,7 +106,7 @@ impl Query {
 }
 
 /// An error with what caused it, down to the operating system's word for it.
-pub(super) struct Chain<'a>(pub(super) &'a kube::Error);
+pub(in super::super) struct Chain<'a>(pub(in super::super) &'a kube::Error);
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -246,10 +246,13 @@ impl Harness {
         let failed = plugin.filter_block(&cx, &mut block);
         assert_eq!(failed.as_ref().err(), verdict.as_ref().err());
         if let Ok(verdict) = &verdict {
-            let of_block = match block.finish().0.remove(0) {
-                NodeOutcome::Feasible => Verdict::Pass,
-                NodeOutcome::Rejected(_, rejection) => Verdict::Reject(rejection),
-                NodeOutcome::Failed(_, error) => panic!("the single node does not fail, and the block does: {error}"),
+            // A block of which all nodes are feasible has no outcomes.
+            let of_block = match block.finish().0.pop() {
+                None | Some(NodeOutcome::Feasible) => Verdict::Pass,
+                Some(NodeOutcome::Rejected(_, rejection)) => Verdict::Reject(rejection),
+                Some(NodeOutcome::Failed(_, error)) => {
+                    panic!("the single node does not fail, and the block does: {error}")
+                }
             };
             assert_eq!(of_block, *verdict, "the block and the single node differ");
         }

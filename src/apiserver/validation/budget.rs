@@ -1,0 +1,97 @@
+//! Disruption budgets.
+//!
+//! Follows `pkg/apis/policy/validation/validation.go#ValidatePodDisruptionBudgetSpec @v1.36.3`.
+
+use serde_json::Value;
+
+use super::{Errors, Path, scheduling};
+use crate::apiserver::field_error::FieldError;
+
+/// What a share that is not one is told.
+const NO_PERCENT: &str = "a valid percent string must be a numeric value followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
+
+const POLICIES: [&str; 2] = ["AlwaysAllow", "IfHealthyBudget"];
+
+/// What is wrong with a budget.
+pub(super) fn check(value: &Value, errors: &mut Errors) {
+    let (spec, path) = (&value["spec"], Path::Root("spec"));
+    if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
+        errors.push(FieldError::invalid(path, spec, "minAvailable and maxUnavailable cannot be both set"));
+    }
+    for name in ["minAvailable", "maxUnavailable"] {
+        amount(&spec[name], path.child(name), errors);
+    }
+    if !spec["selector"].is_null() {
+        scheduling::label_selector(&spec["selector"], path.child("selector"), errors);
+    }
+    let policy = &spec["unhealthyPodEvictionPolicy"];
+    if policy.as_str().is_some_and(|policy| !POLICIES.contains(&policy)) {
+        errors.push(FieldError::not_supported(path.child("unhealthyPodEvictionPolicy"), policy, &POLICIES));
+    }
+}
+
+/// A number of pods or a share of them.
+/// Follows `pkg/apis/apps/validation/validation.go#ValidatePositiveIntOrPercent` and `#IsNotMoreThan100Percent @v1.36.3`.
+fn amount(value: &Value, path: Path<'_>, errors: &mut Errors) {
+    if value.as_i64().is_some_and(|number| number < 0) {
+        errors.push(FieldError::invalid(path, value, "must be greater than or equal to 0"));
+    }
+    let Some(text) = value.as_str() else { return };
+    match text.strip_suffix('%').filter(|share| !share.is_empty() && share.bytes().all(|byte| byte.is_ascii_digit())) {
+        None => errors.push(FieldError::invalid(path, value, NO_PERCENT)),
+        // A number of many digits is more than that, too.
+        Some(share) if share.parse::<i32>().is_ok_and(|share| share <= 100) => {}
+        Some(_) => errors.push(FieldError::invalid(path, value, "must not be greater than 100%")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check_spec(spec: &Value, expected: &[&str]) {
+        let mut errors = Errors::new();
+        check(&json!({"spec": spec}), &mut errors);
+        assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn amounts_are_numbers_or_shares() {
+        for good in [json!(0), json!(7), json!("0%"), json!("100%")] {
+            check_spec(&json!({"minAvailable": good}), &[]);
+            check_spec(&json!({"maxUnavailable": good}), &[]);
+        }
+        for (bad, complaint) in [
+            (json!(-1), "-1: must be greater than or equal to 0".to_owned()),
+            (json!("many"), format!("\"many\": {NO_PERCENT}")),
+            (json!("%"), format!("\"%\": {NO_PERCENT}")),
+            (json!("101%"), "\"101%\": must not be greater than 100%".to_owned()),
+        ] {
+            check_spec(&json!({"minAvailable": bad}), &[&format!("spec.minAvailable: Invalid value: {complaint}")]);
+        }
+    }
+
+    #[test]
+    fn of_two_amounts_one_is_too_much() {
+        check_spec(
+            &json!({"minAvailable": 1, "maxUnavailable": 1}),
+            &[
+                "spec: Invalid value: {\"maxUnavailable\":1,\"minAvailable\":1}: minAvailable and maxUnavailable cannot be both set",
+            ],
+        );
+    }
+
+    #[test]
+    fn policies_are_known() {
+        check_spec(&json!({"unhealthyPodEvictionPolicy": "AlwaysAllow"}), &[]);
+        check_spec(
+            &json!({"unhealthyPodEvictionPolicy": "Never"}),
+            &[
+                "spec.unhealthyPodEvictionPolicy: Unsupported value: \"Never\": supported values: \"AlwaysAllow\", \"IfHealthyBudget\"",
+            ],
+        );
+    }
+}

@@ -1,0 +1,240 @@
+//! A running cluster, read through its API server. Nothing is written: no request but a GET leaves this process.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use http::{Method, Request};
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+use crate::clock::Clock;
+use crate::config::{Config, FeatureGates};
+use crate::dispatcher::client::configured;
+use crate::engine::{Engine, EngineOptions};
+use crate::extender;
+use crate::framework::Registry;
+use crate::ingest::{Ingest, Unread};
+use crate::plugins::default_preemption;
+use crate::simulate::{Loading, Progress, SimulateArgs, SimulateError, config, gates, say};
+
+/// How long the API server may take to answer at all.
+const REACHED: Duration = Duration::from_secs(10);
+
+/// What the process tells the API server that it is.
+const USER_AGENT: &str =
+    concat!("kube-scheduler/v1.36.3 (", env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION"), ") explain");
+
+/// Kinds without which nothing can be said.
+const REQUIRED: [&str; 2] = ["nodes", "pods"];
+
+/// Why a running cluster cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    /// The kubeconfig cannot be used.
+    #[error("{0}")]
+    Kubeconfig(String),
+    /// Nobody answers.
+    #[error("the API server {url} cannot be reached: {error}")]
+    Unreachable {
+        /// Where it was looked for.
+        url: String,
+        /// Why.
+        error: String,
+    },
+    /// A kind cannot be listed without which nothing can be said.
+    #[error("cannot list {kind}: {message}{hint}")]
+    Kind {
+        /// The kind, by its plural.
+        kind: String,
+        /// What the server says.
+        message: String,
+        /// What may help.
+        hint: &'static str,
+    },
+    /// The configuration, or what was read, is not fit for a scheduler.
+    #[error(transparent)]
+    Scheduler(#[from] SimulateError),
+}
+
+/// Who is asked, and what reads the answers.
+pub(super) struct Reader {
+    /// Reaches the API server.
+    pub(super) client: kube::Client,
+    /// Its address, for messages.
+    pub(super) url: String,
+    pub(super) config: Config,
+    pub(super) gates: FeatureGates,
+    pub(super) plugins: Registry,
+    pub(super) clock: Clock,
+}
+
+/// Reads the cluster of a kubeconfig, by its current context if none is named.
+pub(super) fn load(
+    kubeconfig: &Path,
+    context: Option<&str>,
+    source: &SimulateArgs,
+    plugins: Registry,
+) -> Result<Loading, LiveError> {
+    let gates = gates(source)?;
+    let config = config(source, &gates)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| SimulateError::Runtime(error.to_string()))?;
+    let loading = runtime.block_on(async {
+        let (client, url) = connect(kubeconfig, context).await?;
+        Reader { client, url, config, gates, plugins, clock: Clock::real() }.read().await
+    });
+    // Profiles hold on to what runs on it, and the process ends with them.
+    std::mem::forget(runtime);
+    loading.map_err(|error| match error {
+        LiveError::Scheduler(error) => LiveError::Scheduler(error.in_config(source)),
+        error => error,
+    })
+}
+
+/// A client of the kubeconfig's cluster, and the cluster's address.
+async fn connect(kubeconfig: &Path, context: Option<&str>) -> Result<(kube::Client, String), LiveError> {
+    let failed = |error: &dyn std::error::Error| LiveError::Kubeconfig(chain(error));
+    let file = Kubeconfig::read_from(kubeconfig).map_err(|error| failed(&error))?;
+    if context.is_none() && file.current_context.as_deref().unwrap_or_default().is_empty() {
+        return Err(LiveError::Kubeconfig("it has no current context: name one with --context".to_owned()));
+    }
+    if let Some(name) = context
+        && !file.contexts.iter().any(|known| known.name == name)
+    {
+        return Err(LiveError::Kubeconfig(format!("it has no context {name:?}")));
+    }
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    let connection = kube::Config::from_custom_kubeconfig(file, &options).await.map_err(|error| failed(&error))?;
+    let mut connection = configured(connection, USER_AGENT);
+    // Nobody here asks again by themselves.
+    connection.default_retry = true;
+    connection.connect_timeout = Some(REACHED);
+    let url = connection.cluster_url.to_string();
+    let client = kube::Client::try_from(connection).map_err(|error| failed(&error))?;
+    Ok((client, url))
+}
+
+/// An error with what caused it.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        // Many errors repeat their cause.
+        if !text.contains(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// A client that lets nothing but GETs through, whatever it is given to.
+fn read_only(client: kube::Client) -> kube::Client {
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let client = client.clone();
+        async move {
+            if request.method() == Method::GET {
+                client.send(request).await
+            } else {
+                Err(kube::Error::Service(format!("{} {}: only reading", request.method(), request.uri()).into()))
+            }
+        }
+    });
+    kube::Client::new(service, "default")
+}
+
+impl Reader {
+    /// Lists every kind that the configured scheduler looks up, and builds that scheduler around the objects. What cannot be
+    /// listed and can be done without is named on stderr.
+    pub(super) async fn read(self) -> Result<Loading, LiveError> {
+        let Self { client, url, mut config, gates, plugins, clock } = self;
+        let client = read_only(client);
+        reach(&client, &clock).await.map_err(|error| LiveError::Unreachable { url, error })?;
+        let preemption = default_preemption::args_by_profile(&config);
+        let extenders = extender::build(&mut config).map_err(|error| SimulateError::Engine(error.to_string()))?;
+        let engine = Engine::new(EngineOptions {
+            client: client.clone(),
+            config,
+            gates,
+            plugins,
+            extenders,
+            clock: clock.clone(),
+            metrics: prometheus::Registry::new(),
+            seed: 0,
+            hostname: String::new(),
+            runtime: tokio::runtime::Handle::current(),
+            max_in_unschedulable: Duration::MAX,
+        })
+        .await
+        .map_err(|error| SimulateError::Engine(error.to_string()))?;
+        let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client);
+        let progress = Mutex::new((0, Progress::counting("objects read")));
+        let counted = move |more: usize| {
+            let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
+            progress.0 += more;
+            let read = progress.0;
+            progress.1.show(read);
+        };
+        let unread = ingest.read(counted).await.map_err(|error| SimulateError::Engine(error.to_string()))?;
+        check(unread)?;
+        match ingest.unreadable() {
+            0 => {}
+            1 => say(format_args!("warning: 1 object cannot be read and is not considered")),
+            count => say(format_args!("warning: {count} objects cannot be read and are not considered")),
+        }
+        let loading = Loading::of(&engine, preemption, clock.now());
+        // As with files, taking it apart is left to the end of the process.
+        std::mem::forget(engine);
+        Ok(loading?)
+    }
+}
+
+/// Whether anybody answers: asked before everything else, so that it is said once and soon. What the answer is does not matter.
+async fn reach(client: &kube::Client, clock: &Clock) -> Result<(), String> {
+    let request = Request::get("/version").body(Vec::new()).map_err(|error| error.to_string())?;
+    match clock.timeout_at(clock.mono() + REACHED, client.request_text(request)).await {
+        Ok(Ok(_) | Err(kube::Error::Api(_))) => Ok(()),
+        // That a service has failed, which is the client, says nothing.
+        Ok(Err(kube::Error::Service(error))) => Err(chain(&*error)),
+        Ok(Err(error)) => Err(chain(&error)),
+        Err(_) => Err(format!("no answer within {} s", REACHED.as_secs())),
+    }
+}
+
+/// Fails if a kind is missing that is required, and warns of the others.
+fn check(unread: Vec<Unread>) -> Result<(), LiveError> {
+    if let Some(Unread { kind, code, message }) = unread.iter().find(|kind| REQUIRED.contains(&&*kind.kind)).cloned() {
+        let hint = match code {
+            Some(403) => "; deploy/explain-role.yaml is a role that may do all that is needed",
+            _ => "",
+        };
+        return Err(LiveError::Kind { kind, message, hint });
+    }
+    for Unread { kind, code, message } in unread {
+        let effect = without(&kind);
+        match code {
+            Some(404) => say(format_args!("warning: the server has no {kind}, so {effect}")),
+            _ => say(format_args!("warning: cannot list {kind}, so {effect}: {message}")),
+        }
+    }
+    Ok(())
+}
+
+/// What is not considered where a kind is missing.
+fn without(kind: &str) -> &'static str {
+    match kind {
+        "namespaces" => "namespaceSelectors of pod affinity select no namespace",
+        "services" | "replicationcontrollers" | "replicasets" | "statefulsets" => {
+            "default spreading does not know which pods belong to them"
+        }
+        "poddisruptionbudgets" => "preemption respects no disruption budget",
+        _ => "what depends on them is not considered",
+    }
+}
+
+#[cfg(test)]
+mod tests;
