@@ -1,6 +1,6 @@
 //! Tries single changes of a pod, or of its cluster, until some node could take it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Affinity, Taint, Toleration};
@@ -22,6 +22,9 @@ const INSUFFICIENT: &str = "Insufficient ";
 
 /// The taint of nodes that are unschedulable.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+
+/// Resources of which a pod may ask for less than it may use.
+const OVERCOMMITTED: [&str; 3] = [CPU, MEMORY, "ephemeral-storage"];
 
 /// What a node that is made up is called.
 const NEW_NODE: &str = "new-node";
@@ -106,7 +109,8 @@ impl<'a> WhatIf<'a> {
     fn tolerations(&self) -> Vec<Change> {
         let nodes = self.cluster.snapshot.nodes().iter().map(|node| node.node());
         let mut taints: BTreeMap<(&str, &str, &str), (usize, &Taint)> = BTreeMap::new();
-        for taint in nodes.flat_map(|node| &node.spec.taints).filter(|taint| self.is_obstacle(taint)) {
+        let all = nodes.flat_map(|node| node.spec.taints.iter().map(move |taint| (node, taint)));
+        for (_, taint) in all.filter(|(node, taint)| self.is_obstacle(node, taint)) {
             let key = (&*taint.key, taint.value.as_deref().unwrap_or_default(), &*taint.effect);
             taints.entry(key).or_insert((0, taint)).0 += 1;
         }
@@ -121,74 +125,89 @@ impl<'a> WhatIf<'a> {
         taints.into_iter().take(TRIED).filter_map(|(_, taint)| tolerate(taint)).collect()
     }
 
-    /// Whether the taint keeps the pod away. That of unschedulable nodes is not looked at: it goes with what it stands for.
-    fn is_obstacle(&self, taint: &Taint) -> bool {
+    /// Whether the taint keeps the pod away. That of a cordoned node is not looked at: it goes with what it stands for.
+    fn is_obstacle(&self, node: &Node, taint: &Taint) -> bool {
         let tolerations = &self.pod.pod().spec.tolerations;
         let compare = self.profile.handle().gates().enabled(Gate::TaintTolerationComparisonOperators);
-        taint.key != UNSCHEDULABLE
+        !(node.spec.unschedulable && taint.key == UNSCHEDULABLE)
             && do_not_schedule(taint)
             && !tolerations.iter().any(|toleration| tolerates(toleration, taint, compare))
     }
 
     /// Nodes that could be made schedulable again.
     fn uncordoned(&self) -> Option<Change> {
-        let uncordon = |node: &Arc<NodeInfo>| {
-            if !node.is_unschedulable() {
-                return node.clone();
-            }
-            let mut changed = (**node).clone();
-            changed.set_node(Arc::new(schedulable(node.node())));
-            Arc::new(changed)
+        let nodes = self.cluster.snapshot.nodes();
+        let uncordoned = |which: &dyn Fn(&NodeInfo) -> bool| {
+            let uncordon = |node: &Arc<NodeInfo>| {
+                if !node.is_unschedulable() || !which(node) {
+                    return node.clone();
+                }
+                let mut changed = (**node).clone();
+                changed.set_node(Arc::new(schedulable(node.node())));
+                Arc::new(changed)
+            };
+            self.takers(&Snapshot::from_nodes(nodes.iter().map(uncordon).collect()), self.pod)
         };
-        let is_cordoned = |node: &Arc<NodeInfo>| node.is_unschedulable();
-        if !self.cluster.snapshot.nodes().iter().any(is_cordoned) {
+        if !nodes.iter().any(|node| node.is_unschedulable()) {
             return None;
         }
-        let snapshot = Snapshot::from_nodes(self.cluster.snapshot.nodes().iter().map(uncordon).collect());
-        let nodes = self.takers(&snapshot, self.pod);
+        // Those that would take it if all were schedulable, and then each by itself.
+        let hopeful = uncordoned(&|_| true);
+        let is_cordoned = |name: &str| self.cluster.snapshot.get(name).is_some_and(|node| node.is_unschedulable());
+        let hopeful = hopeful.into_iter().filter(|name| is_cordoned(name)).take(TRIED);
+        let nodes: Vec<Arc<str>> =
+            hopeful.filter(|name| uncordoned(&|node| node.name() == &**name).contains(name)).collect();
         (!nodes.is_empty()).then(|| Change { change: "uncordon a node".to_owned(), nodes })
     }
 
     /// Requests that could be lowered to what some node has left, where that is all that is wrong with the node.
     fn lower_requests(&self, nodes: &[NodeEvaluation]) -> Vec<Change> {
-        let mut most: BTreeMap<&str, i64> = BTreeMap::new();
+        let mut left: BTreeMap<&str, BTreeSet<i64>> = BTreeMap::new();
         for node in nodes.iter().filter(|node| *node.status.plugin == *node_resources::FIT) {
             let [reason] = &node.status.reasons[..] else { continue };
             let Some(resource) = reason.strip_prefix(INSUFFICIENT) else { continue };
             let Some(info) = self.cluster.snapshot.get(&node.node) else { continue };
             let free = info.allocatable().get(resource).saturating_sub(info.requested().get(resource));
-            let most = most.entry(resource).or_insert(0);
-            *most = (*most).max(free);
+            left.entry(resource).or_default().insert(free);
         }
-        let lower = |(resource, most): (&str, i64)| {
-            let asked = self.pod.spec_requests().get(resource);
-            let what = format!(
-                "lower its request of {resource} from {} to {}",
-                amount(resource, asked),
-                amount(resource, most)
-            );
-            self.change_pod(what, |pod| most > 0 && self.lower(pod, resource, most))
+        let lower = |(resource, left): (&str, BTreeSet<i64>)| {
+            let asked = amount(resource, self.pod.spec_requests().get(resource));
+            // Of other resources the API has both the same.
+            let what = if OVERCOMMITTED.contains(&resource) { "request" } else { "request and limit" };
+            left.into_iter().rev().filter(|most| *most > 0).take(TRIED).find_map(|most| {
+                let change = format!("lower its {what} of {resource} from {asked} to {}", amount(resource, most));
+                self.change_pod(change, |pod| self.lower(pod, resource, most))
+            })
         };
-        most.into_iter().filter_map(lower).collect()
+        left.into_iter().filter_map(lower).collect()
     }
 
-    /// Takes from the largest requests of a resource until all together are down to `most`. False if they cannot be, as
-    /// where the pod's overhead is larger.
+    /// Cuts the requests of a resource at the height at which all together come to `most` or a little less. False if they
+    /// cannot, as where the pod's overhead is larger.
     fn lower(&self, pod: &mut Pod, resource: &str, most: i64) -> bool {
-        loop {
-            let total = self.info(pod.clone()).spec_requests().get(resource);
-            if total <= most {
-                return true;
-            }
+        let cut = |height: i64| {
+            let mut pod = pod.clone();
             let whole = pod.spec.resources.iter_mut().map(|resources| &mut resources.requests);
             let containers = pod.spec.containers.iter_mut().chain(&mut pod.spec.init_containers);
             let requests = whole.chain(containers.map(|container: &mut Container| &mut container.resources.requests));
-            let largest = requests
-                .map(|list| (list.get(resource).map_or(0, |quantity| units(resource, *quantity)), list))
-                .max_by_key(|(request, _)| *request);
-            let Some((request, list)) = largest.filter(|(request, _)| *request > 0) else { return false };
-            list.insert(resource, quantity_of(resource, request.saturating_sub(total - most).max(0)));
+            for list in requests {
+                if list.get(resource).is_some_and(|quantity| units(resource, *quantity) > height) {
+                    list.insert(resource, quantity_of(resource, height));
+                }
+            }
+            pod
+        };
+        let is_low = |pod: Pod| self.info(pod).spec_requests().get(resource) <= most;
+        if !is_low(cut(0)) {
+            return false;
         }
+        let (mut low, mut high) = (0, self.pod.spec_requests().get(resource));
+        while low < high {
+            let middle = low + (high - low).div_euclid(2) + 1;
+            (low, high) = if is_low(cut(middle)) { (middle, high) } else { (low, middle - 1) };
+        }
+        *pod = cut(low);
+        true
     }
 
     /// A node like one that there is, empty; or with more of what it lacks.

@@ -34,6 +34,8 @@ pub(super) struct Controllers {
     ending: BTreeSet<Ending>,
     budgets: Budgets,
     preempted: Vec<PreemptedReport>,
+    /// The UIDs of these.
+    known: BTreeSet<String>,
 }
 
 impl Controllers {
@@ -85,8 +87,10 @@ impl Controllers {
         let changed = server.faults().history(&kinds::PODS, self.seen.1);
         for pod in changed.unwrap_or_else(|| server.list(&kinds::PODS)) {
             let current = server.get(&kinds::PODS, pod.namespace(), pod.name());
-            if let Some(pod) = current.filter(|current| current.uid() == pod.uid()) {
-                self.watch(&pod, None);
+            match current.filter(|current| current.uid() == pod.uid()) {
+                Some(pod) => self.watch(&pod, None),
+                // Gone at once.
+                None => self.note_victim(&pod),
             }
         }
         self.seen = (deletions, version);
@@ -107,8 +111,13 @@ impl Controllers {
             None => deleted.parse().unwrap_or(Timestamp::MIN),
         };
         let (namespace, name) = (pod.namespace().to_owned(), pod.name().to_owned());
-        let is_new = self.ending.insert(Ending { at, namespace, name, uid: pod.uid().to_owned() });
-        if is_new && is_victim(&value) {
+        self.ending.insert(Ending { at, namespace, name, uid: pod.uid().to_owned() });
+        self.note_victim(pod);
+    }
+
+    /// Remembers the pod if it was sent away.
+    fn note_victim(&mut self, pod: &Object) {
+        if is_victim(&pod.value()) && assigned_node(pod).is_some() && self.known.insert(pod.uid().to_owned()) {
             self.preempted.push(PreemptedReport::new(pod));
         }
     }

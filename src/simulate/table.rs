@@ -108,15 +108,21 @@ impl fmt::Display for Report {
         }
         let totals = &self.totals;
         writeln!(f)?;
-        writeln!(
+        write!(
             f,
-            "{} placed, {} pending, {} already there, on {}; the last one was placed after {:.1} s of virtual time",
+            "{} placed, {} pending, {} already there",
             count(totals.placed, "pod"),
             totals.pending,
             totals.already_placed,
-            count(totals.nodes, "node"),
-            totals.virtual_seconds,
-        )
+        )?;
+        if !self.preempted.is_empty() {
+            write!(f, ", {} preempted", self.preempted.len())?;
+        }
+        write!(f, ", on {}", count(totals.nodes, "node"))?;
+        if totals.placed > 0 {
+            write!(f, "; the last one was placed after {:.1} s of virtual time", totals.virtual_seconds)?;
+        }
+        writeln!(f)
     }
 }
 

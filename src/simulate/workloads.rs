@@ -249,7 +249,9 @@ impl Expansion<'_> {
     fn daemon_set(&mut self, object: &Arc<Object>, value: &Value) -> Result<(), String> {
         let owner = Owner::of(object);
         let Some(template) = value.pointer("/spec/template") else { return Ok(()) };
-        let taken: BTreeSet<String> = self.owned.active(owner.uid).iter().filter_map(|pod| pod.node.clone()).collect();
+        // A pod that is being deleted is in the way of the next one.
+        let taking = self.owned.active(owner.uid).iter().chain(self.owned.terminating(owner.uid));
+        let taken: BTreeSet<String> = taking.filter_map(|pod| pod.node.clone()).collect();
         let hash = template_hash(template);
         let generation = value.pointer("/metadata/generation").and_then(Value::as_u64).unwrap_or(1);
         let mut template = owner.pod(template);

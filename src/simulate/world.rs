@@ -36,6 +36,12 @@ const MAX_IN_UNSCHEDULABLE: Duration = Duration::from_mins(5);
 /// A pod whose attempts break is retried for ever; the simulation ends once nothing else has changed for this long.
 const GIVE_UP_AFTER: Duration = Duration::from_mins(10);
 
+/// How often pods that have waited for too long are looked for, and a moment.
+const FLUSH_PERIOD: Duration = Duration::from_secs(31);
+
+/// Pods that take longer to end do not end in a simulation: a hundred years.
+const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
+
 /// What a world is made of.
 pub(super) struct WorldOptions {
     pub(super) config: Config,
@@ -66,6 +72,8 @@ pub(super) struct Running {
     start: Mono,
     /// How many pods were placed when that last changed, and when that was.
     last_change: (usize, Mono),
+    /// How many pods were placed and had been deleted when either last changed, and when that was.
+    last_event: ((usize, u64), Mono),
 }
 
 impl World {
@@ -190,7 +198,8 @@ impl World {
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_node_check(check);
         ingest.start(|name, task| engine.tasks.serve(name, task));
         let start = self.clock.now().mono;
-        let mut running = Running { world: self, engine, controllers, preemption, start, last_change: (0, start) };
+        let (last_change, last_event) = ((0, start), ((0, 0), start));
+        let mut running = Running { world: self, engine, controllers, preemption, start, last_change, last_event };
         running.settle()?;
         running.engine.shared.queue.run(running.now());
         Ok(running)
@@ -254,10 +263,10 @@ impl Running {
         Loading::of(&self.engine, self.preemption.clone(), self.now())
     }
 
-    /// Schedules until nothing changes any more: no pod is to be tried, none is on its way, and one flush of the pods that
-    /// nothing helped has placed none; or until nothing has changed for long, though some pods are still retried.
+    /// Schedules until nothing changes any more: no pod is to be tried, none is on its way, and those that nothing helped have
+    /// been tried once more; or until nothing has changed for long, though some pods are still retried.
     pub(super) fn run(&mut self, progress: &mut Progress) -> Result<(), SimulateError> {
-        let mut placed_at_last_flush = None;
+        let most_victims = 100 + 10 * self.world.server.list(&kinds::PODS).len();
         loop {
             while self.engine.scheduler.schedule_one(self.now()) {
                 self.settle()?;
@@ -266,22 +275,35 @@ impl Running {
             if self.control()? {
                 continue;
             }
-            let queue = &self.engine.shared.queue;
-            let waiting = queue.len(Place::Backoff) + queue.len(Place::ErrorBackoff);
-            if waiting + self.engine.tasks.running() + self.engine.unsettled() + self.controllers.ending() == 0 {
-                let placed = self.placed();
-                if queue.len(Place::Unschedulable) == 0 || placed_at_last_flush == Some(placed) {
-                    return Ok(());
-                }
-                placed_at_last_flush = Some(placed);
-                self.flush_unschedulable()?;
-                continue;
-            }
-            let idle_for = self.now().mono - self.last_change.1;
-            if self.engine.tasks.running() + self.controllers.ending() == 0 && idle_for > GIVE_UP_AFTER {
+            if self.controllers.preempted().len() > most_victims {
+                say(format_args!(
+                    "warning: the simulation ends after {} preemptions: pods are replaced as often as they are preempted",
+                    self.controllers.preempted().len()
+                ));
                 return Ok(());
             }
-            self.advance(self.next_deadline())?;
+            let queue = &self.engine.shared.queue;
+            let (underway, ending) = (self.engine.tasks.running(), self.controllers.ending());
+            let waiting = queue.len(Place::Backoff) + queue.len(Place::ErrorBackoff);
+            let idle_for = self.now().mono - self.last_event.1;
+            // By then every pod has been tried on the cluster as it has been since.
+            let is_flushed = queue.len(Place::Unschedulable) == 0 || idle_for > MAX_IN_UNSCHEDULABLE + FLUSH_PERIOD;
+            if waiting + underway + self.engine.unsettled() + ending == 0 && is_flushed {
+                return Ok(());
+            }
+            if underway == 0 && idle_for > GIVE_UP_AFTER {
+                if ending == 0 {
+                    return Ok(());
+                }
+                // Nothing happens before the next pod ends, however long that takes.
+                match self.next_end() {
+                    Some(end) if end - self.start < LONGEST => self.advance(Some(end))?,
+                    _ => return Ok(()),
+                }
+                continue;
+            }
+            let flushed = self.last_event.1 + MAX_IN_UNSCHEDULABLE + FLUSH_PERIOD + Duration::from_nanos(1);
+            self.advance(self.next_deadline().or((!is_flushed).then_some(flushed)))?;
         }
     }
 
@@ -299,17 +321,11 @@ impl Running {
         self.engine.shared.cache.counts().pods
     }
 
-    /// Lets the time pass after which every pod that nothing helped is tried again.
-    fn flush_unschedulable(&mut self) -> Result<(), SimulateError> {
-        let until = self.now().mono + MAX_IN_UNSCHEDULABLE + Duration::from_secs(31);
-        while self.now().mono < until {
-            let next = self.next_deadline().map_or(until, |next| next.min(until));
-            self.advance(Some(next))?;
-            if self.engine.shared.queue.len(Place::Active) + self.engine.shared.queue.len(Place::Backoff) > 0 {
-                break;
-            }
-        }
-        Ok(())
+    /// When the next pod has come to its end.
+    fn next_end(&self) -> Option<Mono> {
+        let now = self.now();
+        let wait = self.controllers.next_deadline()?.duration_since(now.wall);
+        Some(now.mono + Duration::try_from(wait).unwrap_or_default())
     }
 
     /// When something next happens by itself.
@@ -351,6 +367,10 @@ impl Running {
         let (placed, now) = (self.placed(), self.now().mono);
         if placed != self.last_change.0 {
             self.last_change = (placed, now);
+        }
+        let seen = (placed, self.world.server.pod_deletions());
+        if seen != self.last_event.0 {
+            self.last_event = (seen, now);
         }
         match self.engine.fatal.try_recv() {
             Ok(end) => Err(SimulateError::Task(Arc::new(end))),

@@ -1,5 +1,6 @@
 //! `explain`, as its user sees it.
 
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
@@ -201,4 +202,91 @@ fn a_running_cluster_that_cannot_be_read_says_why() {
     check("kubeconfig-refused", config, &["p"], "Connection refused");
     let missing = config.replace("token: t", "client-certificate: /no/such.crt, client-key: /no/such.key");
     check("kubeconfig-certificate", &missing, &[], "/no/such.crt");
+}
+
+/// What is offered to the pod `p` of these files.
+fn offered(name: &str, text: &str) -> Vec<String> {
+    let path = file(name, text).display().to_string();
+    let output = run(&["explain", "-f", &path, "p"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = String::from_utf8(output.stdout).expect("output is text");
+    let offered = page.split("Any one of these would let it in:\n").nth(1).unwrap_or_default();
+    offered.lines().map(|line| line.trim().to_owned()).collect()
+}
+
+/// Was once cut a byte at a time.
+#[test]
+fn requests_are_lowered_where_the_largest_does_not_decide() {
+    let nodes = "{apiVersion: v1, kind: Node, metadata: {name: one}, status: {allocatable: {cpu: '4', memory: '5368709119', pods: '9'}}}";
+    let pod = "
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  initContainers: [{name: i, image: i, resources: {requests: {memory: 4Gi}}}]
+  containers:
+  - {name: a, image: i, resources: {requests: {memory: 2560Mi}}}
+  - {name: b, image: i, resources: {requests: {memory: 2560Mi}}}
+";
+    assert_eq!(
+        offered("lowered.yaml", &format!("{nodes}\n---{pod}")),
+        ["lower its request of memory from 5Gi to 5368709119 → one", "add a node like one, but with 5Gi of memory"]
+    );
+}
+
+/// The node with most room is out of the question.
+#[test]
+fn requests_are_lowered_to_what_another_node_has_left() {
+    let node = |name: &str, cpu: u32| {
+        format!(
+            "{{apiVersion: v1, kind: Node, metadata: {{name: {name}, labels: {{zone: {name}}}}}, \
+             status: {{allocatable: {{cpu: '{cpu}', memory: 8Gi, pods: '9'}}}}}}\n---\n"
+        )
+    };
+    let pods = "
+apiVersion: v1
+kind: Pod
+metadata: {name: guard, namespace: default, labels: {app: x}}
+spec: {nodeName: a, containers: [{name: c, image: i}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: default, labels: {app: x}}
+spec:
+  affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, labelSelector: {matchLabels: {app: x}}}]}}
+  containers: [{name: c, image: i, resources: {requests: {cpu: '3'}}}]
+";
+    assert_eq!(
+        offered("another.yaml", &format!("{}{}{pods}", node("a", 2), node("b", 1))),
+        ["lower its request of cpu from 3 to 1 → b", "add a node like b, but with 3 of cpu"]
+    );
+}
+
+/// Two more domains are needed, and a node is uncordoned by itself.
+#[test]
+fn a_node_that_helps_only_with_another_is_not_offered() {
+    let mut text = String::new();
+    for (at, spec) in ["", "unschedulable: true", "unschedulable: true"].into_iter().enumerate() {
+        let _ = write!(
+            text,
+            "{{apiVersion: v1, kind: Node, metadata: {{name: n{at}, labels: {{zone: z{at}}}}}, spec: {{{spec}}}, \
+             status: {{allocatable: {{cpu: '4', memory: 8Gi, pods: '9'}}}}}}\n---\n\
+             {{apiVersion: v1, kind: Pod, metadata: {{name: r{at}, namespace: default, labels: {{app: x}}}}, \
+             spec: {{nodeName: n{at}, containers: [{{name: c, image: i}}]}}}}\n---\n"
+        );
+    }
+    text += "
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: default, labels: {app: x}}
+spec:
+  topologySpreadConstraints:
+  - {maxSkew: 1, minDomains: 3, nodeTaintsPolicy: Honor, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: x}}}
+  containers: [{name: c, image: i}]
+";
+    let text = text.replace(
+        "spec: {unschedulable: true}",
+        "spec: {unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]}",
+    );
+    assert!(offered("together.yaml", &text).iter().all(|change| !change.contains("uncordon")));
 }

@@ -155,3 +155,127 @@ fn pods_that_were_being_deleted_from_the_start_end_too() {
         "{report}"
     );
 }
+
+fn yaml(name: &str, text: &str) -> (String, String) {
+    let path = file(name, text).display().to_string();
+    let output = run(&["simulate", &path]);
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is text");
+    let (page, stderr) = (text(output.stdout), text(output.stderr));
+    assert!(!page.is_empty(), "{stderr}");
+    (page, stderr)
+}
+
+/// The victim's replacement takes the place at once, since the nomination of a pod that is spread keeps nobody away.
+#[test]
+fn pods_that_are_replaced_as_often_as_they_are_preempted_end_a_simulation() {
+    let (page, stderr) = yaml(
+        "replaced-for-ever.yaml",
+        "
+apiVersion: v1
+kind: Node
+metadata: {name: one, labels: {kubernetes.io/hostname: one}}
+status: {allocatable: {cpu: '4', memory: 8Gi, pods: '10'}}
+---
+{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 10}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: low, namespace: default, uid: u}
+spec:
+  selector: {matchLabels: {app: a}}
+  template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: low-1
+  namespace: default
+  labels: {app: a}
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: low, uid: u, controller: true}]
+spec: {nodeName: one, containers: [{name: c, image: i}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: default, labels: {app: a}}
+spec:
+  priorityClassName: high
+  topologySpreadConstraints:
+  - {maxSkew: 1, minDomains: 2, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: a}}}
+  containers: [{name: c, image: i}]
+",
+    );
+    assert!(stderr.contains("warning: the simulation ends after 121 preemptions: pods are replaced"), "{stderr}");
+    assert!(page.contains("0 already there, 121 preempted, on 1 node"), "{page}");
+}
+
+/// A pod of two cores, one on the node that it needs, whose grace is this, and the page.
+fn with_grace(name: &str, grace: &str) -> String {
+    let pod = |name: &str, spec: &str| {
+        format!(
+            "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: default}}, spec: {{{spec}, \
+             containers: [{{name: c, image: i, resources: {{requests: {{cpu: '2'}}}}}}]}}}}\n"
+        )
+    };
+    let text = format!(
+        "{{apiVersion: v1, kind: Node, metadata: {{name: one}}, status: {{allocatable: {{cpu: '2', memory: 8Gi, pods: '9'}}}}}}\n\
+         ---\n{{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {{name: high}}, value: 10}}\n{}{}",
+        pod("low", &format!("nodeName: one, terminationGracePeriodSeconds: {grace}")),
+        pod("high", "priorityClassName: high"),
+    );
+    yaml(name, &text).0
+}
+
+#[test]
+fn victims_that_are_gone_at_once_are_told_of() {
+    let page = with_grace("grace-0.yaml", "0");
+    assert!(page.contains("default    low        one"), "{page}");
+    assert!(page.ends_with("1 pod placed, 0 pending, 0 already there, 1 preempted, on 1 node; the last one was placed after 0.0 s of virtual time\n"), "{page}");
+}
+
+#[test]
+fn a_long_grace_takes_no_longer() {
+    let page = with_grace("grace-10-years.yaml", "315360000");
+    assert!(page.ends_with("the last one was placed after 315360000.0 s of virtual time\n"), "{page}");
+    let page = with_grace("grace-for-ever.yaml", "9223372036854775807");
+    assert!(page.ends_with("0 pods placed, 1 pending, 1 already there, 1 preempted, on 1 node\n"), "{page}");
+}
+
+/// The one that never fits is tried once more 5 minutes after it was refused, and the other one 30 s later.
+#[test]
+fn every_pod_is_tried_once_more_before_a_simulation_ends() {
+    let (page, _) = yaml(
+        "once-more.yaml",
+        "
+{apiVersion: v1, kind: Node, metadata: {name: one, labels: {zone: z}}, status: {allocatable: {cpu: '2', memory: 8Gi, pods: '9'}}}
+---
+{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 10}
+---
+{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: top}, value: 100}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: t, namespace: default, uid: t, deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePeriodSeconds: 30}
+spec: {nodeName: one, priorityClassName: top, containers: [{name: c, image: i, resources: {requests: {cpu: 1500m}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: v, namespace: default, labels: {app: v}}
+spec: {nodeName: one, containers: [{name: c, image: i, resources: {requests: {cpu: 100m}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: default}
+spec:
+  priorityClassName: high
+  containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]
+  affinity:
+    podAntiAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+      - {topologyKey: zone, labelSelector: {matchLabels: {app: v}}}
+      - {topologyKey: zone, labelSelector: {matchLabels: {app: other}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: never, namespace: default}, spec: {nodeSelector: {no: where}, containers: [{name: c, image: i}]}}
+",
+    );
+    assert!(page.contains("default    p      one"), "{page}");
+}
