@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
+use crate::stage::FENCE;
+
 /// Members whose values are times.
 const TIMES: &[&str] = &[
     "creationTimestamp",
@@ -59,6 +61,9 @@ impl Written {
                 }
                 _ => text("/objectRef/name"),
             });
+            if name.starts_with(FENCE) {
+                continue;
+            }
             let write = json!({
                 "verb": text("/verb"), "subresource": text("/objectRef/subresource"),
                 "code": entry["responseStatus"]["code"], "body": body,

@@ -137,6 +137,7 @@ impl Alive for Ours {
     }
 
     fn metrics(&self, _: &ControlPlane) -> Result<String, String> {
+        self.shared.observe_sizes();
         Ok(self.shared.metrics.gather_text())
     }
 }

@@ -10,6 +10,9 @@ use crate::cluster::{ControlPlane, Process, wait_for};
 /// How long a scheduler may take for what a test waits for, its start and a pod's backoff included.
 const SETTLED: Duration = Duration::from_mins(1);
 
+/// What the names of pods begin with that only show that a node is known.
+pub(crate) const FENCE: &str = "fence-";
+
 /// A scheduler that has to be running.
 pub(crate) trait Alive {
     /// Why it is not running any more.
@@ -160,6 +163,18 @@ impl Stage<'_> {
                 },
             }),
         )
+    }
+
+    /// Adds a node, and waits until the scheduler knows it: nodes and pods come to it on different ways. A pod that tolerates
+    /// everything goes there and is taken away again; what is written about it is not compared.
+    pub(crate) fn known_node(&mut self, name: &str, cpu: &str, spec: &Value) -> Result<(), String> {
+        self.node(name, cpu, spec)?;
+        let fence = format!("{FENCE}{name}");
+        let pinned = json!({"kubernetes.io/hostname": name});
+        let spec = json!({"nodeSelector": pinned, "tolerations": [{"operator": "Exists"}]});
+        self.pod(&fence, "0", json!({"spec": spec}))?;
+        self.wait_bound(&fence, name)?;
+        self.delete_now(&fence)
     }
 
     /// Adds a pod that asks for so many cores; `more` is merged into it.

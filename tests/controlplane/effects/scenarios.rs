@@ -27,7 +27,7 @@ fn none() -> Value {
 }
 
 fn binds(stage: &mut Stage<'_>) -> Result<(), String> {
-    stage.node("a", "4", &none())?;
+    stage.known_node("a", "4", &none())?;
     stage.pod("p", "1", none())?;
     stage.wait_bound("p", "a")
 }
@@ -40,7 +40,7 @@ fn no_nodes(stage: &mut Stage<'_>) -> Result<(), String> {
 }
 
 fn room_later(stage: &mut Stage<'_>) -> Result<(), String> {
-    stage.node("a", "1", &none())?;
+    stage.known_node("a", "1", &none())?;
     stage.pod("p", "2", none())?;
     stage.wait_refused("p", "1 Insufficient cpu")?;
     stage.patch("nodes", "a", "/status", &json!({"status": {"allocatable": {"cpu": "4"}}}))?;
@@ -50,8 +50,8 @@ fn room_later(stage: &mut Stage<'_>) -> Result<(), String> {
 /// The condition is written again with another message, and the event is another one, too.
 fn another_reason(stage: &mut Stage<'_>) -> Result<(), String> {
     let taint = json!({"taints": [{"key": "team", "value": "x", "effect": "NoSchedule"}]});
-    stage.node("a", "1", &taint)?;
-    stage.node("b", "1", &none())?;
+    stage.known_node("a", "1", &taint)?;
+    stage.known_node("b", "1", &none())?;
     stage.pod("p", "2", none())?;
     stage.wait_refused("p", "1 Insufficient cpu, 1 node(s) had untolerated taint(s)")?;
     stage.patch("nodes", "a", "", &json!({"spec": {"taints": null}}))?;
@@ -62,7 +62,7 @@ fn another_reason(stage: &mut Stage<'_>) -> Result<(), String> {
 
 /// Nothing is written while a gate is there.
 fn gates(stage: &mut Stage<'_>) -> Result<(), String> {
-    stage.node("a", "4", &none())?;
+    stage.known_node("a", "4", &none())?;
     stage.pod("gated", "1", json!({"spec": {"schedulingGates": [{"name": "example.com/wait"}]}}))?;
     stage.pod("other", "1", none())?;
     stage.wait_bound("other", "a")?;
@@ -72,7 +72,7 @@ fn gates(stage: &mut Stage<'_>) -> Result<(), String> {
 
 /// Each profile speaks for its own pods, and nobody for those of others.
 fn profiles(stage: &mut Stage<'_>) -> Result<(), String> {
-    stage.node("a", "4", &none())?;
+    stage.known_node("a", "4", &none())?;
     stage.pod("foreign", "1", json!({"spec": {"schedulerName": "somebody-else"}}))?;
     stage.pod("big", "9", json!({"spec": {"schedulerName": "second-scheduler"}}))?;
     stage.pod("small", "1", json!({"spec": {"schedulerName": "second-scheduler"}}))?;
@@ -82,7 +82,7 @@ fn profiles(stage: &mut Stage<'_>) -> Result<(), String> {
 
 /// More than an event's note holds.
 fn long_message(stage: &mut Stage<'_>) -> Result<(), String> {
-    stage.node("a", "4", &none())?;
+    stage.known_node("a", "4", &none())?;
     let names = (0..30).map(|at| (format!("example.com/a-resource-with-a-long-name-{at}"), Value::from("1")));
     let amounts: Value = names.chain([("cpu".to_owned(), "1".into())]).collect::<serde_json::Map<_, _>>().into();
     let container = json!({
@@ -94,7 +94,7 @@ fn long_message(stage: &mut Stage<'_>) -> Result<(), String> {
 
 /// A pod that waits and is being deleted meanwhile is not scheduled when there is room.
 fn leaves_early(stage: &mut Stage<'_>) -> Result<(), String> {
-    stage.node("a", "1", &none())?;
+    stage.known_node("a", "1", &none())?;
     stage.pod("p", "2", json!({"metadata": {"finalizers": ["example.com/held"]}}))?;
     stage.wait_refused("p", "1 Insufficient cpu")?;
     stage.delete("p")?;
@@ -105,7 +105,7 @@ fn leaves_early(stage: &mut Stage<'_>) -> Result<(), String> {
 
 /// A pod that waits and is put on a node by somebody else, and one that came with its node.
 fn placed_by_others(stage: &mut Stage<'_>) -> Result<(), String> {
-    stage.node("a", "1", &none())?;
+    stage.known_node("a", "1", &none())?;
     stage.pod("waits", "2", none())?;
     stage.wait_refused("waits", "1 Insufficient cpu")?;
     let binding = json!({
@@ -137,7 +137,7 @@ fn class(stage: &Stage<'_>, name: &str) -> Value {
 /// Of two victims the one without a budget goes, in its own time; then the pod gets its place.
 fn preempts(stage: &mut Stage<'_>) -> Result<(), String> {
     classes(stage, &[("low", 1), ("high", 1000)])?;
-    stage.node("a", "4", &none())?;
+    stage.known_node("a", "4", &none())?;
     let (low, high) = (class(stage, "low"), class(stage, "high"));
     for victim in ["guarded", "loose"] {
         stage.pod(victim, "2", low.clone())?;
@@ -158,7 +158,7 @@ fn preempts(stage: &mut Stage<'_>) -> Result<(), String> {
 
 fn never_preempts(stage: &mut Stage<'_>) -> Result<(), String> {
     classes(stage, &[("low", 1), ("meek", 1000)])?;
-    stage.node("a", "4", &none())?;
+    stage.known_node("a", "4", &none())?;
     stage.pod("low", "3", class(stage, "low"))?;
     stage.wait_bound("low", "a")?;
     stage.pod("meek", "2", class(stage, "meek"))?;
@@ -168,7 +168,7 @@ fn never_preempts(stage: &mut Stage<'_>) -> Result<(), String> {
 /// While the victims of one pod end, a more important one takes the node that is held for it.
 fn outbid(stage: &mut Stage<'_>) -> Result<(), String> {
     classes(stage, &[("low", 1), ("middle", 500), ("high", 1000)])?;
-    stage.node("a", "4", &none())?;
+    stage.known_node("a", "4", &none())?;
     stage.pod("low", "4", class(stage, "low"))?;
     stage.wait_bound("low", "a")?;
     stage.pod("middle", "4", class(stage, "middle"))?;

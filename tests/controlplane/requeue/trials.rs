@@ -40,6 +40,22 @@ impl Trial {
     }
 }
 
+/// Waits until the scheduler knows all nodes, and all pods that run: they come to it on different ways, and a pod that is
+/// tried before them is tried once more.
+fn seen(stage: &mut Stage<'_>) -> Result<(), String> {
+    let count = |path: &str, is_counted: fn(&Value) -> bool| {
+        let list = stage.send(http::Method::GET, path, &Value::Null)?;
+        let count = list["items"].as_array().map_or(0, |items| items.iter().filter(|item| is_counted(item)).count());
+        Ok::<u64, String>(count as u64)
+    };
+    let nodes = count("/api/v1/nodes", |_| true)?;
+    let pods = count("/api/v1/pods", |pod| pod["spec"]["nodeName"].is_string())?;
+    stage.wait("the scheduler to know its cluster", |stage| {
+        let known = |kind: &str| stage.sum(&[&format!("scheduler_cache_size{{type=\"{kind}\"}}")]);
+        Ok((known("nodes")? == nodes && known("pods")? == pods).then_some(()))
+    })
+}
+
 fn none() -> Value {
     json!({})
 }
@@ -95,6 +111,7 @@ pub(super) const ALL: &[Trial] = &[
         name: "uncordoned",
         setting: |stage| {
             stage.node("a", "4", &json!({"unschedulable": true}))?;
+            seen(stage)?;
             stage.pod("p", "1", none())
         },
         refused: "node(s) were unschedulable",
@@ -106,6 +123,7 @@ pub(super) const ALL: &[Trial] = &[
         name: "taint-removed",
         setting: |stage| {
             stage.node("a", "4", &taint())?;
+            seen(stage)?;
             stage.pod("p", "1", none())
         },
         refused: "node(s) had untolerated taint(s)",
@@ -120,6 +138,7 @@ pub(super) const ALL: &[Trial] = &[
         name: "toleration-added",
         setting: |stage| {
             stage.node("a", "4", &taint())?;
+            seen(stage)?;
             stage.pod("p", "1", none())
         },
         refused: "node(s) had untolerated taint(s)",
@@ -135,6 +154,7 @@ pub(super) const ALL: &[Trial] = &[
         name: "node-label",
         setting: |stage| {
             stage.node("a", "4", &none())?;
+            seen(stage)?;
             stage.pod("p", "1", json!({"spec": {"nodeSelector": {"disk": "ssd"}}}))
         },
         refused: "node(s) didn't match Pod's node affinity/selector",
@@ -149,6 +169,7 @@ pub(super) const ALL: &[Trial] = &[
         name: "node-added",
         setting: |stage| {
             stage.node("a", "1", &none())?;
+            seen(stage)?;
             stage.pod("p", "2", none())
         },
         refused: "Insufficient cpu",
@@ -160,6 +181,7 @@ pub(super) const ALL: &[Trial] = &[
         name: "allocatable-grown",
         setting: |stage| {
             stage.node("a", "1", &none())?;
+            seen(stage)?;
             stage.pod("p", "2", none())
         },
         refused: "Insufficient cpu",
@@ -176,6 +198,7 @@ pub(super) const ALL: &[Trial] = &[
             stage.node("a", "4", &none())?;
             running(stage, "large", "a", "3", "other")?;
             running(stage, "nothing", "a", "0", "other")?;
+            seen(stage)?;
             stage.pod("p", "2", none())
         },
         refused: "Insufficient cpu",
@@ -188,6 +211,7 @@ pub(super) const ALL: &[Trial] = &[
         setting: |stage| {
             stage.node("a", "4", &none())?;
             running(stage, "large", "a", "3", "other")?;
+            seen(stage)?;
             stage.pod("p", "2", none())
         },
         refused: "Insufficient cpu",
@@ -201,6 +225,7 @@ pub(super) const ALL: &[Trial] = &[
             stage.node("a", "4", &none())?;
             stage.pod("eighty", "1", json!({"spec": {"nodeName": "a", "containers": port(80)}}))?;
             stage.pod("ninety", "1", json!({"spec": {"nodeName": "a", "containers": port(90)}}))?;
+            seen(stage)?;
             stage.pod("p", "1", json!({"spec": {"containers": port(80)}}))
         },
         refused: "node(s) didn't have free ports",
@@ -212,6 +237,7 @@ pub(super) const ALL: &[Trial] = &[
         name: "friend-added",
         setting: |stage| {
             stage.node("a", "4", &none())?;
+            seen(stage)?;
             stage.pod("p", "1", term("podAffinity", "db", HOST))
         },
         refused: "node(s) didn't match pod affinity rules",
@@ -224,6 +250,7 @@ pub(super) const ALL: &[Trial] = &[
         setting: |stage| {
             stage.node("a", "4", &none())?;
             running(stage, "web", "a", "1", "web")?;
+            seen(stage)?;
             stage.pod("p", "1", term("podAffinity", "db", HOST))
         },
         refused: "node(s) didn't match pod affinity rules",
@@ -237,6 +264,7 @@ pub(super) const ALL: &[Trial] = &[
             stage.node("a", "4", &none())?;
             running(stage, "web", "a", "1", "web")?;
             running(stage, "db", "a", "1", "db")?;
+            seen(stage)?;
             stage.pod("p", "1", term("podAntiAffinity", "web", HOST))
         },
         refused: "node(s) didn't match pod anti-affinity rules",
@@ -251,6 +279,7 @@ pub(super) const ALL: &[Trial] = &[
             let mut hates = term("podAntiAffinity", "p", HOST);
             hates["spec"]["nodeName"] = "a".into();
             stage.pod("hates", "1", hates)?;
+            seen(stage)?;
             stage.pod("p", "1", none())
         },
         refused: "node(s) didn't satisfy existing pods anti-affinity rules",
@@ -263,6 +292,7 @@ pub(super) const ALL: &[Trial] = &[
         setting: |stage| {
             stage.node("a", "4", &none())?;
             running(stage, "db", "a", "1", "db")?;
+            seen(stage)?;
             stage.pod("p", "1", term("podAffinity", "db", ZONE))
         },
         refused: "node(s) didn't match pod affinity rules",
@@ -277,6 +307,7 @@ pub(super) const ALL: &[Trial] = &[
             stage.node("b", "4", &taint())?;
             running(stage, "same", "a", "1", "p")?;
             running(stage, "other", "a", "1", "other")?;
+            seen(stage)?;
             stage.pod("p", "1", spread(HOST))
         },
         refused: "node(s) didn't match pod topology spread constraints",
@@ -290,6 +321,7 @@ pub(super) const ALL: &[Trial] = &[
             stage.node("a", "4", &none())?;
             stage.node("b", "4", &taint())?;
             running(stage, "same", "a", "1", "p")?;
+            seen(stage)?;
             stage.pod("p", "1", spread(HOST))
         },
         refused: "node(s) didn't match pod topology spread constraints",
@@ -301,6 +333,7 @@ pub(super) const ALL: &[Trial] = &[
         name: "domain-labelled",
         setting: |stage| {
             stage.node("a", "4", &none())?;
+            seen(stage)?;
             stage.pod("p", "1", spread(ZONE))
         },
         refused: "node(s) didn't match pod topology spread constraints (missing required label)",
