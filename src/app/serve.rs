@@ -25,10 +25,6 @@ use crate::simulate::say;
 /// The version that this scheduler reports and stands in for.
 const VERSION: &str = "v1.36.3";
 
-/// What the process tells the API server that it is.
-const USER_AGENT: &str =
-    concat!("kube-scheduler/v1.36.3 (", env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION"), ")");
-
 /// What ends a scheduler that was told to end, without leader election.
 /// Follows `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
 const FINISHED: &str = "finished without leader elect";
@@ -180,7 +176,7 @@ async fn connect(config: &Config, flags: &Flags) -> anyhow::Result<kube::Client>
     if let Some(master) = &flags.misc.master {
         connection.cluster_url = master.parse().with_context(|| format!("--master {master}"))?;
     }
-    client::client(connection, USER_AGENT).context("building the client")
+    client::client(connection, client::AGENT).context("building the client")
 }
 
 /// Nothing about scheduling a real cluster repeats; only ties that extenders leave, and jitter, are drawn.

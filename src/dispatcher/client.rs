@@ -4,6 +4,10 @@ use http::HeaderValue;
 use http::header::USER_AGENT;
 use kube::{Client, Config};
 
+/// What the process tells the API server that it is.
+pub const AGENT: &str =
+    concat!("kube-scheduler/v1.36.3 (", env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION"), ")");
+
 /// The configuration as the scheduler's clients need it: kube's own retries off, since they would retry what client-go does
 /// not and hide it from ours, and no compression, as upstream asks for none.
 /// kube sends no `User-Agent` of its own; `user_agent` becomes it, unless it cannot be a header's value.

@@ -10,7 +10,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use crate::clock::Clock;
 use crate::config::{Config, FeatureGates};
-use crate::dispatcher::client::configured;
+use crate::dispatcher::client::{AGENT, configured};
 use crate::engine::{Engine, EngineOptions};
 use crate::extender;
 use crate::framework::Registry;
@@ -20,10 +20,6 @@ use crate::simulate::{Loading, Progress, SimulateArgs, SimulateError, config, ga
 
 /// How long the API server may take to answer at all.
 const REACHED: Duration = Duration::from_secs(10);
-
-/// What the process tells the API server that it is.
-const USER_AGENT: &str =
-    concat!("kube-scheduler/v1.36.3 (", env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION"), ") explain");
 
 /// Kinds without which nothing can be said.
 const REQUIRED: [&str; 2] = ["nodes", "pods"];
@@ -108,7 +104,7 @@ async fn connect(kubeconfig: &Path, context: Option<&str>) -> Result<(kube::Clie
     }
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     let connection = kube::Config::from_custom_kubeconfig(file, &options).await.map_err(|error| failed(&error))?;
-    let mut connection = configured(connection, USER_AGENT);
+    let mut connection = configured(connection, &format!("{AGENT} explain"));
     // Nobody here asks again by themselves.
     connection.default_retry = true;
     connection.connect_timeout = Some(REACHED);

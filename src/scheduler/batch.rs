@@ -20,7 +20,7 @@ const MAX_AGE: Duration = Duration::from_millis(500);
 #[derive(Default)]
 pub(super) struct Batch {
     /// The last cycle in which a node was chosen. A failed one leaves no trace but the gap in the count.
-    last_cycle: u64,
+    last_cycle: i64,
     /// The node that was chosen in it.
     last_node: Arc<str>,
     results: Option<Results>,
@@ -40,7 +40,7 @@ struct Results {
 /// no other.
 #[derive(Clone, Copy)]
 pub(super) struct Attempt<'a> {
-    pub(super) cycle: u64,
+    pub(super) cycle: i64,
     pub(super) signature: Option<&'a Arc<str>>,
 }
 

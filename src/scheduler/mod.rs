@@ -113,8 +113,6 @@ pub struct Scheduler {
     profiles: BTreeMap<String, Arc<Framework>>,
     /// By schedulerName; empty if nothing is kept.
     batches: BTreeMap<String, Batch>,
-    /// How many pods the queue has given.
-    cycle: u64,
     extenders: Arc<[Arc<dyn Extender>]>,
     snapshot: Snapshot,
     /// Where the next search for nodes begins, so that all nodes have the same chance.
@@ -149,7 +147,6 @@ impl Scheduler {
             extenders: shared.extenders.clone(),
             batches: batching.map(|profile| (profile.clone(), Batch::default())).collect(),
             profiles,
-            cycle: 0,
             snapshot: Snapshot::default(),
             next_start_node_index: 0,
             percentage_of_nodes_to_score,
@@ -188,7 +185,6 @@ impl Scheduler {
 
     /// Follows `pkg/scheduler/schedule_one.go#scheduleOnePod @v1.36.3`.
     fn schedule(&mut self, queued: QueuedPodInfo, now: Now) {
-        self.cycle += 1;
         let pod = queued.pod.clone();
         let Some(framework) = self.profiles.get(pod.pod().scheduler_name()).cloned() else {
             let name = pod.pod().scheduler_name();
@@ -268,7 +264,7 @@ impl Scheduler {
         }
         let snapshot = std::mem::take(&mut self.snapshot);
         let mut cx = CycleContext { pod, snapshot: &snapshot, state, now };
-        let attempt = Attempt { cycle: self.cycle, signature };
+        let attempt = Attempt { cycle: self.shared.queue.scheduling_cycle(), signature };
         let outcome = match self.fit(framework, &mut cx, attempt) {
             Ok(chosen) => Ok(chosen),
             Err(Failure::Fit { mut diagnosis, num_all_nodes }) if framework.has_post_filter_plugins() => {

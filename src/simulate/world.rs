@@ -323,20 +323,19 @@ impl Running {
 
     /// When the next pod has come to its end.
     fn next_end(&self) -> Option<Mono> {
+        self.controllers.next_deadline().map(|at| self.mono_at(at))
+    }
+
+    /// The monotonic time at a wall time to come; now at one that is over.
+    fn mono_at(&self, at: Timestamp) -> Mono {
         let now = self.now();
-        let wait = self.controllers.next_deadline()?.duration_since(now.wall);
-        Some(now.mono + Duration::try_from(wait).unwrap_or_default())
+        now.mono + Duration::try_from(at.duration_since(now.wall)).unwrap_or_default()
     }
 
     /// When something next happens by itself.
     fn next_deadline(&self) -> Option<Mono> {
-        let now = self.now();
-        let outside = [self.world.server.next_deadline(), self.controllers.next_deadline()].into_iter().flatten().min();
-        let outside = outside.map(|at| {
-            let wait = at.duration_since(now.wall);
-            now.mono + Duration::try_from(wait).unwrap_or_default()
-        });
-        [self.engine.shared.queue.next_deadline(), self.world.clock.next_deadline(), outside]
+        let server = self.world.server.next_deadline().map(|at| self.mono_at(at));
+        [self.engine.shared.queue.next_deadline(), self.world.clock.next_deadline(), server, self.next_end()]
             .into_iter()
             .flatten()
             .min()

@@ -72,7 +72,8 @@ fn pod(at: usize) -> Value {
     })
 }
 
-fn typed<T: DeserializeOwned>(object: Value) -> T {
+/// The object of a fixture.
+pub(crate) fn typed<T: DeserializeOwned>(object: Value) -> T {
     serde_json::from_value(object).expect("a fixture is an object of its kind")
 }
 
@@ -106,7 +107,8 @@ fn start(plane: &ControlPlane) -> Result<Process, String> {
     plane.run("kube-scheduler", &mut command)
 }
 
-fn list<K>(plane: &ControlPlane, namespace: &str) -> Result<Vec<K>, String>
+/// All objects of a kind in a namespace.
+pub(crate) fn list<K>(plane: &ControlPlane, namespace: &str) -> Result<Vec<K>, String>
 where
     K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
         + Clone
@@ -122,7 +124,8 @@ fn name_of(pod: &Pod) -> &str {
     pod.metadata.name.as_deref().unwrap_or_default()
 }
 
-fn node_of(pod: &Pod) -> Option<&str> {
+/// The pod's node.
+pub(crate) fn node_of(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref()
 }
 

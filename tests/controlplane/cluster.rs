@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::programs::{folder, program};
+use crate::stage::merge;
 
 /// How long anything may take to become ready: the API server takes two to three seconds on an idle machine.
 const READY: Duration = Duration::from_secs(90);
@@ -180,6 +181,21 @@ impl ControlPlane {
     /// The kubeconfig of the user that may do nothing by itself.
     pub(crate) fn guest_kubeconfig(&self) -> PathBuf {
         self.folder.join("guest.kubeconfig")
+    }
+
+    /// Writes the configuration file of a scheduler without leader election; `more` is added to it. It takes the place of the
+    /// one before.
+    pub(crate) fn write_config(&self, more: Value) -> Result<PathBuf, String> {
+        let mut config = json!({
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "clientConnection": {"kubeconfig": self.scheduler_kubeconfig()},
+            "leaderElection": {"leaderElect": false},
+        });
+        merge(&mut config, more);
+        let path = self.folder.join("config.json");
+        fs::write(&path, config.to_string()).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(path)
     }
 
     /// What a user asked for so far: the audit log's entries, in the order in which they were answered.

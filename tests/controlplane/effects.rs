@@ -3,7 +3,6 @@
 
 mod scenarios;
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use libtest_mimic::Failed;
@@ -33,7 +32,13 @@ pub(crate) fn writes_what_upstream_writes() -> Result<(), Failed> {
 /// What a scheduler wrote in all scenarios.
 fn play(mut command: Command) -> Result<(Written, ControlPlane), String> {
     let plane = ControlPlane::start()?;
-    command.arg("--config").arg(write_config(&plane)?);
+    // One worker, since several find nodes in an order of their own.
+    let config = json!({
+        "parallelism": 1,
+        "percentageOfNodesToScore": 100,
+        "profiles": [{"schedulerName": "default-scheduler"}, {"schedulerName": "second-scheduler"}],
+    });
+    command.arg("--config").arg(plane.write_config(config)?);
     let mut scheduler = plane.run("scheduler", &mut command)?;
     for &(name, scenario) in scenarios::ALL {
         let played = on_stage(&plane, &mut scheduler, name, scenario);
@@ -42,20 +47,4 @@ fn play(mut command: Command) -> Result<(Written, ControlPlane), String> {
     scheduler.terminate()?;
     let written = Written::read(&plane.audited(SCHEDULER)?)?;
     Ok((written, plane))
-}
-
-/// Two profiles; one worker, since several find nodes in an order of their own.
-fn write_config(plane: &ControlPlane) -> Result<PathBuf, String> {
-    let config = json!({
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": plane.scheduler_kubeconfig()},
-        "leaderElection": {"leaderElect": false},
-        "parallelism": 1,
-        "percentageOfNodesToScore": 100,
-        "profiles": [{"schedulerName": "default-scheduler"}, {"schedulerName": "second-scheduler"}],
-    });
-    let path = plane.folder().join("config.json");
-    std::fs::write(&path, config.to_string()).map_err(|error| error.to_string())?;
-    Ok(path)
 }

@@ -12,7 +12,7 @@ use libtest_mimic::Failed;
 use crate::cluster::ControlPlane;
 use crate::schedulers::{Ours, Scheduler, Upstream};
 use crate::stage::on_stage;
-use trials::{ALL, Played};
+use trials::ALL;
 
 /// What each trial came to, by its name.
 type Outcomes = BTreeMap<&'static str, Outcome>;
@@ -47,7 +47,7 @@ fn play<S: Scheduler>(start: impl FnOnce(&ControlPlane) -> Result<S, String>) ->
     let mut played = BTreeMap::new();
     for trial in ALL {
         let before = counts(&scheduler.metrics(&plane)?);
-        let Played { delay } = on_stage(&plane, &mut scheduler, trial.name, |stage| trial.play(stage))?;
+        let delay = on_stage(&plane, &mut scheduler, trial.name, |stage| trial.play(stage))?;
         let mut counts = counts(&scheduler.metrics(&plane)?);
         for (what, count) in before {
             if let Some(now) = counts.get_mut(&what) {

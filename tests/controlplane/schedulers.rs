@@ -1,5 +1,6 @@
 //! Upstream's scheduler as a process, ours as a library: both with metrics to look at.
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -24,17 +25,9 @@ pub(crate) trait Scheduler: Alive {
     fn stop(self) -> Result<(), String>;
 }
 
-fn config(plane: &ControlPlane) -> String {
-    json!({
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": plane.scheduler_kubeconfig()},
-        "leaderElection": {"leaderElect": false},
-        // Several workers find nodes in an order of their own.
-        "parallelism": 1,
-        "percentageOfNodesToScore": 100,
-    })
-    .to_string()
+/// One worker, since several find nodes in an order of their own.
+fn write_config(plane: &ControlPlane) -> Result<PathBuf, String> {
+    plane.write_config(json!({"parallelism": 1, "percentageOfNodesToScore": 100}))
 }
 
 /// Upstream's binary.
@@ -47,8 +40,7 @@ pub(crate) struct Upstream {
 impl Upstream {
     pub(crate) fn start(plane: &ControlPlane) -> Result<Self, String> {
         let [port] = free_ports()?;
-        let path = plane.folder().join("config.json");
-        std::fs::write(&path, config(plane)).map_err(|error| error.to_string())?;
+        let path = write_config(plane)?;
         let mut command = Command::new(program("kube-scheduler"));
         command.arg("--config").arg(path).args(["--bind-address=127.0.0.1", "--secure-port"]).arg(port.to_string());
         command.arg("--authorization-always-allow-paths=/metrics");
@@ -95,7 +87,8 @@ impl Ours {
     pub(crate) fn start(plane: &ControlPlane) -> Result<Self, String> {
         let file = Kubeconfig::read_from(plane.scheduler_kubeconfig()).map_err(|error| error.to_string())?;
         let gates = FeatureGates::default();
-        let config = Config::parse(config(plane).as_bytes(), &gates).map_err(|error| error.to_string())?;
+        let config = std::fs::read(write_config(plane)?).map_err(|error| error.to_string())?;
+        let config = Config::parse(&config, &gates).map_err(|error| error.to_string())?;
         plane.runtime.block_on(async {
             let connection = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
             let connection = connection.map_err(|error| error.to_string())?;

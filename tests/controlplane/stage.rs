@@ -265,7 +265,7 @@ impl Stage<'_> {
 }
 
 /// Members of `more` go into `object`, or replace what is there.
-fn merge(object: &mut Value, more: Value) {
+pub(crate) fn merge(object: &mut Value, more: Value) {
     match (object, more) {
         (Value::Object(fields), Value::Object(more)) => {
             for (key, value) in more {

@@ -11,6 +11,7 @@ use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
 
+use crate::binds::{list, node_of, typed};
 use crate::cluster::{ControlPlane, Process, SCHEDULER, wait_for};
 use crate::parity::from_environment;
 
@@ -109,14 +110,7 @@ pub(crate) fn survives_churn() -> Result<(), Failed> {
 }
 
 fn start(plane: &ControlPlane, name: &str) -> Result<Process, String> {
-    let config = json!({
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": plane.scheduler_kubeconfig(), "qps": 300, "burst": 300},
-        "leaderElection": {"leaderElect": false},
-    });
-    let path = plane.folder().join("config.json");
-    std::fs::write(&path, config.to_string()).map_err(|error| error.to_string())?;
+    let path = plane.write_config(json!({"clientConnection": {"qps": 300, "burst": 300}}))?;
     plane.run(name, Command::new(env!("CARGO_BIN_EXE_kube-scheduler")).arg("--config").arg(path))
 }
 
@@ -146,10 +140,6 @@ fn pods_of(plane: &ControlPlane) -> Api<Pod> {
     Api::namespaced(plane.client.clone(), "default")
 }
 
-fn typed<T: serde::de::DeserializeOwned>(object: Value) -> T {
-    serde_json::from_value(object).expect("a fixture is an object of its kind")
-}
-
 fn create_nodes(plane: &ControlPlane) -> Result<(), String> {
     let nodes = nodes_of(plane);
     let create = async {
@@ -173,22 +163,16 @@ fn create_pods(plane: &ControlPlane, stem: &str, count: usize) -> Result<(), Str
     plane.runtime.block_on(create).map_err(|error| error.to_string())
 }
 
-fn list(plane: &ControlPlane) -> Result<Vec<Pod>, String> {
-    let pods = pods_of(plane);
-    let listed = plane.runtime.block_on(pods.list(&ListParams::default()));
-    listed.map(|list| list.items).map_err(|error| error.to_string())
-}
-
-fn node_of(pod: &Pod) -> Option<&str> {
-    pod.spec.as_ref()?.node_name.as_deref()
+fn pods_there(plane: &ControlPlane) -> Result<Vec<Pod>, String> {
+    list(plane, "default")
 }
 
 fn count_pods(plane: &ControlPlane) -> Result<usize, String> {
-    list(plane).map(|pods| pods.len())
+    pods_there(plane).map(|pods| pods.len())
 }
 
 fn count_bound(plane: &ControlPlane) -> Result<usize, String> {
-    Ok(list(plane)?.iter().filter(|pod| node_of(pod).is_some()).count())
+    Ok(pods_there(plane)?.iter().filter(|pod| node_of(pod).is_some()).count())
 }
 
 /// Waits until so many pods have a node.
@@ -209,7 +193,7 @@ fn check(plane: &ControlPlane, scheduler: &mut Process) -> Result<(), String> {
     if let Some(status) = scheduler.ended() {
         return Err(format!("the scheduler ended with {status}; {}", scheduler.tail()));
     }
-    let pods = list(plane)?;
+    let pods = pods_there(plane)?;
     let mut on_node: BTreeMap<&str, usize> = BTreeMap::new();
     for pod in &pods {
         let node = node_of(pod).ok_or_else(|| format!("pod {:?} was forgotten", pod.metadata.name))?;

@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::workload::non_negative;
 use super::{Errors, Path, scheduling};
 use crate::apiserver::field_error::FieldError;
 
@@ -19,7 +20,8 @@ pub(super) fn check(value: &Value, errors: &mut Errors) {
         errors.push(FieldError::invalid(path, spec, "minAvailable and maxUnavailable cannot be both set"));
     }
     for name in ["minAvailable", "maxUnavailable"] {
-        amount(&spec[name], path.child(name), errors);
+        non_negative(spec, name, path, errors);
+        share(&spec[name], path.child(name), errors);
     }
     if !spec["selector"].is_null() {
         scheduling::label_selector(&spec["selector"], path.child("selector"), errors);
@@ -30,12 +32,9 @@ pub(super) fn check(value: &Value, errors: &mut Errors) {
     }
 }
 
-/// A number of pods or a share of them.
+/// Where it is not a number of pods, a share of them.
 /// Follows `pkg/apis/apps/validation/validation.go#ValidatePositiveIntOrPercent` and `#IsNotMoreThan100Percent @v1.36.3`.
-fn amount(value: &Value, path: Path<'_>, errors: &mut Errors) {
-    if value.as_i64().is_some_and(|number| number < 0) {
-        errors.push(FieldError::invalid(path, value, "must be greater than or equal to 0"));
-    }
+fn share(value: &Value, path: Path<'_>, errors: &mut Errors) {
     let Some(text) = value.as_str() else { return };
     match text.strip_suffix('%').filter(|share| !share.is_empty() && share.bytes().all(|byte| byte.is_ascii_digit())) {
         None => errors.push(FieldError::invalid(path, value, NO_PERCENT)),

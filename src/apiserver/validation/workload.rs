@@ -174,7 +174,7 @@ fn cron_job(value: &Value, path: Path<'_>, errors: &mut Errors) {
 }
 
 /// Follows `#ValidateNonnegativeField`.
-fn non_negative(owner: &Value, key: &str, path: Path<'_>, errors: &mut Errors) {
+pub(super) fn non_negative(owner: &Value, key: &str, path: Path<'_>, errors: &mut Errors) {
     if owner[key].as_i64().is_some_and(|number| number < 0) {
         errors.push(FieldError::invalid(path.child(key), &owner[key], "must be greater than or equal to 0"));
     }

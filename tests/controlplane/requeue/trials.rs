@@ -22,21 +22,17 @@ pub(super) struct Trial {
     node: &'static str,
 }
 
-/// How a trial went.
-pub(super) struct Played {
-    pub(super) delay: Duration,
-}
-
 impl Trial {
+    /// The time from the change that helps to the binding.
     #[expect(clippy::disallowed_methods, reason = "what is measured is the time that another process takes")]
-    pub(super) fn play(&self, stage: &mut Stage<'_>) -> Result<Played, String> {
+    pub(super) fn play(&self, stage: &mut Stage<'_>) -> Result<Duration, String> {
         (self.setting)(stage)?;
         stage.wait_refused("p", self.refused)?;
         (self.useless)(stage)?;
         (self.helps)(stage)?;
         let began = Instant::now();
         stage.wait_bound("p", self.node)?;
-        Ok(Played { delay: began.elapsed() })
+        Ok(began.elapsed())
     }
 }
 
