@@ -256,6 +256,15 @@ impl Stage<'_> {
         })
     }
 
+    /// Waits until there are so many events of one reason about this pod.
+    pub(crate) fn wait_events(&mut self, pod: &str, reason: &str, count: usize) -> Result<(), String> {
+        self.wait(&format!("{count} events {reason} about pod {pod}"), |stage| {
+            let events = stage.send(Method::GET, &stage.path("events", ""), &Value::Null)?;
+            let is_it = |event: &&Value| event["regarding"]["name"] == pod && event["reason"] == reason;
+            Ok((events["items"].as_array().into_iter().flatten().filter(is_it).count() == count).then_some(()))
+        })
+    }
+
     /// Waits until the pod is being deleted.
     pub(crate) fn wait_terminating(&mut self, pod: &str) -> Result<(), String> {
         self.wait(&format!("pod {pod} to be deleted"), |stage| {
