@@ -54,6 +54,7 @@ fn main() {
         Trial::test("writes_what_upstream_writes", effects::writes_what_upstream_writes),
         Trial::test("wakes_pods_as_upstream_does", requeue::wakes_pods_as_upstream_does),
         Trial::test("both_write_the_same_in_random_sequences", abreast::both_write_the_same_in_random_sequences),
+        Trial::test("both_write_the_same_in_recorded_sequences", abreast::both_write_the_same_in_recorded_sequences),
         Trial::test("each_scheduler_keeps_to_its_own_pods", beside::each_scheduler_keeps_to_its_own_pods),
         Trial::test("survives_being_killed", survives::survives_being_killed),
         Trial::test("survives_what_befalls_the_control_plane", survives::survives_what_befalls_the_control_plane),

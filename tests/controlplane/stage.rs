@@ -125,6 +125,10 @@ impl Stage<'_> {
         match resource {
             "nodes" => format!("/api/v1/nodes{name}"),
             "poddisruptionbudgets" => format!("/apis/policy/v1/namespaces/{namespace}/{resource}{name}"),
+            "deployments" | "replicasets" | "statefulsets" | "daemonsets" => {
+                format!("/apis/apps/v1/namespaces/{namespace}/{resource}{name}")
+            }
+            "jobs" => format!("/apis/batch/v1/namespaces/{namespace}/{resource}{name}"),
             "events" => format!("/apis/events.k8s.io/v1/namespaces/{namespace}/{resource}{name}"),
             "priorityclasses" => format!("/apis/scheduling.k8s.io/v1/{resource}{name}"),
             _ => format!("/api/v1/namespaces/{namespace}/{resource}{name}"),
