@@ -55,6 +55,8 @@ fn main() {
         Trial::test("both_write_the_same_in_random_sequences", abreast::both_write_the_same_in_random_sequences),
         Trial::test("survives_being_killed", survives::survives_being_killed),
         Trial::test("survives_what_befalls_the_control_plane", survives::survives_what_befalls_the_control_plane),
+        Trial::test("survives_faulty_connections", survives::survives_faulty_connections),
+        Trial::test("survives_clock_steps", survives::survives_clock_steps),
         Trial::test("survives_churn", survives::survives_churn),
         Trial::test("explains_a_running_cluster", explain::explains_a_running_cluster),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
