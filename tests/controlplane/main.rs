@@ -21,6 +21,7 @@ mod generate;
 mod oracle;
 mod ours;
 mod parity;
+mod process;
 mod programs;
 mod reach;
 mod record;
