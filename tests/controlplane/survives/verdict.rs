@@ -87,8 +87,8 @@ fn check_answers(life: &Life, bindings: &Bindings) -> Result<(), String> {
         [node] if nodes.as_slice() == [node.as_str()] => {}
         made => return Err(format!("{name} was bound with 201 to {made:?}, and etcd has {nodes:?}")),
     }
-    // It is bound, or gone; or the API server cannot ask etcd.
-    match bindings.late.iter().find(|(code, _)| !matches!(code, 409 | 404 | 500..)) {
+    // It is bound, or gone; or the API server cannot ask etcd, or has just started and knows no roles yet.
+    match bindings.late.iter().find(|(code, _)| !matches!(code, 409 | 404 | 403 | 500..)) {
         Some((code, message)) => {
             Err(format!("{name} was bound, and then a binding was answered with {code} {message}"))
         }
