@@ -14,6 +14,7 @@
 //! [`RestClient`], its [`retry`] rules and the [`RateLimiter`] serve other writers too.
 
 pub mod client;
+mod connection;
 mod error;
 mod flowcontrol;
 mod request;

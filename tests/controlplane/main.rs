@@ -22,6 +22,7 @@ mod generate;
 mod oracle;
 mod ours;
 mod parity;
+mod process;
 mod programs;
 mod reach;
 mod record;
@@ -58,6 +59,8 @@ fn main() {
         Trial::test("each_scheduler_keeps_to_its_own_pods", beside::each_scheduler_keeps_to_its_own_pods),
         Trial::test("survives_being_killed", survives::survives_being_killed),
         Trial::test("survives_what_befalls_the_control_plane", survives::survives_what_befalls_the_control_plane),
+        Trial::test("survives_faulty_connections", survives::survives_faulty_connections),
+        Trial::test("survives_clock_steps", survives::survives_clock_steps),
         Trial::test("survives_churn", survives::survives_churn),
         Trial::test("explains_a_running_cluster", explain::explains_a_running_cluster),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
