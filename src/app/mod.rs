@@ -1,6 +1,7 @@
 //! The `kube-scheduler` command: arguments to a running scheduler, or to one of the commands that schedule none.
 
 mod debugger;
+mod logging;
 mod serve;
 
 use std::ffi::OsString;

@@ -10,9 +10,11 @@ use tracing::{error, info};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use super::logging::{self, Verbosity};
 use super::{DONE, FAILED, debugger};
 use crate::clock::Clock;
-use crate::config::{Config, FlagError, Flags, VersionFlag};
+use crate::config::flags::LogFormat;
+use crate::config::{Config, FeatureGates, FlagError, Flags, VersionFlag};
 use crate::dispatcher::client;
 use crate::engine::{Engine, EngineOptions};
 use crate::extender;
@@ -29,12 +31,13 @@ const VERSION: &str = "v1.36.3";
 /// Follows `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
 const FINISHED: &str = "finished without leader elect";
 
-/// Does what the flags say.
+/// Does what the flags say. Follows `cmd/kube-scheduler/app/server.go#NewSchedulerCommand`, `#runCommand @v1.36.3`.
 pub(super) fn run(plugins: Registry, arguments: Vec<OsString>) -> ExitCode {
     let flags = match parse(arguments) {
         Ok(flags) => flags,
         Err(error) => {
-            say(format_args!("{}", error.to_string().trim_end()));
+            let usage = if matches!(error, FlagError::Usage(_)) { Flags::usage() } else { String::new() };
+            say(format_args!("{usage}Error: {}", error.to_string().trim_end()));
             return ExitCode::from(FAILED);
         }
     };
@@ -42,19 +45,47 @@ pub(super) fn run(plugins: Registry, arguments: Vec<OsString>) -> ExitCode {
         let _ = write!(std::io::stdout(), "{}", Flags::help());
         return ExitCode::from(DONE);
     }
-    if let Some(VersionFlag::Print | VersionFlag::Raw) = &flags.global.version {
-        let _ = writeln!(std::io::stdout(), "Kubernetes {VERSION}");
-        return ExitCode::from(DONE);
+    let verbosity = Verbosity::new(flags.verbosity(), flags.logs.levels());
+    let gates = match flags.gates() {
+        Ok(gates) => gates,
+        Err(error) => {
+            logging::start(LogFormat::Text, &verbosity);
+            return failed(&anyhow!("{error}"));
+        }
+    };
+    match &flags.global.version {
+        Some(VersionFlag::Print) => return print_version(format_args!("Kubernetes {VERSION}")),
+        Some(VersionFlag::Raw) => return print_version(format_args!("{}", raw_version())),
+        Some(VersionFlag::No | VersionFlag::Report(_)) | None => {}
     }
-    log(flags.verbosity());
+    if let Err(error) = flags.logs.check(&gates) {
+        say(format_args!("{error}"));
+        return ExitCode::from(FAILED);
+    }
+    logging::start(flags.logs.format(), &verbosity);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&anyhow!(error)),
     };
-    match runtime.block_on(schedule(plugins, &flags)) {
+    match runtime.block_on(schedule(plugins, &flags, gates)) {
         Ok(()) => ExitCode::from(DONE),
         Err(error) => failed(&error),
     }
+}
+
+fn print_version(text: std::fmt::Arguments<'_>) -> ExitCode {
+    let _ = writeln!(std::io::stdout(), "{text}");
+    ExitCode::from(DONE)
+}
+
+/// All that is known of the build, as Go prints it. Follows `component-base/version/base.go @v1.36.3`.
+fn raw_version() -> String {
+    let platform = format!("linux/{}", if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" });
+    format!(
+        "version.Info{{Major:\"1\", Minor:\"36\", EmulationMajor:\"\", EmulationMinor:\"\", MinCompatibilityMajor:\"\", \
+         MinCompatibilityMinor:\"\", GitVersion:\"{VERSION}\", GitCommit:\"\", GitTreeState:\"\", BuildDate:\"\", \
+         GoVersion:\"\", Compiler:\"rustc\", Platform:\"{platform}\"}}"
+    )
 }
 
 fn parse(arguments: Vec<OsString>) -> Result<Flags, FlagError> {
@@ -65,24 +96,6 @@ fn parse(arguments: Vec<OsString>) -> Result<Flags, FlagError> {
 fn failed(error: &anyhow::Error) -> ExitCode {
     error!(err = format_args!("{error:#}"), "command failed");
     ExitCode::from(FAILED)
-}
-
-/// Logs go to stderr; `-v` raises what is logged as upstream's levels do.
-fn log(verbosity: u32) {
-    let level = match verbosity {
-        0 | 1 => tracing::Level::INFO,
-        2..=3 => tracing::Level::DEBUG,
-        _ => tracing::Level::TRACE,
-    };
-    // kube logs each refused request as an error of its own; ours are logged where they matter.
-    let filter = tracing_subscriber::filter::Targets::new()
-        .with_target("kube_scheduler", level)
-        .with_default(tracing::Level::WARN)
-        .with_target("kube_client", tracing_subscriber::filter::LevelFilter::OFF);
-    let layer =
-        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).log_internal_errors(false);
-    // A second App in one process, as tests have it, keeps the first one's log.
-    let _ = tracing_subscriber::registry().with(filter).with(layer).try_init();
 }
 
 /// What plugins warn of, such as preferences that they ignore, and which objects cannot be read, goes to stderr.
@@ -101,16 +114,19 @@ pub(super) fn log_warnings() {
     let _ = tracing_subscriber::registry().with(filter).with(layer).try_init();
 }
 
-async fn schedule(plugins: Registry, flags: &Flags) -> anyhow::Result<()> {
-    let gates = flags.gates().map_err(|error| anyhow!("{error}"))?;
+async fn schedule(plugins: Registry, flags: &Flags, gates: FeatureGates) -> anyhow::Result<()> {
+    flags.check(&gates).map_err(|error| anyhow!(error))?;
     for warning in gates.warnings() {
         tracing::warn!("{warning}");
     }
     let mut config = flags.config(&gates).map_err(|error| anyhow!("{error}"))?;
-    refuse(&config)?;
-    info!(version = VERSION, "Starting Kubernetes Scheduler");
     let extenders = extender::build(&mut config)?;
+    let effective = config.to_v1();
     let client = connect(&config, flags).await?;
+    if flags.misc.write_config_to.is_none() {
+        refuse(&config)?;
+    }
+    info!(version = VERSION, "Starting Kubernetes Scheduler");
     let max_in_unschedulable = flags.pod_max_in_unschedulable_pods().to_std().unwrap_or_default();
     let runtime = tokio::runtime::Handle::current();
     let engine = Engine::new(EngineOptions {
@@ -127,12 +143,23 @@ async fn schedule(plugins: Registry, flags: &Flags) -> anyhow::Result<()> {
         max_in_unschedulable,
     })
     .await?;
+    if let Some(path) = flags.misc.write_config_to.as_deref().filter(|path| !path.is_empty()) {
+        return write_config(path, &effective);
+    }
     let check = node_check(engine.profiles[0].handle());
     let ingest =
         Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_seed(seed()).with_node_check(check);
     ingest.start(|name, task| engine.tasks.serve(name, task));
     engine.start_metrics();
     until_told(engine, ingest).await
+}
+
+/// Writes the configuration as it would be used. Follows `cmd/kube-scheduler/app/options/configfile.go#LogOrWriteConfig
+/// @v1.36.3`.
+fn write_config(path: &str, config: &serde_json::Value) -> anyhow::Result<()> {
+    std::fs::write(path, serde_yaml::to_string(config)?).map_err(|error| anyhow!("open {path}: {error}"))?;
+    info!(file = path, "Wrote configuration");
+    Ok(())
 }
 
 /// What is configured and not built yet would change decisions, or be missed.
@@ -168,6 +195,11 @@ async fn connect(config: &Config, flags: &Flags) -> anyhow::Result<kube::Client>
             }
         }
     } else {
+        if let Err(error) = std::fs::metadata(path)
+            && error.kind() == std::io::ErrorKind::NotFound
+        {
+            return Err(anyhow!("stat {path}: no such file or directory"));
+        }
         let file = kube::config::Kubeconfig::read_from(path).map_err(|error| anyhow!("kubeconfig {path}: {error}"))?;
         kube::Config::from_custom_kubeconfig(file, &kube::config::KubeConfigOptions::default())
             .await

@@ -30,6 +30,7 @@ mod schedulers;
 mod shrink;
 mod spread;
 mod stage;
+mod surface;
 mod survives;
 mod terms;
 mod ties;
@@ -59,6 +60,10 @@ fn main() {
         Trial::test("survives_being_killed", survives::survives_being_killed),
         Trial::test("survives_what_befalls_the_control_plane", survives::survives_what_befalls_the_control_plane),
         Trial::test("survives_churn", survives::survives_churn),
+        Trial::test("flags_are_upstreams", surface::flags_are_upstreams),
+        Trial::test("gates_are_upstreams", surface::gates_are_upstreams),
+        Trial::test("command_lines_are_read_the_same", surface::command_lines_are_read_the_same),
+        Trial::test("configurations_are_read_the_same", surface::configurations_are_read_the_same),
         Trial::test("explains_a_running_cluster", explain::explains_a_running_cluster),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
     ];
