@@ -3,33 +3,31 @@
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use anyhow::{Context as _, anyhow};
-use tokio::signal::unix::{SignalKind, signal};
+use anyhow::anyhow;
 use tracing::{error, info};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use super::lead::{Turn, until_told};
 use super::logging::{self, Verbosity};
-use super::{DONE, FAILED, debugger};
-use crate::clock::Clock;
+use super::{DONE, FAILED, connect};
+use crate::clock::{Clock, Rng};
 use crate::config::flags::LogFormat;
-use crate::config::{Config, FeatureGates, FlagError, Flags, VersionFlag};
-use crate::dispatcher::client;
+use crate::config::{Config, DEFAULT_SCHEDULER_NAME, FeatureGates, FlagError, Flags, VersionFlag};
+use crate::dispatcher::{Fence, RateLimiter, RestClient};
+use crate::election::{ElectionMetrics, Elector, LeaseLock, Term, Times};
 use crate::engine::{Engine, EngineOptions};
+use crate::events::{EventBroadcaster, EventTask, EventsApi};
 use crate::extender;
 use crate::framework::Registry;
 use crate::ingest::Ingest;
 use crate::plugins::admission::node_check;
-use crate::scheduler::Scheduler;
 use crate::simulate::say;
 
 /// The version that this scheduler reports and stands in for.
 const VERSION: &str = "v1.36.3";
-
-/// What ends a scheduler that was told to end, without leader election.
-/// Follows `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
-const FINISHED: &str = "finished without leader elect";
 
 /// Does what the flags say. Follows `cmd/kube-scheduler/app/server.go#NewSchedulerCommand`, `#runCommand @v1.36.3`.
 pub(super) fn run(plugins: Registry, arguments: Vec<OsString>) -> ExitCode {
@@ -68,7 +66,7 @@ pub(super) fn run(plugins: Registry, arguments: Vec<OsString>) -> ExitCode {
         Err(error) => return failed(&anyhow!(error)),
     };
     match runtime.block_on(schedule(plugins, &flags, gates)) {
-        Ok(()) => ExitCode::from(DONE),
+        Ok(code) => code,
         Err(error) => failed(&error),
     }
 }
@@ -114,101 +112,99 @@ pub(super) fn log_warnings() {
     let _ = tracing_subscriber::registry().with(filter).with(layer).try_init();
 }
 
-async fn schedule(plugins: Registry, flags: &Flags, gates: FeatureGates) -> anyhow::Result<()> {
+async fn schedule(plugins: Registry, flags: &Flags, gates: FeatureGates) -> anyhow::Result<ExitCode> {
     flags.check(&gates).map_err(|error| anyhow!(error))?;
     for warning in gates.warnings() {
         tracing::warn!("{warning}");
     }
     let mut config = flags.config(&gates).map_err(|error| anyhow!("{error}"))?;
+    let connection = connect::connection(&config, flags).await?;
     let extenders = extender::build(&mut config)?;
     let effective = config.to_v1();
-    let client = connect(&config, flags).await?;
-    if flags.misc.write_config_to.is_none() {
-        refuse(&config)?;
-    }
-    info!(version = VERSION, "Starting Kubernetes Scheduler");
-    let max_in_unschedulable = flags.pod_max_in_unschedulable_pods().to_std().unwrap_or_default();
-    let runtime = tokio::runtime::Handle::current();
+    let clock = Clock::real();
+    let metrics = prometheus::Registry::new();
+    let candidate = candidate(&config, &connection, &clock, &metrics)?;
+    let client = connect::client(&connection, "/scheduler")?;
+    let delays_cache = config.delay_cache_until_active;
     let engine = Engine::new(EngineOptions {
         client: client.clone(),
         config,
         gates,
         plugins,
         extenders,
-        clock: Clock::real(),
-        metrics: prometheus::Registry::new(),
+        clock,
+        metrics,
         seed: seed(),
         hostname: hostname(),
-        runtime,
-        max_in_unschedulable,
+        runtime: tokio::runtime::Handle::current(),
+        max_in_unschedulable: flags.pod_max_in_unschedulable_pods().to_std().unwrap_or_default(),
+        fence: candidate.as_ref().map(|candidate| candidate.fence.clone()),
     })
     .await?;
     if let Some(path) = flags.misc.write_config_to.as_deref().filter(|path| !path.is_empty()) {
         return write_config(path, &effective);
     }
+    info!(version = VERSION, "Starting Kubernetes Scheduler");
     let check = node_check(engine.profiles[0].handle());
     let ingest =
         Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_seed(seed()).with_node_check(check);
-    ingest.start(|name, task| engine.tasks.serve(name, task));
     engine.start_metrics();
-    until_told(engine, ingest).await
+    let elector = candidate.map(|candidate| {
+        engine.tasks.serve("event recorder of the lease", candidate.events.run());
+        candidate.elector
+    });
+    until_told(engine, ingest, Turn { elector, delays_cache }).await
+}
+
+/// What takes part in an election.
+struct Candidate {
+    elector: Elector,
+    fence: Fence,
+    events: EventTask,
+}
+
+/// The candidate that the configuration asks for. Follows `cmd/kube-scheduler/app/options/options.go#Config`,
+/// `#makeLeaderElectionConfig @v1.36.3`.
+fn candidate(
+    config: &Config,
+    connection: &kube::Config,
+    clock: &Clock,
+    metrics: &prometheus::Registry,
+) -> anyhow::Result<Option<Candidate>> {
+    let election = &config.leader_election;
+    if !election.leader_elect {
+        return Ok(None);
+    }
+    let times = Times::checked(election).map_err(|error| anyhow!(error))?;
+    let limits = &config.client_connection;
+    let rest = |client| {
+        let limiter = RateLimiter::new(limits.qps, u32::try_from(limits.burst).unwrap_or(0));
+        RestClient::new(client, limiter, clock.clone())
+    };
+    let mut rng = Rng::from_seed(seed());
+    let identity = format!("{}_{}", hostname(), rng.uuid());
+    let term = Term::new(clock.clone(), times.lease_duration, &election.resource_name);
+    let events = rest(connect::client(connection, "")?);
+    let (broadcaster, events) = EventBroadcaster::new(events, EventsApi::CoreV1, &hostname(), rng.split());
+    let speaker = config.profiles.first().map_or(DEFAULT_SCHEDULER_NAME, |profile| profile.scheduler_name.as_str());
+    let lock = LeaseLock::new(
+        rest(connect::client(connection, "/leader-election")?),
+        &election.resource_namespace,
+        &election.resource_name,
+        times.request_timeout(),
+    );
+    let metrics = ElectionMetrics::new(metrics, &election.resource_name)?;
+    let recorder = broadcaster.recorder(speaker);
+    let elector = Elector::new(lock, identity, times, term.clone(), clock.clone(), rng, recorder, metrics);
+    Ok(Some(Candidate { elector, fence: Arc::new(move || term.lasts()), events }))
 }
 
 /// Writes the configuration as it would be used. Follows `cmd/kube-scheduler/app/options/configfile.go#LogOrWriteConfig
 /// @v1.36.3`.
-fn write_config(path: &str, config: &serde_json::Value) -> anyhow::Result<()> {
+fn write_config(path: &str, config: &serde_json::Value) -> anyhow::Result<ExitCode> {
     std::fs::write(path, serde_yaml::to_string(config)?).map_err(|error| anyhow!("open {path}: {error}"))?;
     info!(file = path, "Wrote configuration");
-    Ok(())
-}
-
-/// What is configured and not built yet would change decisions, or be missed.
-fn refuse(config: &Config) -> anyhow::Result<()> {
-    if config.leader_election.leader_elect {
-        return Err(anyhow!(
-            "leader election is not supported yet: add --leader-elect=false, or leaderElection.leaderElect: false in the \
-             configuration file"
-        ));
-    }
-    Ok(())
-}
-
-/// The client of the kubeconfig that flags or configuration name; inside a cluster, of the service account.
-async fn connect(config: &Config, flags: &Flags) -> anyhow::Result<kube::Client> {
-    let path = &config.client_connection.kubeconfig;
-    if let (Some(_), Some(file)) = (&flags.deprecated.kubeconfig, &flags.misc.config) {
-        tracing::warn!("--kubeconfig is ignored, as --config is given: {file} has clientConnection.kubeconfig for it");
-    }
-    let mut connection = if path.is_empty() {
-        if flags.misc.master.is_none() {
-            tracing::warn!(
-                "Neither --kubeconfig nor --master was specified.  Using the inClusterConfig.  This might not work."
-            );
-        }
-        match kube::Config::incluster() {
-            Ok(config) => config,
-            Err(_) if flags.misc.master.is_some() => kube::Config::new(http::Uri::from_static("http://localhost")),
-            Err(_) => {
-                return Err(anyhow!(
-                    "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
-                ));
-            }
-        }
-    } else {
-        if let Err(error) = std::fs::metadata(path)
-            && error.kind() == std::io::ErrorKind::NotFound
-        {
-            return Err(anyhow!("stat {path}: no such file or directory"));
-        }
-        let file = kube::config::Kubeconfig::read_from(path).map_err(|error| anyhow!("kubeconfig {path}: {error}"))?;
-        kube::Config::from_custom_kubeconfig(file, &kube::config::KubeConfigOptions::default())
-            .await
-            .with_context(|| format!("using kubeconfig {path}"))?
-    };
-    if let Some(master) = &flags.misc.master {
-        connection.cluster_url = master.parse().with_context(|| format!("--master {master}"))?;
-    }
-    client::client(connection, client::AGENT).context("building the client")
+    Ok(ExitCode::from(DONE))
 }
 
 /// Nothing about scheduling a real cluster repeats; only ties that extenders leave, and jitter, are drawn.
@@ -220,150 +216,4 @@ fn seed() -> u64 {
 fn hostname() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname")
         .map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
-}
-
-/// Waits until the informers have seen the cluster, and schedules until the process is told to end, or until something
-/// ends that must not.
-async fn until_told(engine: Engine, ingest: Ingest) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
-    let mut told = async || {
-        tokio::select! {
-            biased;
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    };
-    let Engine { scheduler, shared, tasks, mut fatal, .. } = engine;
-    tokio::select! {
-        biased;
-        () = told() => return Err(anyhow!(FINISHED)),
-        Some(end) = fatal.recv() => return Err(anyhow!(end)),
-        () = ingest.synced() => {}
-    }
-    shared.queue.run(shared.clock.now());
-    let (thread, ended) = scheduling_thread(scheduler)?;
-    tasks.serve("debugger", debugger::on_signal(shared.clone()));
-    let outcome = tokio::select! {
-        biased;
-        () = told() => Err(anyhow!(FINISHED)),
-        Some(end) = fatal.recv() => Err(anyhow!(end)),
-        _ = ended => Err(anyhow!("the scheduling thread ended before its time")),
-    };
-    info!("Shutting down");
-    tasks.stop();
-    shared.writes.close();
-    shared.queue.close();
-    let joined = tokio::task::spawn_blocking(move || thread.join());
-    tokio::select! {
-        biased;
-        () = told() => Err(anyhow!("second signal")),
-        _ = joined => outcome,
-    }
-}
-
-/// Starts the one thread that schedules. The receiver hears of its end, be it a panic.
-fn scheduling_thread(
-    mut scheduler: Scheduler,
-) -> anyhow::Result<(std::thread::JoinHandle<()>, tokio::sync::oneshot::Receiver<()>)> {
-    let (alive, ended) = tokio::sync::oneshot::channel::<()>();
-    let thread = std::thread::Builder::new()
-        .name("scheduler".to_owned())
-        .spawn(move || {
-            let _alive = alive;
-            scheduler.run();
-        })
-        .context("starting the scheduling thread")?;
-    Ok((thread, ended))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::apiserver::{ApiServer, Options};
-    use crate::framework::{BindContext, BindOutcome, BindPlugin, BoxFuture};
-    use crate::framework::{
-        CycleContext, Plugin, PluginError, PreFilterOutcome, PreFilterPlugin, QueueSortKey, QueueSortPlugin,
-        Registration,
-    };
-    use crate::testing::{node, pod};
-
-    /// A plugin that panics in the scheduling cycle.
-    struct Explosive;
-
-    impl Plugin for Explosive {
-        fn name(&self) -> &'static str {
-            "Explosive"
-        }
-    }
-
-    impl QueueSortPlugin for Explosive {
-        fn less(&self, a: QueueSortKey<'_>, b: QueueSortKey<'_>) -> bool {
-            a.timestamp < b.timestamp
-        }
-    }
-
-    impl PreFilterPlugin for Explosive {
-        fn pre_filter(&self, _: &mut CycleContext<'_>) -> Result<PreFilterOutcome, PluginError> {
-            panic!("boom")
-        }
-    }
-
-    impl BindPlugin for Explosive {
-        fn bind<'a>(&'a self, _: BindContext<'a>) -> BoxFuture<'a, Result<BindOutcome, PluginError>> {
-            Box::pin(async { Ok(BindOutcome::Skip) })
-        }
-    }
-
-    const CONFIG: &str = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: \
-        [{plugins: {multiPoint: {enabled: [{name: Explosive}], disabled: [{name: '*'}]}}}]}";
-
-    /// A scheduler on a server with one node, and with one pod if there is to be one.
-    async fn start(with_pod: bool) -> (Engine, Ingest) {
-        let clock = Clock::real();
-        let server = ApiServer::new(Options::by_clock(&clock));
-        let objects = [node("n").json()].into_iter().chain(with_pod.then(|| pod("p").json()));
-        objects.for_each(|object| drop(server.load(object).expect("an object that a server takes")));
-        let gates = crate::config::FeatureGates::default();
-        let mut plugins = Registry::default();
-        let factory = |_, _: &crate::framework::Handle| {
-            let plugin = Arc::new(Explosive);
-            Ok(Registration::new("Explosive").queue_sort(&plugin).pre_filter(&plugin).bind(&plugin))
-        };
-        plugins.register("Explosive", factory).expect("the name is free");
-        let options = EngineOptions {
-            client: server.client(),
-            config: Config::parse(format!("# YAML\n{CONFIG}").as_bytes(), &gates).expect("a configuration"),
-            gates,
-            plugins,
-            extenders: Vec::new(),
-            clock,
-            metrics: prometheus::Registry::new(),
-            seed: 1,
-            hostname: "host".to_owned(),
-            runtime: tokio::runtime::Handle::current(),
-            max_in_unschedulable: std::time::Duration::from_mins(5),
-        };
-        let engine = Engine::new(options).await.expect("its parts fit");
-        let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, server.client());
-        ingest.start(|name, task| engine.tasks.serve(name, task));
-        (engine, ingest)
-    }
-
-    #[tokio::test]
-    async fn a_panic_of_the_scheduling_thread_ends_the_process() {
-        let (engine, ingest) = start(true).await;
-        let end = until_told(engine, ingest).await.expect_err("it does not just end");
-        assert_eq!(end.to_string(), "the scheduling thread ended before its time");
-    }
-
-    #[tokio::test]
-    async fn a_task_that_ends_ends_the_process() {
-        let (engine, ingest) = start(false).await;
-        assert_eq!(engine.tasks.kill("dispatcher"), 1);
-        let end = until_told(engine, ingest).await.expect_err("it does not just end");
-        assert_eq!(end.to_string(), "task \"dispatcher\" ended before its time");
-    }
 }

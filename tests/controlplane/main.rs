@@ -16,6 +16,7 @@ mod compare;
 mod corpus;
 mod coverage;
 mod effects;
+mod election;
 mod explain;
 mod extenders;
 mod generate;
@@ -60,6 +61,8 @@ fn main() {
         Trial::test("survives_being_killed", survives::survives_being_killed),
         Trial::test("survives_what_befalls_the_control_plane", survives::survives_what_befalls_the_control_plane),
         Trial::test("survives_churn", survives::survives_churn),
+        Trial::test("elects_as_upstream_does", election::elects_as_upstream_does),
+        Trial::test("three_replicas_take_turns", election::three_replicas_take_turns),
         Trial::test("flags_are_upstreams", surface::flags_are_upstreams),
         Trial::test("gates_are_upstreams", surface::gates_are_upstreams),
         Trial::test("command_lines_are_read_the_same", surface::command_lines_are_read_the_same),

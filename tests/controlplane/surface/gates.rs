@@ -55,7 +55,7 @@ fn at(gate: &Theirs, minor: u8) -> (Stage, bool, bool) {
         let (major, since) = step.since.split_once('.').unwrap_or(("0", "0"));
         major == "0" || since.parse::<u8>().is_ok_and(|since| since <= minor)
     };
-    match gate.stages.iter().filter(since).next_back() {
+    match gate.stages.iter().rfind(since) {
         None => (Stage::PreAlpha, false, false),
         Some(step) => {
             let stage = match step.stage.as_str() {
