@@ -34,6 +34,9 @@ pub enum ApiError {
     /// The request could not be put together; sending it again would not help.
     #[error("{0}")]
     Request(String),
+    /// This process does not lead any more: what it has to write is another one's to decide.
+    #[error("the lease has run out")]
+    NotLeading,
     /// The dispatcher was closed before the request was sent.
     #[error("context canceled")]
     Closed,

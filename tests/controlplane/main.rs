@@ -16,6 +16,7 @@ mod compare;
 mod corpus;
 mod coverage;
 mod effects;
+mod election;
 mod explain;
 mod extenders;
 mod generate;
@@ -31,6 +32,7 @@ mod schedulers;
 mod shrink;
 mod spread;
 mod stage;
+mod surface;
 mod survives;
 mod terms;
 mod ties;
@@ -62,6 +64,12 @@ fn main() {
         Trial::test("survives_faulty_connections", survives::survives_faulty_connections),
         Trial::test("survives_clock_steps", survives::survives_clock_steps),
         Trial::test("survives_churn", survives::survives_churn),
+        Trial::test("elects_as_upstream_does", election::elects_as_upstream_does),
+        Trial::test("three_replicas_take_turns", election::three_replicas_take_turns),
+        Trial::test("flags_are_upstreams", surface::flags_are_upstreams),
+        Trial::test("gates_are_upstreams", surface::gates_are_upstreams),
+        Trial::test("command_lines_are_read_the_same", surface::command_lines_are_read_the_same),
+        Trial::test("configurations_are_read_the_same", surface::configurations_are_read_the_same),
         Trial::test("explains_a_running_cluster", explain::explains_a_running_cluster),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
     ];

@@ -28,9 +28,14 @@ impl Process {
         Ok(Self { name: name.to_owned(), child, log })
     }
 
+    /// What it has printed.
+    pub(crate) fn output(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
     /// The end of what it has printed.
     pub(crate) fn tail(&self) -> String {
-        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        let text = self.output();
         let lines: Vec<&str> = text.lines().collect();
         let tail = lines[lines.len().saturating_sub(30)..].join("\n");
         format!("the end of {}:\n{tail}", self.log.display())
