@@ -24,6 +24,7 @@ mod parity;
 mod programs;
 mod reach;
 mod record;
+mod replay;
 mod requeue;
 mod schedulers;
 mod shrink;
@@ -58,6 +59,7 @@ fn main() {
         Trial::test("survives_churn", survives::survives_churn),
         Trial::test("explains_a_running_cluster", explain::explains_a_running_cluster),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
+        Trial::test("embedded_server_answers_as_the_real_one", replay::embedded_server_answers_as_the_real_one),
     ];
     libtest_mimic::run(&arguments, trials).exit();
 }
