@@ -1,6 +1,6 @@
 //! Reading request bodies: the checks that Go's decoder makes before any rule of the API applies.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde::Deserialize as _;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -89,7 +89,10 @@ fn excerpt(body: &[u8]) -> String {
     let mut shown = match body.first() {
         None => return "<empty>".to_owned(),
         Some(b'{') => String::from_utf8_lossy(start).into_owned(),
-        Some(_) => start.iter().map(|byte| format!("{byte:02x}")).collect(),
+        Some(_) => start.iter().fold(String::new(), |mut text, byte| {
+            write!(text, "{byte:02x}").expect("a String takes every write");
+            text
+        }),
     };
     if body.len() > LIMIT {
         shown.push_str(" ...");

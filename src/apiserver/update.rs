@@ -124,7 +124,7 @@ impl State {
             defaulting::apply(kind, &mut value, Some(&before.value));
         }
         if part != Part::Status {
-            admission::on_update(self, kind, &mut value, &before.value)?;
+            admission::on_update(self, kind, &mut value, &before.value);
         }
         meta::set(meta::metadata(&mut value), "generation", before.value["metadata"]["generation"].clone());
         schema::complete(Type::of(kind.storage()), &mut value);

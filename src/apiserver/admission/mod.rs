@@ -37,10 +37,8 @@ pub(super) fn on_create(state: &State, kind: &Kind, value: &mut Value, origin: O
             storage::protect_claim(value);
         }
         storage::default_class(state, value);
-    } else if kind.slot == PERSISTENT_VOLUMES.slot {
-        if origin != Origin::Dump {
-            storage::protect_volume(value);
-        }
+    } else if kind.slot == PERSISTENT_VOLUMES.slot && origin != Origin::Dump {
+        storage::protect_volume(value);
     }
     Ok(())
 }
@@ -59,14 +57,13 @@ pub(super) fn check_create(state: &State, kind: &Kind, value: &Value, origin: Or
 }
 
 /// Admits an update of the main resource.
-pub(super) fn on_update(state: &State, kind: &Kind, value: &mut Value, before: &Value) -> Result<(), Status> {
+pub(super) fn on_update(state: &State, kind: &Kind, value: &mut Value, before: &Value) {
     if kind.slot == PODS.slot {
         priority::keep(value, before);
         tolerations::on_pod(value);
     } else if kind.slot == PERSISTENT_VOLUME_CLAIMS.slot {
         storage::default_class(state, value);
     }
-    Ok(())
 }
 
 /// What admission says of a change that is known to be valid.

@@ -103,7 +103,7 @@ fn value(kind: &Type, go: &str, value: &mut Value, trail: &Trail<'_>, findings: 
         _ => {}
     }
     match (kind, &mut *value) {
-        (Type::Flag, Value::Bool(_)) | (Type::Text, Value::String(_)) | (Type::IntOrText, Value::String(_)) => {}
+        (Type::Flag, Value::Bool(_)) | (Type::Text | Type::IntOrText, Value::String(_)) => {}
         (Type::Int64, Value::Number(number)) if number.is_i64() => {}
         (Type::Int32 | Type::IntOrText, Value::Number(number))
             if number.as_i64().is_some_and(|number| i32::try_from(number).is_ok()) => {}
@@ -206,7 +206,7 @@ fn check_base64(text: &str) -> Result<(), String> {
     let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     let wrong = match digits.iter().position(|byte| !is_digit(byte)) {
         Some(at) => Some(at),
-        None if bytes.len() % 4 == 0 && padding <= 2 => None,
+        None if bytes.len().is_multiple_of(4) && padding <= 2 => None,
         None => Some(digits.len() / 4 * 4 + if padding > 0 { digits.len() % 4 } else { 0 }),
     };
     wrong.map_or(Ok(()), |at| Err(format!("illegal base64 data at input byte {at}")))

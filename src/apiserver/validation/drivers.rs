@@ -25,10 +25,8 @@ pub(super) fn on_create(kind: &Kind, value: &Value, errors: &mut Errors) {
         capacity(value, errors);
     } else if is(&VOLUME_ATTACHMENTS) {
         attachment(spec, errors);
-    } else if is(&VOLUME_ATTRIBUTES_CLASSES) {
-        if text(value, "driverName").is_empty() {
-            errors.push(FieldError::required("driverName", ""));
-        }
+    } else if is(&VOLUME_ATTRIBUTES_CLASSES) && text(value, "driverName").is_empty() {
+        errors.push(FieldError::required("driverName", ""));
     }
 }
 

@@ -2,6 +2,7 @@
 //! relative to the others of the same scenario.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -120,7 +121,7 @@ impl Normal {
             out.push_str(&rest[..at]);
             let next = self.uids.len();
             let number = *self.uids.entry(rest[at..at + 36].to_owned()).or_insert(next);
-            out.push_str(&format!("<uid {number}>"));
+            write!(out, "<uid {number}>").expect("a String takes every write");
             rest = &rest[at + 36..];
         }
         out.push_str(rest);
