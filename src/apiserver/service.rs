@@ -15,9 +15,11 @@ use serde_json::{Value, json};
 
 use super::body::{Open, ReplyBody};
 use super::create::Origin;
+use super::decode::{FieldValidation, Oddities};
 use super::delete::DeleteOptions;
 use super::faults::Fault;
-use super::kinds::{Kind, PODS};
+use super::field_error::FieldError;
+use super::kinds::{Kind, NAMESPACES, PODS};
 use super::list::ListOptions;
 use super::object::Object;
 use super::patch::Patch;
@@ -27,7 +29,7 @@ use super::status::Status;
 use super::store::State;
 use super::update::Part;
 use super::watch::{End, WatchOptions};
-use super::{ApiServer, decode, discovery, events, list};
+use super::{ApiServer, decode, discovery, events, list, meta};
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -36,6 +38,7 @@ struct Reply {
     code: StatusCode,
     content_type: &'static str,
     retry_after: Option<u32>,
+    warnings: Vec<String>,
     frames: VecDeque<Bytes>,
 }
 
@@ -171,7 +174,24 @@ fn too_large(version: u64, state: &State) -> Status {
 /// The one place where requests meet the store.
 fn route(state: &mut State, parts: &Parts, body: &[u8]) -> Result<Outcome, Status> {
     let query = Query::parse(parts.uri.query().unwrap_or_default());
-    let request = Call { method: &parts.method, query: &query, content_type: media_type(parts), body };
+    let validation = match query.text("fieldValidation") {
+        "Ignore" => FieldValidation::Ignore,
+        "Strict" => FieldValidation::Strict,
+        _ => FieldValidation::Warn,
+    };
+    state.oddities = Oddities { is_request: true, validation, ..Oddities::default() };
+    let outcome = to_target(state, parts, &query, body);
+    let mut outcome = outcome.or_else(|status| Ok(Outcome::Reply(Reply::failure(&status))));
+    // Nothing is odd about what the server itself writes.
+    let oddities = std::mem::take(&mut state.oddities);
+    if let Ok(Outcome::Reply(reply)) = &mut outcome {
+        reply.warnings = oddities.warnings;
+    }
+    outcome
+}
+
+fn to_target(state: &mut State, parts: &Parts, query: &Query, body: &[u8]) -> Result<Outcome, Status> {
+    let request = Call { method: &parts.method, query, content_type: media_type(parts), body };
     match Target::parse(parts.uri.path()) {
         Target::Collection { kind, namespace } => request.on_collection(state, kind, &namespace),
         Target::Object { kind, namespace, name, subresource } => {
@@ -182,6 +202,7 @@ fn route(state: &mut State, parts: &Parts, body: &[u8]) -> Result<Outcome, Statu
                 ("binding", kind) if kind.slot == PODS.slot && *request.method == Method::POST => {
                     request.bind(state, &namespace, Some(&name))
                 }
+                ("binding", kind) if kind.slot == PODS.slot => Err(Status::method_not_allowed()),
                 ("finalize", kind) => request.finalize(state, kind, &name),
                 _ => Err(Status::no_such_resource()),
             }
@@ -215,19 +236,44 @@ impl Call<'_> {
         self.query.text("dryRun") == "All"
     }
 
-    fn object(&self, kind_name: &str) -> Result<Value, Status> {
-        decode::body(kind_name, self.content_type, self.body)
+    fn object(&self, state: &mut State, kind_name: &str) -> Result<Value, Status> {
+        decode::body(kind_name, self.content_type, self.body, &mut state.oddities)
     }
 
-    fn delete_options(&self) -> Result<DeleteOptions, Status> {
-        let body = if self.body.is_empty() { Value::Null } else { self.object("DeleteOptions")? };
-        let mut options = DeleteOptions::parse(&body)?;
-        if body.is_null() {
-            options.grace_period_seconds = self.query.get("gracePeriodSeconds").and_then(|text| text.parse().ok());
-            options.propagation_policy = self.query.get("propagationPolicy").map(str::to_owned);
+    /// Checks the parameters that all writes have; `options` is what messages call them.
+    /// Follows `apimachinery/pkg/apis/meta/v1/validation/validation.go#ValidateCreateOptions @v1.36.3`.
+    fn check_options(&self, options: &str) -> Result<(), Status> {
+        let mut errors = Vec::new();
+        let (run, validation) = (self.query.text("dryRun"), self.query.text("fieldValidation"));
+        if !matches!(run, "" | "All") {
+            errors.push(FieldError::not_supported("dryRun", &json!([run]), &["All"]));
         }
-        options.dry_run |= self.dry_run();
-        Ok(options)
+        let known = ["", "Ignore", "Strict", "Warn"];
+        if !known.contains(&validation) {
+            errors.push(FieldError::not_supported("fieldValidation", &json!(validation), &known));
+        }
+        if errors.is_empty() { Ok(()) } else { Err(Status::invalid("meta.k8s.io", options, "", &errors)) }
+    }
+
+    /// The options of a delete: the body's, or without one the query's.
+    fn delete_options(&self) -> Result<DeleteOptions, Status> {
+        if !self.body.is_empty() {
+            return DeleteOptions::parse(&decode::delete_options(self.content_type, self.body)?);
+        }
+        let mut value = json!({});
+        if let Some(seconds) = self.query.number("gracePeriodSeconds")? {
+            value["gracePeriodSeconds"] = json!(seconds);
+        }
+        if let Some(policy) = self.query.get("propagationPolicy") {
+            value["propagationPolicy"] = json!(policy);
+        }
+        if self.query.get("orphanDependents").is_some() {
+            value["orphanDependents"] = json!(self.query.flag("orphanDependents"));
+        }
+        if let Some(run) = self.query.get("dryRun").filter(|run| !run.is_empty()) {
+            value["dryRun"] = json!([run]);
+        }
+        DeleteOptions::parse(&value)
     }
 
     fn selection(&self, kind: &Kind, namespace: &str) -> Result<Selection, Status> {
@@ -242,22 +288,29 @@ impl Call<'_> {
             }
             Method::GET => {
                 let selection = self.selection(kind, namespace)?;
-                let options = ListOptions::parse(|key| self.query.get(key).map(str::to_owned))?;
+                let options = ListOptions::parse(self.query)?;
                 if let Some(version) = options.awaited(state.version) {
                     return Ok(Outcome::Await(version));
                 }
                 let page = state.list(kind, &selection, &options)?;
                 Ok(Outcome::Reply(Reply::frames(200, page.frames(kind))))
             }
+            Method::POST | Method::DELETE if kind.namespaced && namespace.is_empty() => {
+                Err(Status::method_not_allowed())
+            }
             Method::POST => {
-                let value = self.object(kind.kind)?;
+                self.check_options("CreateOptions")?;
+                let value = self.object(state, kind.kind)?;
                 let object = state.create(kind, namespace, value, Origin::Client, self.dry_run())?;
                 Ok(Outcome::Reply(Reply::object(201, kind, &object)))
             }
+            Method::DELETE if kind.slot == NAMESPACES.slot => Err(Status::method_not_allowed()),
             Method::DELETE => {
                 let selection = self.selection(kind, namespace)?;
-                let gone = state.delete_collection(kind, &selection, &self.delete_options()?)?;
+                let options = self.delete_options()?;
+                // The answer is the list that the deletes went by.
                 let metadata = json!({"resourceVersion": state.version.to_string()});
+                let gone = state.delete_collection(kind, &selection, &options)?;
                 Ok(Outcome::Reply(Reply::frames(200, list::list_frames(kind, &metadata, &gone))))
             }
             _ => Err(Status::method_not_allowed()),
@@ -280,26 +333,29 @@ impl Call<'_> {
         part: Part,
     ) -> Result<Outcome, Status> {
         match *self.method {
-            Method::GET if self.query.flag("watch") && part == Part::Main => {
-                let mut selection = self.selection(kind, at.0)?;
-                selection.only(at.1);
-                self.watch(state, kind, selection)
-            }
             Method::GET => {
+                let version = self.query.text("resourceVersion");
+                if !version.is_empty() {
+                    list::parse_version(version).map_err(Status::unknown)?;
+                }
                 let object = state.existing(kind, at.0, at.1)?;
                 Ok(Outcome::Reply(Reply::object(200, kind, &object)))
             }
             Method::PUT => {
-                let updated = state.put(kind, at, part, self.object(kind.kind)?, self.dry_run())?;
+                self.check_options("UpdateOptions")?;
+                let value = self.object(state, kind.kind)?;
+                let updated = state.put(kind, at, part, value, self.dry_run())?;
                 Ok(Outcome::Reply(Reply::object(if updated.created { 201 } else { 200 }, kind, &updated.object)))
             }
             Method::PATCH => {
+                self.check_options("PatchOptions")?;
                 let patch = Patch::parse(self.content_type, self.body)?;
                 let object = state.patch(kind, at, part, &patch, self.dry_run())?;
                 Ok(Outcome::Reply(Reply::object(200, kind, &object)))
             }
             Method::DELETE if part == Part::Main => {
-                let deleted = state.delete(kind, at, &self.delete_options()?)?;
+                let options = self.delete_options()?;
+                let deleted = state.delete(kind, at, &options)?;
                 Ok(Outcome::Reply(if kind.returns_deleted || !deleted.gone {
                     Reply::object(200, kind, &deleted.object)
                 } else {
@@ -311,7 +367,8 @@ impl Call<'_> {
     }
 
     fn bind(&self, state: &mut State, namespace: &str, name: Option<&str>) -> Result<Outcome, Status> {
-        let body = self.object("Binding")?;
+        let body = self.object(state, "Binding")?;
+        let body = state.oddities.typed_binding(body)?;
         state.bind(namespace, name, &body, self.dry_run())?;
         Ok(Outcome::Reply(Reply::created()))
     }
@@ -321,7 +378,8 @@ impl Call<'_> {
         if *self.method != Method::PUT {
             return Err(Status::method_not_allowed());
         }
-        let object = state.finalize(kind, name, &self.object(kind.kind)?)?;
+        let value = self.object(state, kind.kind)?;
+        let object = state.finalize(kind, name, &value)?;
         Ok(Outcome::Reply(Reply::object(200, kind, &object)))
     }
 }
@@ -329,7 +387,7 @@ impl Call<'_> {
 impl Reply {
     fn frames(code: u16, frames: VecDeque<Bytes>) -> Self {
         let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self { code, content_type: "application/json", retry_after: None, frames }
+        Self { code, content_type: "application/json", retry_after: None, warnings: Vec::new(), frames }
     }
 
     fn json(code: u16, value: &Value) -> Self {
@@ -337,7 +395,14 @@ impl Reply {
     }
 
     fn object(code: u16, kind: &Kind, object: &Object) -> Self {
-        Self::frames(code, [events::view(kind, object)].into())
+        if object.version() > 0 {
+            return Self::frames(code, [events::view(kind, object)].into());
+        }
+        // What a dry run would have stored has no version.
+        let mut value = object.value();
+        meta::metadata(&mut value).remove("resourceVersion");
+        events::to_view(kind, &mut value);
+        Self::json(code, &value)
     }
 
     fn created() -> Self {
@@ -388,6 +453,11 @@ impl Reply {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
         if let Some(seconds) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        for warning in &self.warnings {
+            if let Ok(value) = HeaderValue::from_str(&format!("299 - {warning:?}")) {
+                headers.append(header::WARNING, value);
+            }
         }
         response
     }

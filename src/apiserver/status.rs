@@ -150,6 +150,11 @@ impl Status {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
+    /// A patch of a type that there is not.
+    pub(super) fn unsupported_patch() -> Self {
+        Self::unsupported_media_type("415: Unsupported Media Type").about("", "", "")
+    }
+
     pub(super) fn method_not_allowed() -> Self {
         Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
             .about("", "", "")

@@ -11,7 +11,6 @@ use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::events;
 use super::field_error::FieldError;
 use super::kinds::Kind;
 use super::object::Object;
@@ -19,6 +18,7 @@ use super::route::Query;
 use super::selectors::Selection;
 use super::status::Status;
 use super::store::{Change, ChangeKind, State};
+use super::{events, list, schema};
 
 /// What a watch request asks for.
 #[derive(Clone, Debug)]
@@ -72,6 +72,7 @@ impl WatchOptions {
     /// Reads the options and rejects combinations that make no sense.
     /// Follows `apimachinery/pkg/apis/meta/internalversion/validation/validation.go#validateWatchOptions @v1.36.3`.
     pub(super) fn parse(query: &Query) -> Result<Self, Status> {
+        let timeout = query.number("timeoutSeconds")?;
         let version_match = query.text("resourceVersionMatch");
         let initial = query.get("sendInitialEvents");
         let mut errors = Vec::new();
@@ -98,19 +99,13 @@ impl WatchOptions {
         }
         let from = match query.text("resourceVersion") {
             "" => None,
-            text => Some(
-                text.parse()
-                    .map_err(|_| Status::unknown(format!("strconv.ParseUint: parsing {text:?}: invalid syntax")))?,
-            ),
+            text => Some(list::parse_version(text).map_err(Status::unknown)?),
         };
         Ok(Self {
             from,
             initial_events: initial.is_some() && query.flag("sendInitialEvents"),
             bookmarks: query.flag("allowWatchBookmarks"),
-            timeout_seconds: query
-                .get("timeoutSeconds")
-                .and_then(|text| text.parse().ok())
-                .filter(|seconds| *seconds > 0),
+            timeout_seconds: timeout.and_then(|seconds| seconds.try_into().ok()).filter(|seconds| *seconds > 0),
         })
     }
 
@@ -141,7 +136,8 @@ impl Item {
         if ends_initial_events {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
-        let object = json!({"kind": kind.kind, "apiVersion": kind.api_version(), "metadata": metadata});
+        let mut object = json!({"kind": kind.kind, "apiVersion": kind.api_version(), "metadata": metadata});
+        schema::complete(schema::Object::of(kind), &mut object);
         // The type comes first, since clients decode an object faster once they know what it is.
         Self::Line(format!("{{\"type\":\"BOOKMARK\",\"object\":{object}}}\n").into())
     }

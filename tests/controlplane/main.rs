@@ -27,6 +27,7 @@ mod process;
 mod programs;
 mod reach;
 mod record;
+mod replay;
 mod requeue;
 mod schedulers;
 mod shrink;
@@ -72,6 +73,7 @@ fn main() {
         Trial::test("configurations_are_read_the_same", surface::configurations_are_read_the_same),
         Trial::test("explains_a_running_cluster", explain::explains_a_running_cluster),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
+        Trial::test("embedded_server_answers_as_the_real_one", replay::embedded_server_answers_as_the_real_one),
     ];
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -1,0 +1,209 @@
+//! What the API's types say of its objects: which members there are, of which types, and how they are written.
+//!
+//! `types.txt` is what upstream's own types say, as `tests/controlplane/cmd/schema` prints it; its form is described there.
+//! [`read`] turns what a client sent into what Go's decoder would have made of it, [`complete`] into what Go's encoder
+//! writes.
+
+mod amount;
+mod read;
+mod write;
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+pub(super) use read::{read, sort_of};
+pub(super) use write::complete;
+
+use super::kinds::Kind;
+
+/// The types of all objects.
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::parse(include_str!("types.txt")));
+
+struct Schema {
+    objects: Vec<Object>,
+    names: BTreeMap<&'static str, usize>,
+}
+
+/// A type with members.
+#[derive(Debug)]
+pub(super) struct Object {
+    /// What Go calls it, such as `v1.PodSpec`.
+    go: &'static str,
+    /// The members, sorted by name.
+    members: Vec<Member>,
+}
+
+/// A member of a type.
+#[derive(Debug)]
+pub(super) struct Member {
+    name: &'static str,
+    pub(super) kind: Type,
+    /// What Go calls its type.
+    go: String,
+    omitted: Omitted,
+    pub(super) merge: Merge,
+    /// Whether a patch replaces it whole.
+    pub(super) is_replaced: bool,
+}
+
+/// When a member is left out of what is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Omitted {
+    Never,
+    /// When it is empty: no object is.
+    Empty,
+    /// When it is what Go makes of nothing.
+    Zero,
+}
+
+/// How a strategic merge patch merges a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Merge {
+    /// By the member of its elements that names them.
+    Key(&'static str),
+    /// As a set of plain values.
+    Values,
+    /// Not at all.
+    Replace,
+}
+
+/// The type of a value.
+#[derive(Debug)]
+pub(super) enum Type {
+    Flag,
+    Text,
+    Int32,
+    Int64,
+    /// Text in base 64.
+    Bytes,
+    /// Anything.
+    Raw,
+    Time,
+    MicroTime,
+    Quantity,
+    IntOrText,
+    /// What may be absent although its type has a value for nothing.
+    Optional(Box<Type>),
+    List(Box<Type>),
+    Map(Box<Type>),
+    Object(usize),
+}
+
+impl Schema {
+    fn parse(text: &'static str) -> Self {
+        let names: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).collect();
+        let names: BTreeMap<&str, usize> = names.into_iter().zip(0..).collect();
+        let mut objects: Vec<Object> = Vec::new();
+        for line in text.lines() {
+            match line.strip_prefix(' ') {
+                None => objects.push(Object { go: after_slash(line), members: Vec::new() }),
+                Some(member) => objects.last_mut().expect("a type").members.push(Member::parse(member, &names)),
+            }
+        }
+        for object in &mut objects {
+            object.members.sort_by_key(|member| member.name);
+        }
+        Self { objects, names }
+    }
+}
+
+impl Object {
+    /// The type of a kind's objects.
+    pub(super) fn of(kind: &Kind) -> &'static Self {
+        let group = kind.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+        Self::named(&format!("{group}/{}.{}", kind.version, kind.kind))
+    }
+
+    /// The type with this name, such as `core/v1.Binding`.
+    pub(super) fn named(name: &str) -> &'static Self {
+        let at = SCHEMA.names.get(name).unwrap_or_else(|| panic!("the schema has no {name}"));
+        &SCHEMA.objects[*at]
+    }
+
+    /// A member.
+    pub(super) fn member(&self, name: &str) -> Option<&Member> {
+        let at = self.members.binary_search_by_key(&name, |member| member.name).ok()?;
+        Some(&self.members[at])
+    }
+
+    /// The member at a path that leaves out list positions and keys of maps.
+    pub(super) fn at(&'static self, path: &str) -> Option<&'static Member> {
+        let mut steps = path.split('.');
+        let mut member = self.member(steps.next()?)?;
+        for step in steps {
+            member = member.kind.object()?.member(step)?;
+        }
+        Some(member)
+    }
+}
+
+impl Member {
+    fn parse(line: &'static str, names: &BTreeMap<&'static str, usize>) -> Self {
+        let mut words = line.split(' ');
+        let (name, text) = (words.next().expect("a name"), words.next().expect("a type"));
+        let (kind, go) = Type::parse(text, names);
+        let mut member = Self { name, kind, go, omitted: Omitted::Never, merge: Merge::Replace, is_replaced: false };
+        for mark in words {
+            match mark {
+                "o" if member.omitted == Omitted::Never => member.omitted = Omitted::Empty,
+                "z" => member.omitted = Omitted::Zero,
+                "m" => member.merge = Merge::Values,
+                "x" => member.is_replaced = true,
+                _ => {
+                    if let Some(key) = mark.strip_prefix("m=") {
+                        member.merge = Merge::Key(key);
+                    }
+                }
+            }
+        }
+        member
+    }
+}
+
+impl Type {
+    /// A type, and what Go calls it.
+    fn parse(text: &'static str, names: &BTreeMap<&'static str, usize>) -> (Self, String) {
+        if let Some(inner) = text.strip_prefix('*') {
+            let (inner, go) = Self::parse(inner, names);
+            return (Self::Optional(Box::new(inner)), go);
+        }
+        if let Some(inner) = text.strip_prefix("[]") {
+            let (inner, go) = Self::parse(inner, names);
+            return (Self::List(Box::new(inner)), format!("[]{go}"));
+        }
+        let (text, name) = text.split_once(':').unwrap_or((text, ""));
+        if let Some(inner) = text.strip_prefix("map[string]") {
+            let (inner, go) = Self::parse(inner, names);
+            let go = if name.is_empty() { format!("map[string]{go}") } else { name.to_owned() };
+            return (Self::Map(Box::new(inner)), go);
+        }
+        let kind = match text {
+            "bool" => Self::Flag,
+            "string" => Self::Text,
+            "int32" => Self::Int32,
+            "int64" => Self::Int64,
+            "bytes" => return (Self::Bytes, "[]uint8".to_owned()),
+            "raw" => Self::Raw,
+            "time" => Self::Time,
+            "microtime" => Self::MicroTime,
+            "quantity" => return (Self::Quantity, "resource.Quantity".to_owned()),
+            "intorstring" => return (Self::IntOrText, "intstr.IntOrString".to_owned()),
+            name => Self::Object(*names.get(name).unwrap_or_else(|| panic!("the schema has no {name}"))),
+        };
+        let go = if name.is_empty() { after_slash(text) } else { name };
+        (kind, go.to_owned())
+    }
+
+    /// The type with members that it is, or that its elements are.
+    pub(super) fn object(&self) -> Option<&'static Object> {
+        match self {
+            Self::Object(at) => Some(&SCHEMA.objects[*at]),
+            Self::Optional(inner) | Self::List(inner) | Self::Map(inner) => inner.object(),
+            _ => None,
+        }
+    }
+}
+
+fn after_slash(name: &'static str) -> &'static str {
+    name.rsplit_once('/').map_or(name, |(_, name)| name)
+}
