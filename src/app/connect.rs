@@ -4,6 +4,7 @@ use anyhow::{Context as _, anyhow};
 
 use crate::config::{Config, Flags};
 use crate::dispatcher::client;
+use crate::metrics::RestMetrics;
 
 /// The connection of the kubeconfig that flags or configuration name; inside a cluster, of the service account.
 pub(super) async fn connection(config: &Config, flags: &Flags) -> anyhow::Result<kube::Config> {
@@ -43,7 +44,13 @@ pub(super) async fn connection(config: &Config, flags: &Flags) -> anyhow::Result
     Ok(connection)
 }
 
+/// The server's address with its port, as metrics name it.
+pub(super) fn host(connection: &kube::Config) -> String {
+    connection.cluster_url.authority().map(ToString::to_string).unwrap_or_default()
+}
+
 /// A client of its own connections. `part` of the process is added to the agent's name.
-pub(super) fn client(connection: &kube::Config, part: &str) -> anyhow::Result<kube::Client> {
-    client::client(connection.clone(), &format!("{}{part}", client::AGENT)).context("building the client")
+pub(super) fn client(connection: &kube::Config, part: &str, metrics: &RestMetrics) -> anyhow::Result<kube::Client> {
+    let agent = format!("{}{part}", client::AGENT);
+    client::counted_client(connection.clone(), &agent, metrics.clone()).context("building the client")
 }

@@ -257,7 +257,7 @@ mod tests {
             hostname: "host".to_owned(),
             runtime: tokio::runtime::Handle::current(),
             max_in_unschedulable: std::time::Duration::from_mins(5),
-            fence: None,
+            sending: crate::dispatcher::Sending::default(),
         };
         let engine = Engine::new(options).await.expect("its parts fit");
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, server.client());

@@ -15,19 +15,24 @@ use super::logging::{self, Verbosity};
 use super::{DONE, FAILED, connect};
 use crate::clock::{Clock, Rng};
 use crate::config::flags::LogFormat;
-use crate::config::{Config, DEFAULT_SCHEDULER_NAME, FeatureGates, FlagError, Flags, VersionFlag};
-use crate::dispatcher::{Fence, RateLimiter, RestClient};
+use crate::config::{Config, DEFAULT_SCHEDULER_NAME, FeatureGates, FlagError, Flags, Gate, OLDEST_MINOR, VersionFlag};
+use crate::dispatcher::{Fence, RateLimiter, RestClient, Sending};
 use crate::election::{ElectionMetrics, Elector, LeaseLock, Term, Times};
 use crate::engine::{Engine, EngineOptions};
 use crate::events::{EventBroadcaster, EventTask, EventsApi};
 use crate::extender;
 use crate::framework::Registry;
 use crate::ingest::Ingest;
+use crate::metrics::component::Build;
+use crate::metrics::{self, RestMetrics};
 use crate::plugins::admission::node_check;
 use crate::simulate::say;
 
 /// The version that this scheduler reports and stands in for.
 const VERSION: &str = "v1.36.3";
+
+/// What this is built for, as Go names it.
+const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux/arm64" } else { "linux/amd64" };
 
 /// Does what the flags say. Follows `cmd/kube-scheduler/app/server.go#NewSchedulerCommand`, `#runCommand @v1.36.3`.
 pub(super) fn run(plugins: Registry, arguments: Vec<OsString>) -> ExitCode {
@@ -78,11 +83,10 @@ fn print_version(text: std::fmt::Arguments<'_>) -> ExitCode {
 
 /// All that is known of the build, as Go prints it. Follows `component-base/version/base.go @v1.36.3`.
 fn raw_version() -> String {
-    let platform = format!("linux/{}", if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" });
     format!(
         "version.Info{{Major:\"1\", Minor:\"36\", EmulationMajor:\"\", EmulationMinor:\"\", MinCompatibilityMajor:\"\", \
          MinCompatibilityMinor:\"\", GitVersion:\"{VERSION}\", GitCommit:\"\", GitTreeState:\"\", BuildDate:\"\", \
-         GoVersion:\"\", Compiler:\"rustc\", Platform:\"{platform}\"}}"
+         GoVersion:\"\", Compiler:\"rustc\", Platform:\"{PLATFORM}\"}}"
     )
 }
 
@@ -123,9 +127,10 @@ async fn schedule(plugins: Registry, flags: &Flags, gates: FeatureGates) -> anyh
     let extenders = extender::build(&mut config)?;
     let effective = config.to_v1();
     let clock = Clock::real();
-    let metrics = prometheus::Registry::new();
-    let candidate = candidate(&config, &connection, &clock, &metrics)?;
-    let client = connect::client(&connection, "/scheduler")?;
+    let metrics = registry(&gates)?;
+    let rest = RestMetrics::new(&metrics, &connect::host(&connection))?;
+    let candidate = candidate(&config, &connection, &clock, &metrics, &rest)?;
+    let client = connect::client(&connection, "/scheduler", &rest)?;
     let delays_cache = config.delay_cache_until_active;
     let engine = Engine::new(EngineOptions {
         client: client.clone(),
@@ -139,7 +144,7 @@ async fn schedule(plugins: Registry, flags: &Flags, gates: FeatureGates) -> anyh
         hostname: hostname(),
         runtime: tokio::runtime::Handle::current(),
         max_in_unschedulable: flags.pod_max_in_unschedulable_pods().to_std().unwrap_or_default(),
-        fence: candidate.as_ref().map(|candidate| candidate.fence.clone()),
+        sending: Sending { fence: candidate.as_ref().map(|candidate| candidate.fence.clone()), metrics: Some(rest) },
     })
     .await?;
     if let Some(path) = flags.misc.write_config_to.as_deref().filter(|path| !path.is_empty()) {
@@ -174,6 +179,26 @@ fn refuse(flags: &Flags) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A registry with what every component says of itself. Families of one name are refused, so there is one a process.
+fn registry(gates: &FeatureGates) -> Result<prometheus::Registry, prometheus::Error> {
+    let registry = prometheus::Registry::new();
+    metrics::process::register(&registry)?;
+    let emulated = gates.emulated_minor();
+    let (emulation, min_compat) = (format!("1.{emulated}"), format!("1.{}", (emulated - 1).max(OLDEST_MINOR)));
+    let build = Build {
+        major: "1",
+        minor: "36",
+        git_version: VERSION,
+        platform: PLATFORM,
+        compiler: "rustc",
+        emulation: &emulation,
+        min_compat: &min_compat,
+    };
+    let gates = Gate::ALL.iter().map(|gate| (gate.name(), gate.stage(emulated).name(), gates.enabled(*gate)));
+    metrics::component::register(&registry, build, gates)?;
+    Ok(registry)
+}
+
 /// What takes part in an election.
 struct Candidate {
     elector: Elector,
@@ -188,6 +213,7 @@ fn candidate(
     connection: &kube::Config,
     clock: &Clock,
     metrics: &prometheus::Registry,
+    requests: &RestMetrics,
 ) -> anyhow::Result<Option<Candidate>> {
     let election = &config.leader_election;
     if !election.leader_elect {
@@ -197,23 +223,24 @@ fn candidate(
     let limits = &config.client_connection;
     let rest = |client| {
         let limiter = RateLimiter::new(limits.qps, u32::try_from(limits.burst).unwrap_or(0));
-        RestClient::new(client, limiter, clock.clone())
+        let sending = Sending { fence: None, metrics: Some(requests.clone()) };
+        RestClient::new(client, limiter, clock.clone()).sending(sending)
     };
     let mut rng = Rng::from_seed(seed());
     let identity = format!("{}_{}", hostname(), rng.uuid());
     let term = Term::new(clock.clone(), times.lease_duration, &election.resource_name);
-    let events = rest(connect::client(connection, "")?);
+    let events = rest(connect::client(connection, "", requests)?);
     let (broadcaster, events) = EventBroadcaster::new(events, EventsApi::CoreV1, &hostname(), rng.split());
     let speaker = config.profiles.first().map_or(DEFAULT_SCHEDULER_NAME, |profile| profile.scheduler_name.as_str());
     let lock = LeaseLock::new(
-        rest(connect::client(connection, "/leader-election")?),
+        rest(connect::client(connection, "/leader-election", requests)?),
         &election.resource_namespace,
         &election.resource_name,
         times.request_timeout(),
     );
-    let metrics = ElectionMetrics::new(metrics, &election.resource_name)?;
+    let families = ElectionMetrics::new(metrics, &election.resource_name)?;
     let recorder = broadcaster.recorder(speaker);
-    let elector = Elector::new(lock, identity, times, term.clone(), clock.clone(), rng, recorder, metrics);
+    let elector = Elector::new(lock, identity, times, term.clone(), clock.clone(), rng, recorder, families);
     Ok(Some(Candidate { elector, fence: Arc::new(move || term.lasts()), events }))
 }
 

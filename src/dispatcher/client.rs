@@ -1,14 +1,18 @@
 //! Building the `kube::Client` that everything here sends through.
 
-use http::HeaderValue;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use http::header::USER_AGENT;
+use http::{HeaderValue, Request, Response};
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ConfigExt as _};
 use kube::{Client, Config};
-use tower::ServiceBuilder;
+use tower::{Service, ServiceBuilder, layer::layer_fn};
 
 use super::connection::{self, Liveness};
+use crate::metrics::RestMetrics;
 
 /// What the process tells the API server that it is.
 pub const AGENT: &str =
@@ -38,11 +42,21 @@ pub fn configured(mut config: Config, user_agent: &str) -> Config {
 /// As client-go's, it speaks HTTP/2 where the server does, over one connection that pings keep from being dead unnoticed;
 /// kube's own client only speaks HTTP/1.1, where a watch that has gone silent looks like one that has nothing to tell.
 pub fn client(config: Config, user_agent: &str) -> Result<Client, kube::Error> {
-    client_with(config, user_agent, &Liveness::from_environment())
+    client_with(config, user_agent, &Liveness::from_environment(), None)
+}
+
+/// The same; every answer is counted, and that there was none.
+pub fn counted_client(config: Config, user_agent: &str, metrics: RestMetrics) -> Result<Client, kube::Error> {
+    client_with(config, user_agent, &Liveness::from_environment(), Some(metrics))
 }
 
 /// The same, with limits of one's own.
-pub(super) fn client_with(config: Config, user_agent: &str, liveness: &Liveness) -> Result<Client, kube::Error> {
+pub(super) fn client_with(
+    config: Config,
+    user_agent: &str,
+    liveness: &Liveness,
+    metrics: Option<RestMetrics>,
+) -> Result<Client, kube::Error> {
     let config = configured(config, user_agent);
     if config.proxy_url.is_some() {
         // kube says which proxies it can use.
@@ -60,8 +74,42 @@ pub(super) fn client_with(config: Config, user_agent: &str, liveness: &Liveness)
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .map_err(tower::BoxError::from)
+        .layer(layer_fn(move |http| Counted { http, metrics: metrics.clone() }))
         .service(http);
     Ok(Client::new(service, config.default_namespace))
+}
+
+/// Counts the answers of what is under it.
+#[derive(Clone)]
+struct Counted<S> {
+    http: S,
+    metrics: Option<RestMetrics>,
+}
+
+impl<S, A> Service<Request<Body>> for Counted<S>
+where
+    S: Service<Request<Body>, Response = Response<A>>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.http.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (metrics, method) = (self.metrics.clone(), request.method().clone());
+        let answer = self.http.call(request);
+        Box::pin(async move {
+            let answer = answer.await;
+            if let Some(metrics) = &metrics {
+                metrics.answered(method.as_str(), answer.as_ref().ok().map(|answer| answer.status().as_u16()));
+            }
+            answer
+        })
+    }
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ use crate::clock::Rng;
 use crate::k8s::Pod;
 pub use error::{ApiError, TransportKind};
 pub use flowcontrol::RateLimiter;
-pub use request::{Call, Fence, RestClient, Target};
+pub use request::{Call, Fence, RestClient, Sending, Target};
 use retry::Backoff;
 use status::Draft;
 pub use status::{POD_SCHEDULED, StatusUpdate};

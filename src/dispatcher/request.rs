@@ -13,6 +13,7 @@ use super::error::ApiError;
 use super::flowcontrol::RateLimiter;
 use super::retry::{MAX_RETRIES, wait_after_error, wait_after_response};
 use crate::clock::Clock;
+use crate::metrics::RestMetrics;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const STRATEGIC_MERGE: HeaderValue = HeaderValue::from_static("application/strategic-merge-patch+json");
@@ -55,8 +56,17 @@ pub enum Call {
 pub struct RestClient {
     client: kube::Client,
     limiter: Option<RateLimiter>,
-    fence: Option<Fence>,
+    sending: Sending,
     clock: Clock,
+}
+
+/// What else there is to sending a request.
+#[derive(Clone, Default)]
+pub struct Sending {
+    /// Says whether anything may be written at this moment, where several schedulers take turns.
+    pub fence: Option<Fence>,
+    /// What is counted.
+    pub metrics: Option<RestMetrics>,
 }
 
 /// Whether anything may be written at this moment. Asked before each try of each write.
@@ -120,13 +130,13 @@ impl Call {
 impl RestClient {
     /// A client whose own retries must be off (see [`client`](super::client::client)). No limiter means no limit.
     pub fn new(client: kube::Client, limiter: Option<RateLimiter>, clock: Clock) -> Self {
-        Self { client, limiter, fence: None, clock }
+        Self { client, limiter, sending: Sending::default(), clock }
     }
 
-    /// The same client, which writes only while `fence` says so, if there is one.
+    /// The same client, with more to its sending.
     #[must_use]
-    pub fn behind(mut self, fence: Option<Fence>) -> Self {
-        self.fence = fence;
+    pub fn sending(mut self, sending: Sending) -> Self {
+        self.sending = sending;
         self
     }
 
@@ -141,16 +151,26 @@ impl RestClient {
     /// are sent again after the wait; see [`retry`](super::retry). Dropping the future gives the request up, which may
     /// already have reached the server. Follows `client-go/rest/request.go#request @v1.36.3`.
     pub async fn send(&self, call: &Call, target: &Target<'_>) -> Result<Bytes, ApiError> {
-        let (method, path) = (call.method(), target.path());
+        let (method, began) = (call.method(), self.clock.now().mono);
+        let outcome = self.send_until_answered(call, &method, target).await;
+        if let Some(metrics) = &self.sending.metrics {
+            metrics.took(method.as_str(), self.clock.now().mono.seconds_since(began));
+            if let Ok(body) = &outcome {
+                metrics.received(method.as_str(), body.len());
+            }
+        }
+        outcome
+    }
+
+    async fn send_until_answered(&self, call: &Call, method: &Method, target: &Target<'_>) -> Result<Bytes, ApiError> {
+        let path = target.path();
         let mut retries = 0;
         loop {
-            if let Some(limiter) = &self.limiter {
-                limiter.acquire(&self.clock).await;
-            }
-            if !matches!(call, Call::Get) && self.fence.as_ref().is_some_and(|may_write| !may_write()) {
+            self.wait_for_turn(method).await;
+            if !matches!(call, Call::Get) && self.sending.fence.as_ref().is_some_and(|may_write| !may_write()) {
                 return Err(ApiError::NotLeading);
             }
-            let (wait, error) = match self.send_once(call, &method, &path, target).await {
+            let (wait, error) = match self.send_once(call, method, &path, target).await {
                 Ok(body) => return Ok(body),
                 Err(failed) => failed,
             };
@@ -158,12 +178,25 @@ impl RestClient {
                 Some(wait) if retries < MAX_RETRIES => {
                     retries += 1;
                     tracing::debug!(path, ?wait, attempt = retries, "Got a Retry-After response");
+                    if let Some(metrics) = &self.sending.metrics {
+                        metrics.sent_again(method.as_str(), error.status().map(|status| status.code));
+                    }
                     if !wait.is_zero() {
                         self.clock.sleep(wait).await;
                     }
                 }
                 _ => return Err(error),
             }
+        }
+    }
+
+    /// Waits until the rate limit lets a request pass.
+    async fn wait_for_turn(&self, method: &Method) {
+        let Some(limiter) = &self.limiter else { return };
+        let began = self.clock.now().mono;
+        limiter.acquire(&self.clock).await;
+        if let Some(metrics) = &self.sending.metrics {
+            metrics.waited(method.as_str(), self.clock.now().mono.seconds_since(began));
         }
     }
 
@@ -176,6 +209,9 @@ impl RestClient {
         target: &Target<'_>,
     ) -> Result<Bytes, (Option<std::time::Duration>, ApiError)> {
         let request = build(call, method, path).map_err(|error| (None, ApiError::Request(error.to_string())))?;
+        if let Some(metrics) = &self.sending.metrics {
+            metrics.sent(method.as_str(), call.body().0.len());
+        }
         let unanswered = |error: kube::Error| {
             let error = ApiError::from_transport(method, path, &error);
             (wait_after_error(method, &error), error)

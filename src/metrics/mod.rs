@@ -12,12 +12,16 @@
 //! [`Metrics`] calls [`Metrics::flush`].
 //! Names, help's meaning and buckets follow `pkg/scheduler/metrics/metrics.go#InitMetrics @v1.36.3`.
 
+pub mod component;
 mod deferred;
 mod families;
 mod labels;
+pub mod process;
 mod profile;
 mod recorder;
 mod register;
+mod rest;
+mod shown;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -34,6 +38,8 @@ pub use labels::{
 };
 pub use profile::{PluginDurations, ProfileMetrics};
 pub use recorder::{BUFFERED_CALLS, DurationSeries, FLUSH_INTERVAL, PLUGIN_SAMPLE_PERCENT, Recorder};
+pub use rest::RestMetrics;
+pub use shown::Shown;
 pub use text::encode;
 
 /// `event` of in-flight pods. Follows `pkg/scheduler/metrics/metrics.go#PodPoppedInFlightEvent @v1.36.3`.

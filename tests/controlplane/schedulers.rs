@@ -114,7 +114,7 @@ impl Ours {
                 hostname: std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned(),
                 runtime: tokio::runtime::Handle::current(),
                 max_in_unschedulable: Duration::from_mins(5),
-                fence: None,
+                sending: kube_scheduler::dispatcher::Sending::default(),
             })
             .await
             .map_err(|error| error.to_string())?;

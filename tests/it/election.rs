@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube_scheduler::apiserver::{ApiServer, Fault, Options};
 use kube_scheduler::clock::{Rng, SimClock};
-use kube_scheduler::dispatcher::{Call, RestClient, Target};
+use kube_scheduler::dispatcher::{Call, RestClient, Sending, Target};
 use kube_scheduler::election::{ElectionMetrics, Elector, Ended, LeaseLock, Term, Times};
 use kube_scheduler::events::{EventBroadcaster, EventsApi};
 use serde_json::Value;
@@ -172,7 +172,7 @@ async fn a_process_that_was_stopped_writes_nothing_when_it_goes_on() {
     let mut first = world.candidate("first");
     first.elector.acquire().await;
     let term = first.term.clone();
-    let fenced = world.rest().behind(Some(Arc::new(move || term.lasts())));
+    let fenced = world.rest().sending(Sending { fence: Some(Arc::new(move || term.lasts())), metrics: None });
     let write = Call::Delete(bytes::Bytes::new());
     let pod = Target::pod("default", "p");
     assert!(fenced.send(&write, &pod).await.expect_err("no such pod").is_not_found());

@@ -21,6 +21,20 @@ pub enum Stage {
     Deprecated,
 }
 
+impl Stage {
+    /// As upstream writes it, which is not at all for what is stable.
+    /// Follows `component-base/featuregate/feature_gate.go @v1.36.3`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PreAlpha => "PRE-ALPHA",
+            Self::Alpha => "ALPHA",
+            Self::Beta => "BETA",
+            Self::Ga => "",
+            Self::Deprecated => "DEPRECATED",
+        }
+    }
+}
+
 /// One stage in the history of a gate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spec {

@@ -59,7 +59,7 @@ impl Server {
     fn client(&self, liveness: &Liveness) -> RestClient {
         let mut config = Config::new(format!("https://127.0.0.1:{}", self.port).parse().unwrap());
         config.accept_invalid_certs = true;
-        RestClient::new(client_with(config, "test", liveness).unwrap(), None, Clock::real())
+        RestClient::new(client_with(config, "test", liveness, None).unwrap(), None, Clock::real())
     }
 }
 
@@ -180,7 +180,7 @@ async fn a_server_that_never_speaks_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut config = Config::new(format!("https://{}", listener.local_addr().unwrap()).parse().unwrap());
     config.accept_invalid_certs = true;
-    let client = RestClient::new(client_with(config, "test", &impatient()).unwrap(), None, Clock::real());
+    let client = RestClient::new(client_with(config, "test", &impatient(), None).unwrap(), None, Clock::real());
     let error = client.send(&Call::Get, &POD).await.unwrap_err();
     assert_eq!(error.to_string(), "Get \"/api/v1/namespaces/ns/pods/p\": net/http: TLS handshake timeout");
 }

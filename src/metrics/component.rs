@@ -1,0 +1,79 @@
+//! What every component of a control plane says of itself: its build, its versions, its feature gates, its metrics.
+//!
+//! Follows `component-base/metrics/version.go`, `metrics/prometheus/feature`, `metrics/registry.go`,
+//! `compatibility/registry.go#AddMetrics @v1.36.3`.
+
+use prometheus::{Error, IntCounterVec, Opts, Registry};
+
+use super::register::Registrar;
+use super::register::Stability::{Alpha, Beta};
+
+/// What is said of the build, in the order of the labels.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Build<'a> {
+    /// `1`.
+    pub major: &'a str,
+    /// The minor version.
+    pub minor: &'a str,
+    /// The whole version, with a `v`.
+    pub git_version: &'a str,
+    /// The platform, such as `linux/amd64`.
+    pub platform: &'a str,
+    /// What has compiled it.
+    pub compiler: &'a str,
+    /// The version that is emulated.
+    pub emulation: &'a str,
+    /// The oldest version in the control plane.
+    pub min_compat: &'a str,
+}
+
+/// Registers build, versions and gates; a gate is its name, its stage as upstream writes it, and whether it is on.
+pub fn register<'a>(
+    registry: &Registry,
+    build: Build<'_>,
+    gates: impl Iterator<Item = (&'a str, &'a str, bool)>,
+) -> Result<(), Error> {
+    let always = Registrar { registry, enabled: true };
+    let labels = [
+        "major",
+        "minor",
+        "git_version",
+        "git_commit",
+        "git_tree_state",
+        "build_date",
+        "go_version",
+        "compiler",
+        "platform",
+    ];
+    let info =
+        always.gauges(Beta, "kubernetes_build_info", &labels, "Always 1; its labels say which build this is.")?;
+    let values = [build.major, build.minor, build.git_version, "", "", "", "", build.compiler, build.platform];
+    info.with_label_values(&values).set(1);
+    let labels = ["component", "binary", "emulation", "min_compat"];
+    let versions =
+        always.gauges(Alpha, "version_info", &labels, "Always 1; its labels say which versions are in force.")?;
+    let binary = format!("{}.{}", build.major, build.minor);
+    versions.with_label_values(&["kube", &binary, build.emulation, build.min_compat]).set(1);
+    let enabled =
+        always.gauges(Beta, "kubernetes_feature_enabled", &["name", "stage"], "1 for a feature gate that is on.")?;
+    for (name, stage, on) in gates {
+        enabled.with_label_values(&[name, stage]).set(on.into());
+    }
+    always.counter(Beta, "hidden_metrics_total", "Metrics that are hidden.")?;
+    Ok(())
+}
+
+/// Counts the families of a registry by how settled they are, once all are registered.
+pub fn count_registered(registry: &Registry) -> Result<(), Error> {
+    let name = "registered_metrics_total";
+    let counts = IntCounterVec::new(
+        Opts::new(name, "[BETA] Metrics by how settled they are, and by the version in which they were given up."),
+        &["stability_level", "deprecated_version"],
+    )?;
+    for family in registry.gather() {
+        let level =
+            family.help().strip_prefix('[').and_then(|help| help.split_once(']')).map_or("", |(level, _)| level);
+        counts.with_label_values(&[level, ""]).inc();
+    }
+    registry.register(Box::new(counts))
+}

@@ -1,0 +1,160 @@
+//! Which metrics are shown, and which values their labels may have: `--disabled-metrics` and `--allow-metric-labels`.
+//!
+//! Both are applied when metrics are gathered: what counts them need not know. Follows `component-base/metrics/options.go`,
+//! `opts.go#MetricLabelAllowList @v1.36.3`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use prometheus::proto::{Bucket, Counter, Histogram, LabelPair, Metric, MetricFamily, MetricType};
+
+/// What takes the place of a value that is not allowed.
+const UNEXPECTED: &str = "unexpected";
+
+/// What operators do not want to see.
+#[derive(Clone, Debug, Default)]
+pub struct Shown {
+    disabled: BTreeSet<String>,
+    /// By metric and label: the values that are allowed.
+    allowed: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
+}
+
+impl Shown {
+    /// Leaves out the metrics of these names; `allowed` has keys `metric,label` and values `value,value`.
+    pub fn new(disabled: &[String], allowed: &BTreeMap<String, String>) -> Self {
+        let mut by_metric: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+        for (key, values) in allowed {
+            let Some((metric, label)) = key.split_once(',') else { continue };
+            let values = values.split(',').map(str::to_owned).collect();
+            by_metric.entry(metric.to_owned()).or_default().insert(label.to_owned(), values);
+        }
+        Self { disabled: disabled.iter().cloned().collect(), allowed: by_metric }
+    }
+
+    /// How many metrics are left out.
+    pub fn disabled(&self) -> usize {
+        self.disabled.len()
+    }
+
+    /// What of these families is to be seen, and how many observations had a value that is not allowed.
+    pub fn apply(&self, mut families: Vec<MetricFamily>) -> (Vec<MetricFamily>, u64) {
+        families.retain(|family| !self.disabled.contains(family.name()));
+        let mut unexpected = 0;
+        for family in &mut families {
+            if let Some(labels) = self.allowed.get(family.name()) {
+                unexpected += restrict(family, labels);
+            }
+        }
+        (families, unexpected)
+    }
+}
+
+/// Replaces values that are not allowed, and adds up the series that have become one.
+fn restrict(family: &mut MetricFamily, labels: &BTreeMap<String, BTreeSet<String>>) -> u64 {
+    let kind = family.get_field_type();
+    let mut unexpected = 0;
+    let mut series: BTreeMap<Vec<(String, String)>, Metric> = BTreeMap::new();
+    for mut metric in family.take_metric() {
+        let mut pairs: Vec<LabelPair> = metric.take_label();
+        let mut is_unexpected = false;
+        for pair in &mut pairs {
+            if labels.get(pair.name()).is_some_and(|values| !values.contains(pair.value())) {
+                pair.set_value(UNEXPECTED.to_owned());
+                is_unexpected = true;
+            }
+        }
+        if is_unexpected {
+            unexpected += observations(kind, &metric);
+        }
+        let key = pairs.iter().map(|pair| (pair.name().to_owned(), pair.value().to_owned())).collect();
+        metric.set_label(pairs);
+        match series.entry(key) {
+            std::collections::btree_map::Entry::Vacant(entry) => drop(entry.insert(metric)),
+            std::collections::btree_map::Entry::Occupied(mut entry) => add(kind, entry.get_mut(), &metric),
+        }
+    }
+    family.set_metric(series.into_values().collect());
+    unexpected
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counters count")]
+fn observations(kind: MetricType, metric: &Metric) -> u64 {
+    match kind {
+        MetricType::COUNTER => metric.get_counter().get_value() as u64,
+        MetricType::HISTOGRAM => metric.get_histogram().get_sample_count(),
+        _ => 1,
+    }
+}
+
+fn add(kind: MetricType, sum: &mut Metric, more: &Metric) {
+    match kind {
+        MetricType::COUNTER => {
+            let mut counter = Counter::default();
+            counter.set_value(sum.get_counter().get_value() + more.get_counter().get_value());
+            sum.set_counter(counter);
+        }
+        MetricType::HISTOGRAM => {
+            let (old, more) = (sum.get_histogram(), more.get_histogram());
+            let mut histogram = Histogram::default();
+            histogram.set_sample_count(old.get_sample_count() + more.get_sample_count());
+            histogram.set_sample_sum(old.get_sample_sum() + more.get_sample_sum());
+            let buckets = old.get_bucket().iter().zip(more.get_bucket()).map(|(old, more)| {
+                let mut bucket = Bucket::default();
+                bucket.set_upper_bound(old.upper_bound());
+                bucket.set_cumulative_count(old.cumulative_count() + more.cumulative_count());
+                bucket
+            });
+            histogram.set_bucket(buckets.collect());
+            sum.set_histogram(histogram);
+        }
+        // A gauge that two set has the value of the one that was last.
+        _ => sum.set_gauge(more.get_gauge().clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus::{CounterVec, HistogramOpts, HistogramVec, Opts, Registry};
+
+    use super::*;
+    use crate::metrics::encode;
+
+    fn registry() -> Registry {
+        let registry = Registry::new();
+        let counter = CounterVec::new(Opts::new("c", "counts"), &["a", "b"]).expect("a family");
+        for (a, b, count) in [("x", "1", 1.0), ("y", "1", 2.0), ("z", "2", 4.0)] {
+            counter.with_label_values(&[a, b]).inc_by(count);
+        }
+        let options = HistogramOpts::new("h", "observes").buckets(vec![1.0]);
+        let histogram = HistogramVec::new(options, &["a"]).expect("a family");
+        for (a, value) in [("x", 0.5), ("y", 0.5), ("z", 5.0)] {
+            histogram.with_label_values(&[a]).observe(value);
+        }
+        registry.register(Box::new(counter)).expect("a free name");
+        registry.register(Box::new(histogram)).expect("a free name");
+        registry
+    }
+
+    fn check(disabled: &[&str], allowed: &[(&str, &str)], expected: &str, unexpected: u64) {
+        let disabled: Vec<String> = disabled.iter().map(|name| (*name).to_owned()).collect();
+        let allowed = allowed.iter().map(|(key, values)| ((*key).to_owned(), (*values).to_owned())).collect();
+        let (families, count) = Shown::new(&disabled, &allowed).apply(registry().gather());
+        let text = encode(&families);
+        let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!((samples.join("\n"), count), (expected.to_owned(), unexpected));
+    }
+
+    #[test]
+    fn what_is_disabled_is_not_shown() {
+        check(&["h"], &[], "c{a=\"x\",b=\"1\"} 1\nc{a=\"y\",b=\"1\"} 2\nc{a=\"z\",b=\"2\"} 4", 0);
+    }
+
+    #[test]
+    fn values_that_are_not_allowed_become_one() {
+        let counter = "c{a=\"unexpected\",b=\"1\"} 2\nc{a=\"unexpected\",b=\"2\"} 4\nc{a=\"x\",b=\"1\"} 1";
+        check(&["h"], &[("c,a", "x,w")], counter, 6);
+        let histogram = "h_bucket{a=\"unexpected\",le=\"1\"} 1\nh_bucket{a=\"unexpected\",le=\"+Inf\"} 2\n\
+                         h_sum{a=\"unexpected\"} 5.5\nh_count{a=\"unexpected\"} 2\n\
+                         h_bucket{a=\"x\",le=\"1\"} 1\nh_bucket{a=\"x\",le=\"+Inf\"} 1\nh_sum{a=\"x\"} 0.5\nh_count{a=\"x\"} 1";
+        check(&["c"], &[("h,a", "x")], histogram, 2);
+    }
+}
