@@ -151,6 +151,11 @@ impl ApiWrites {
         self.shared.turns.close();
     }
 
+    /// Whether it has been closed.
+    pub fn is_closed(&self) -> bool {
+        self.shared.turns.is_closed()
+    }
+
     /// What other writers send through: the same connections and the same limit.
     pub fn rest(&self) -> &RestClient {
         &self.shared.rest

@@ -69,6 +69,11 @@ impl Turns {
         wakers.into_iter().for_each(Waker::wake);
     }
 
+    /// Whether nothing is begun any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
     /// A place at the end of an object's line.
     pub(super) fn join(self: &Arc<Self>, uid: &str) -> Turn {
         self.enter(&mut self.lock(), uid, None)

@@ -138,7 +138,9 @@ impl Pair {
             }
         }
         println!("random requests: {reached}");
-        let missing = if cases >= CASES { reached.missing() } else { Vec::new() };
+        // The cases that are played by default reach it all; of others it takes many.
+        let reaches_all = (first == 0 && cases >= CASES) || cases >= 10 * CASES;
+        let missing = if reaches_all { reached.missing() } else { Vec::new() };
         if !missing.is_empty() {
             wrong.push(format!("never reached: {}", missing.join(", ")));
         }

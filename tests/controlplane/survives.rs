@@ -75,7 +75,13 @@ pub(crate) fn survives_being_killed() -> Result<(), Failed> {
     for (at, signal) in ["KILL", "TERM", "upstream's TERM", "KILL"].into_iter().enumerate() {
         let name = format!("scheduler-{at}");
         let is_upstreams = signal.starts_with("upstream");
-        let mut scheduler = if is_upstreams { start_upstream(plane, &name)? } else { start(plane, &name)? };
+        // So slow that there is a middle to be killed in, also for who looks late.
+        let slowly = json!({"clientConnection": {"qps": 100, "burst": 50}});
+        let mut scheduler = if is_upstreams {
+            start_upstream_with(plane, &name, slowly)?
+        } else {
+            start_with(plane, &name, slowly, &[])?
+        };
         wait_until_bound(plane, &mut scheduler, PODS * (at + 1) / 6)?;
         scheduler.signal(signal.rsplit(' ').next().unwrap_or(signal))?;
         let status = wait_for(&format!("{name} to end"), ENDED, || Ok(scheduler.ended()))?;
@@ -147,10 +153,6 @@ fn start_with(plane: &ControlPlane, name: &str, more: Value, variables: &[(&str,
     let path = plane.write_config(config(more))?;
     let mut command = Command::new(env!("CARGO_BIN_EXE_kube-scheduler"));
     plane.run(name, command.arg("--config").arg(path).envs(variables.iter().copied()))
-}
-
-fn start_upstream(plane: &ControlPlane, name: &str) -> Result<Process, String> {
-    start_upstream_with(plane, name, json!({}))
 }
 
 fn start_upstream_with(plane: &ControlPlane, name: &str, more: Value) -> Result<Process, String> {

@@ -156,10 +156,11 @@ fn is_latest(image: &str) -> bool {
         None => (image, false),
     };
     let last = name.rsplit_once('/').map_or(name, |(_, last)| last);
-    match last.split_once(':') {
-        Some((_, tag)) => tag == "latest",
-        None => !has_digest,
-    }
+    let (repository, tag) = last.split_once(':').map_or((last, None), |(name, tag)| (name, Some(tag)));
+    // What cannot be read has no tag at all.
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let can_be_read = repository.starts_with(is_part) && repository.chars().all(|c| is_part(c) || "._-".contains(c));
+    can_be_read && tag.map_or(!has_digest, |tag| tag == "latest")
 }
 
 /// Resources of the pod as a whole, once some are given.

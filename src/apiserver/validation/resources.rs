@@ -136,8 +136,10 @@ pub(super) fn of_pod(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     let list = path.child("requests");
     for (name, sum) in amounts::of_containers(map, "requests") {
         if let Some(own) = amounts::quantity(&resources["requests"][&name]).filter(|own| sum > *own) {
+            let sum = sum_as_given(spec, &name, sum);
             let detail = format!("must be greater than or equal to aggregate container requests of {sum}");
-            errors.push(FieldError::invalid(list.key(&name), &json!(own.to_string()), detail));
+            let own = as_given(&resources["requests"][&name], own);
+            errors.push(FieldError::invalid(list.key(&name), &json!(own), detail));
         }
     }
     let containers = path.child("containers");
@@ -145,9 +147,10 @@ pub(super) fn of_pod(spec: &Value, path: Path<'_>, errors: &mut Errors) {
         let path = containers.index(at);
         for (name, limit) in amounts::of_list(&container["resources"]["limits"]) {
             if let Some(own) = amounts::quantity(&resources["limits"][&name]).filter(|own| limit > *own) {
+                let own = as_given(&resources["limits"][&name], own);
                 let detail = format!("must be less than or equal to pod limits of {own}");
-                let key = path.key(&name);
-                errors.push(FieldError::invalid(key.child("limits"), &json!(limit.to_string()), detail));
+                let limit = as_given(&container["resources"]["limits"][&name], limit);
+                errors.push(FieldError::invalid(path.key(&name).child("limits"), &json!(limit), detail));
             }
         }
     }
@@ -217,8 +220,23 @@ fn against_limit(name: &str, request: &Value, limit: &Value, path: Path<'_>, err
     } else {
         return;
     };
-    let detail = format!("{rule} {name} limit of {bound}");
-    errors.push(FieldError::invalid(path.child("requests"), &json!(amount.to_string()), detail));
+    let detail = format!("{rule} {name} limit of {}", as_given(limit, bound));
+    errors.push(FieldError::invalid(path.child("requests"), &json!(as_given(request, amount)), detail));
+}
+
+/// An amount as it is written in the object: Go remembers how a quantity was given for as long as nobody computes with it.
+fn as_given(given: &Value, amount: Quantity) -> String {
+    given.as_str().map_or_else(|| amount.to_string(), str::to_owned)
+}
+
+/// A sum over containers, as Go writes it: what a single one asks for is shown as it was given.
+fn sum_as_given(spec: &Value, name: &str, sum: Quantity) -> String {
+    let all = ["containers", "initContainers"].into_iter().flat_map(|list| meta::list(&spec[list]));
+    let mut amounts = all.map(|container| &container["resources"]["requests"][name]).filter(|amount| !amount.is_null());
+    match (amounts.next(), amounts.next()) {
+        (Some(only), None) => as_given(only, sum),
+        _ => sum.to_string(),
+    }
 }
 
 /// Follows `#validatePodResourceName`.

@@ -35,6 +35,29 @@ pub(super) fn normalise(answers: &mut [Answer], now: Timestamp, is_odd: impl Fn(
     answers.iter().for_each(|answer| normal.learn(&answer.body));
     for answer in &mut answers {
         normal.rewrite(&mut answer.body, "");
+        order_by_field(&mut answer.body);
+    }
+}
+
+/// Puts several complaints about one field in order: where upstream walks a map, such as that of requests, there is none.
+fn order_by_field(status: &mut Value) {
+    let Some(causes) = status.pointer_mut("/details/causes").and_then(Value::as_array_mut) else { return };
+    let text = |cause: &Value, key: &str| cause[key].as_str().unwrap_or_default().to_owned();
+    for same in causes.chunk_by_mut(|a, b| a["field"] == b["field"]) {
+        same.sort_by_key(|cause| text(cause, "message"));
+    }
+    let mut parts: Vec<String> = Vec::new();
+    for cause in causes.iter() {
+        let part = format!("{}: {}", text(cause, "field"), text(cause, "message"));
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    let (Some(message), true) = (status["message"].as_str(), parts.len() > 1) else { return };
+    if let Some((head, _)) =
+        message.split_once(" is invalid: [").filter(|_| parts.iter().all(|part| message.contains(part)))
+    {
+        status["message"] = format!("{head} is invalid: [{}]", parts.join(", ")).into();
     }
 }
 

@@ -188,7 +188,10 @@ impl Maker {
             members.remove("namespace");
         }
         // Few, so that what is asked for and what is there often meet; priority and overhead are for admission to give.
-        maker.pods.truncate(3);
+        // Those that run come first, those that wait last.
+        let waiting = maker.pods.split_off(maker.pods.len().saturating_sub(2));
+        maker.pods.truncate(1);
+        maker.pods.extend(waiting);
         maker.nodes.truncate(2);
         for pod in &mut maker.pods {
             let spec = pod["spec"].as_object_mut().expect("pods have a specification");
@@ -225,13 +228,13 @@ impl Maker {
 
     /// The next request about pods or nodes.
     fn request(&mut self) -> Request {
-        let is_pod = self.rng.chance(3, 4);
+        let is_pod = self.rng.chance(2, 3);
         let plural = if is_pod { "pods" } else { "nodes" };
         let object = self.object(is_pod);
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let plain =
             |verb, rest: String| Request { verb, plural, rest, content_type: "application/json", body: Value::Null };
-        match self.rng.index(13) {
+        match self.rng.index(15) {
             0..=3 => Request { body: object, ..plain("create", String::new()) },
             4..=7 => self.patch(plural, is_pod, &name),
             8 => plain("get", format!("/{name}")),
@@ -243,12 +246,12 @@ impl Maker {
                 }
                 plain("list", format!("?{selector}"))
             }
-            10 if is_pod => {
+            10..=12 if is_pod => {
                 let target = json!({"kind": "Node", "name": format!("{}-node-1", self.prefix)});
                 let body = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target});
                 Request { body, ..plain("bind", format!("/{name}/binding")) }
             }
-            11 => plain("delete", format!("/{name}")),
+            13 => plain("delete", format!("/{name}")),
             _ => plain("delete", format!("/{name}?gracePeriodSeconds=0")),
         }
     }
