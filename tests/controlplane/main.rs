@@ -10,12 +10,16 @@ mod beside;
 mod binds;
 mod case;
 mod changes;
+#[expect(dead_code, reason = "shared with the tests on loopback sockets, which use more of it")]
+#[path = "../it/serve/client.rs"]
+mod client;
 mod cluster;
 mod compare;
 #[path = "../parity/corpus.rs"]
 mod corpus;
 mod coverage;
 mod effects;
+mod endpoints;
 mod explain;
 mod extenders;
 mod generate;
@@ -61,6 +65,7 @@ fn main() {
         Trial::test("survives_churn", survives::survives_churn),
         Trial::test("explains_a_running_cluster", explain::explains_a_running_cluster),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
+        Trial::test("endpoints_answer_as_upstreams", endpoints::endpoints_answer_as_upstreams),
     ];
     libtest_mimic::run(&arguments, trials).exit();
 }
