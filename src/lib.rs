@@ -45,5 +45,6 @@ pub mod model;
 pub mod plugins;
 pub mod queue;
 pub mod scheduler;
+pub mod serve;
 pub mod simulate;
 pub mod testing;

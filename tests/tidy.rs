@@ -38,6 +38,7 @@ const IMPORTS: &[(&str, &str)] = &[
         "explain",
         "simulate engine extender ingest dispatcher plugins scheduler framework config listers model k8s metrics clock",
     ),
+    ("serve", "metrics config clock events listers k8s dispatcher"),
     ("app", "*"),
 ];
 

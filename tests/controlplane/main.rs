@@ -10,6 +10,9 @@ mod beside;
 mod binds;
 mod case;
 mod changes;
+#[expect(dead_code, reason = "shared with the tests on loopback sockets, which use more of it")]
+#[path = "../it/serve/client.rs"]
+mod client;
 mod cluster;
 mod compare;
 #[path = "../parity/corpus.rs"]
@@ -17,6 +20,7 @@ mod corpus;
 mod coverage;
 mod effects;
 mod election;
+mod endpoints;
 mod explain;
 mod extenders;
 mod generate;
@@ -74,6 +78,7 @@ fn main() {
         Trial::test("explains_a_running_cluster", explain::explains_a_running_cluster),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
         Trial::test("embedded_server_answers_as_the_real_one", replay::embedded_server_answers_as_the_real_one),
+        Trial::test("endpoints_answer_as_upstreams", endpoints::endpoints_answer_as_upstreams),
     ];
     libtest_mimic::run(&arguments, trials).exit();
 }

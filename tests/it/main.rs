@@ -9,4 +9,5 @@ mod extender;
 mod faults;
 mod metrics;
 mod preempted;
+mod serve;
 mod world;

@@ -1,0 +1,247 @@
+//! What a connection is doing, and until when it may go on like that.
+//!
+//! A client that does nothing, sends its headers in drops or does not take its answer costs a connection. How long it may
+//! is what upstream allows. Follows `apiserver/pkg/server/secure_serving.go#Serve @v1.36.3` and Go's `net/http.Server`.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::clock::{Clock, Mono};
+
+/// How long the headers of a request may take, and a handshake.
+pub(super) const HEADERS: Duration = Duration::from_secs(32);
+/// How long a connection may wait for the next request, or for its client to take what was answered.
+pub(super) const IDLE: Duration = Duration::from_secs(90);
+/// How long a connection that is to end may take for it.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// What a connection is doing. Cheap to clone; the lock guards a few numbers.
+#[derive(Clone)]
+pub(super) struct Activity {
+    clock: Clock,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Whether requests come one at a time, so that what is read between two is the next one's headers.
+    one_at_a_time: bool,
+    /// Requests that are being answered.
+    answering: usize,
+    /// Since when headers are being read.
+    reading: Option<Mono>,
+    /// When something was last done.
+    last: Mono,
+    /// Whether it is to end with what is being answered.
+    last_answer: bool,
+    /// Since when it is to end.
+    ending: Option<Mono>,
+}
+
+/// Counts a request as being answered until it is dropped.
+pub(super) struct Answering(Activity);
+
+impl Activity {
+    /// A connection on which nothing was sent yet.
+    pub(super) fn new(clock: &Clock, one_at_a_time: bool) -> Self {
+        let now = clock.mono();
+        let state =
+            State { one_at_a_time, answering: 0, reading: Some(now), last: now, last_answer: false, ending: None };
+        Self { clock: clock.clone(), state: Arc::new(Mutex::new(state)) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A request has been read.
+    pub(super) fn answer(&self) -> Answering {
+        let mut state = self.state();
+        state.answering += 1;
+        state.reading = None;
+        Answering(self.clone())
+    }
+
+    /// The connection is to end, once what is being answered is.
+    pub(super) fn end(&self) {
+        let now = self.clock.mono();
+        self.state().ending.get_or_insert(now);
+    }
+
+    /// The connection is to end, but not before the client was sent what is being answered: a client that is told of the
+    /// end first may take it for the end of its request.
+    pub(super) fn end_after_this(&self) {
+        self.state().last_answer = true;
+    }
+
+    /// Whether it is to end.
+    pub(super) fn is_ending(&self) -> bool {
+        self.state().ending.is_some()
+    }
+
+    /// Until when it may go on like that.
+    pub(super) fn deadline(&self) -> Mono {
+        let state = self.state();
+        match (state.answering, state.ending, state.reading) {
+            (1.., _, _) => Mono::MAX,
+            (_, Some(_), _) => state.last + ENDING,
+            (_, _, Some(since)) => since + HEADERS,
+            _ => state.last + IDLE,
+        }
+    }
+
+    fn read(&self) {
+        let now = self.clock.mono();
+        let mut state = self.state();
+        if !state.one_at_a_time {
+            // Whatever comes first shows that the client speaks the protocol; from then on only requests count.
+            state.reading = None;
+        } else if state.answering == 0 && state.reading.is_none() {
+            state.reading = Some(now);
+        }
+    }
+
+    fn wrote(&self) {
+        let now = self.clock.mono();
+        let mut state = self.state();
+        state.last = now;
+        if state.last_answer && state.answering == 0 {
+            state.ending.get_or_insert(now);
+        }
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        let now = self.0.clock.mono();
+        let mut state = self.0.state();
+        state.answering -= 1;
+        state.last = now;
+    }
+}
+
+/// A connection whose activity is seen.
+pub(super) struct Seen<T> {
+    inner: T,
+    activity: Activity,
+    /// Whether nothing more is written.
+    is_shut: bool,
+}
+
+impl<T> Seen<T> {
+    pub(super) fn new(inner: T, activity: Activity) -> Self {
+        Self { inner, activity, is_shut: false }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Seen<T> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.inner).poll_read(cx, buffer);
+        if buffer.filled().len() > before {
+            self.activity.read();
+        }
+        read
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Seen<T> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write(cx, bytes);
+        if matches!(written, Poll::Ready(Ok(1..))) {
+            self.activity.wrote();
+        }
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    /// Waits until the client has ended its side, too, for as long as it may: a socket that is closed with something left
+    /// to read takes back what its peer has not read yet, such as the answer.
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.is_shut {
+            ready!(Pin::new(&mut self.inner).poll_shutdown(cx))?;
+            self.is_shut = true;
+            self.activity.end();
+        }
+        let mut scratch = [0; 1024];
+        loop {
+            let mut buffer = ReadBuf::new(&mut scratch);
+            let read = ready!(Pin::new(&mut self.inner).poll_read(cx, &mut buffer));
+            if read.is_err() || buffer.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::clock::SimClock;
+
+    #[test]
+    fn headers_may_take_less_than_waiting_for_them() {
+        let clock = SimClock::new(Timestamp::UNIX_EPOCH);
+        let activity = Activity::new(&clock.clock(), true);
+        let at = Mono::from_secs;
+        assert_eq!(activity.deadline(), at(32), "the first request's headers");
+        clock.advance(Duration::from_secs(10));
+        activity.read();
+        assert_eq!(activity.deadline(), at(32), "drops do not count");
+        let answering = activity.answer();
+        assert_eq!(activity.deadline(), Mono::MAX);
+        clock.advance(Duration::from_secs(50));
+        drop(answering);
+        assert_eq!(activity.deadline(), at(60 + 90), "waiting for the next");
+        clock.advance(Duration::from_secs(40));
+        activity.read();
+        assert_eq!(activity.deadline(), at(100 + 32), "its headers");
+        drop(activity.answer());
+        clock.advance(Duration::from_secs(10));
+        activity.wrote();
+        assert_eq!(activity.deadline(), at(110 + 90), "who takes an answer may go on");
+        activity.end();
+        assert_eq!(activity.deadline(), at(110 + 5));
+    }
+
+    #[test]
+    fn the_last_answer_is_sent_before_the_end() {
+        let clock = SimClock::new(Timestamp::UNIX_EPOCH);
+        let activity = Activity::new(&clock.clock(), false);
+        let answering = activity.answer();
+        activity.end_after_this();
+        activity.wrote();
+        assert!(!activity.is_ending());
+        drop(answering);
+        assert!(!activity.is_ending());
+        activity.wrote();
+        assert!(activity.is_ending());
+    }
+
+    #[test]
+    fn many_requests_at_a_time_have_no_headers_between_them() {
+        let clock = SimClock::new(Timestamp::UNIX_EPOCH);
+        let activity = Activity::new(&clock.clock(), false);
+        assert_eq!(activity.deadline(), Mono::from_secs(32));
+        activity.read();
+        assert_eq!(activity.deadline(), Mono::from_secs(90));
+        let both = [activity.answer(), activity.answer()];
+        clock.advance(Duration::from_secs(1));
+        let [one, other] = both;
+        drop(one);
+        activity.read();
+        assert_eq!(activity.deadline(), Mono::MAX);
+        drop(other);
+        assert_eq!(activity.deadline(), Mono::from_secs(91));
+    }
+}

@@ -1,0 +1,196 @@
+//! Who asks: a front proxy on somebody's behalf, a client certificate, a token, or nobody.
+//!
+//! The first way that succeeds wins. One that fails, such as a token that nobody knows or a certificate of a stranger, makes
+//! the request fail unless a later one succeeds: only who shows nothing at all is anonymous.
+
+mod cluster;
+mod headers;
+mod token;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::HeaderMap;
+use rustls::pki_types::CertificateDer;
+
+pub(super) use cluster::{Cluster, lookup};
+pub(super) use headers::{HeaderNames, RequestHeader};
+pub(super) use token::Tokens;
+
+use super::trust::Trust;
+use super::x509::Subject;
+use crate::clock::Clock;
+use crate::serve::gauges::Gauges;
+
+/// Who shows nothing.
+const ANONYMOUS: &str = "system:anonymous";
+const UNAUTHENTICATED: &str = "system:unauthenticated";
+const AUTHENTICATED: &str = "system:authenticated";
+
+/// Where a user's `extra` names the certificate. From `apiserver/pkg/authentication/user/user.go#CredentialIDKey @v1.36.3`.
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// Somebody, or [`User::anonymous`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct User {
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) groups: Vec<String>,
+    pub(super) extra: BTreeMap<String, Vec<String>>,
+}
+
+/// A client, as far as its connection shows it.
+#[derive(Clone, Default)]
+pub(super) struct Peer {
+    /// The chain that it has shown, its own certificate first.
+    pub(super) chain: Arc<[CertificateDer<'static>]>,
+}
+
+/// What one way to say who one is comes to: somebody, nothing shown, or why not.
+type Outcome = Result<Option<User>, String>;
+
+/// All ways, in the order in which they are tried.
+/// Follows `apiserver/pkg/authentication/authenticatorfactory/delegating.go#New @v1.36.3`.
+pub(super) struct Authenticator {
+    pub(super) clock: Clock,
+    pub(super) request_header: Option<RequestHeader>,
+    pub(super) clients: Option<Arc<Trust>>,
+    pub(super) uid_from_certificates: bool,
+    pub(super) tokens: Option<Tokens>,
+    pub(super) gauges: Arc<Gauges>,
+}
+
+impl User {
+    /// Who shows nothing.
+    pub(super) fn anonymous() -> Self {
+        Self { name: ANONYMOUS.to_owned(), groups: vec![UNAUTHENTICATED.to_owned()], ..Self::default() }
+    }
+
+    /// Whether it is nobody in particular.
+    pub(super) fn is_anonymous(&self) -> bool {
+        self.name == ANONYMOUS || self.groups.iter().any(|group| group == UNAUTHENTICATED)
+    }
+
+    /// With the group of all who said who they are.
+    /// Follows `apiserver/pkg/authentication/group/authenticated_group_adder.go @v1.36.3`.
+    fn authenticated(mut self) -> Self {
+        let known = |group: &String| group == AUTHENTICATED || group == UNAUTHENTICATED;
+        if self.name != ANONYMOUS && !self.groups.iter().any(known) {
+            self.groups.push(AUTHENTICATED.to_owned());
+        }
+        self
+    }
+}
+
+impl Authenticator {
+    /// Who asks; or what is wrong with what they show, for the log alone.
+    pub(super) async fn authenticate(&self, headers: &HeaderMap, peer: &Peer) -> Result<User, String> {
+        let began = self.clock.mono();
+        let outcome = self.union(headers, peer).await;
+        self.gauges.authenticated(&outcome, self.clock.mono().seconds_since(began));
+        outcome
+    }
+
+    async fn union(&self, headers: &HeaderMap, peer: &Peer) -> Result<User, String> {
+        let mut errors = Vec::new();
+        if let Some(request_header) = &self.request_header {
+            match request_header.authenticate(headers, peer, self.clock.now().wall) {
+                Ok(Some(user)) => return Ok(user.authenticated()),
+                Ok(None) => {}
+                Err(error) => errors.push(error),
+            }
+        }
+        match self.certificate(peer) {
+            Ok(Some(user)) => return Ok(user.authenticated()),
+            Ok(None) => {}
+            Err(error) => errors.push(error),
+        }
+        if let Some(tokens) = &self.tokens {
+            match tokens.authenticate(headers).await {
+                Ok(Some(user)) => return Ok(user.authenticated()),
+                Ok(None) => {}
+                Err(error) => errors.push(error),
+            }
+        }
+        match &errors[..] {
+            [] => Ok(User::anonymous()),
+            [error] => Err(error.clone()),
+            errors => Err(format!("[{}]", errors.join(", "))),
+        }
+    }
+
+    /// Follows `apiserver/pkg/authentication/request/x509/x509.go#AuthenticateRequest`, `#CommonNameUserConversion @v1.36.3`.
+    fn certificate(&self, peer: &Peer) -> Outcome {
+        let (Some(trust), Some(leaf)) = (&self.clients, peer.chain.first()) else { return Ok(None) };
+        let Some(bundle) = trust.bundle() else { return Ok(None) };
+        let now = self.clock.now().wall;
+        let subject = Subject::of(leaf)?;
+        self.gauges.certificate_left(subject.ends - now.as_second());
+        bundle
+            .verify(&peer.chain, now)
+            .map_err(|error| format!("verifying certificate {} failed: {error}", subject.identifier))?;
+        if subject.common_name.is_empty() {
+            return Ok(None);
+        }
+        let uid = if self.uid_from_certificates { uid(&subject.uids)? } else { String::new() };
+        let id = format!("X509SHA256={}", sha256(leaf));
+        let extra = BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![id])]);
+        Ok(Some(User { name: subject.common_name, uid, groups: subject.organizations, extra }))
+    }
+}
+
+/// Follows `…/x509/x509.go#parseUIDFromCert @v1.36.3`.
+fn uid(uids: &[String]) -> Result<String, String> {
+    match uids {
+        [] => Ok(String::new()),
+        [uid] if uid.is_empty() => Err("UID cannot be an empty string".to_owned()),
+        [uid] => Ok(uid.clone()),
+        _ => Err(format!("expected 1 UID, but found multiple: [{}]", uids.join(" "))),
+    }
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+
+    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    digest.as_ref().iter().fold(String::new(), |mut text, byte| {
+        // Writing into a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_who_said_who_they_are_are_in_a_group() {
+        let check = |name: &str, groups: &[&str], expected: &[&str]| {
+            let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+            let user = User { name: name.to_owned(), groups, ..User::default() };
+            assert_eq!(user.authenticated().groups, expected);
+        };
+        check("alice", &["team"], &["team", AUTHENTICATED]);
+        check("alice", &[AUTHENTICATED], &[AUTHENTICATED]);
+        check("alice", &[UNAUTHENTICATED], &[UNAUTHENTICATED]);
+        check(ANONYMOUS, &[], &[]);
+    }
+
+    #[test]
+    fn a_certificate_has_one_uid_or_none() {
+        let check = |uids: &[&str], expected: Result<&str, &str>| {
+            let got = uid(&uids.iter().map(|uid| (*uid).to_owned()).collect::<Vec<_>>());
+            assert_eq!(got.as_deref().map_err(String::as_str), expected);
+        };
+        check(&[], Ok(""));
+        check(&["a"], Ok("a"));
+        check(&[""], Err("UID cannot be an empty string"));
+        check(&["a", "b"], Err("expected 1 UID, but found multiple: [a b]"));
+    }
+
+    #[test]
+    fn a_digest_is_written_in_hex() {
+        assert_eq!(sha256(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+}

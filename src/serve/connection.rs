@@ -1,0 +1,215 @@
+//! One connection: its handshake, its requests, its end.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+
+use http::{Request, StatusCode, Version};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::server::Acceptor;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, trace};
+
+use super::activity::{Activity, HEADERS, Seen};
+use super::authenticate::Peer;
+use super::handler::Handler;
+use super::listener::keep_alive;
+use super::reply::failure;
+use super::serving::Serving;
+use crate::clock::Clock;
+
+/// All headers of a request together. From `apiserver/pkg/server/secure_serving.go#Serve @v1.36.3`, and what Go adds to it.
+const MAX_HEADER_BYTES: usize = (1 << 20) + 4096;
+/// Headers of a request. Upstream counts bytes alone.
+const MAX_HEADERS: usize = 1024;
+/// What a client may send on one stream before it is read. From `…/secure_serving.go#Serve @v1.36.3`, which allows frames
+/// of that length too; with those, h2 would take few of the short ones that clients send headers in.
+const STREAM_BYTES: u32 = 256 * 1024;
+
+/// What a client is told that does not know that this port speaks TLS. Follows Go's `net/http.badRequestError`.
+const NOT_TLS: &str = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+
+/// What all connections share.
+pub(super) struct Shared {
+    pub(super) serving: Serving,
+    pub(super) handler: Handler,
+    pub(super) clock: Clock,
+    /// Streams of a connection.
+    pub(super) max_streams: u32,
+    /// The server is to end: connections finish what they are doing.
+    pub(super) stop: CancellationToken,
+}
+
+/// Serves a connection until it ends.
+pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, remote: SocketAddr) {
+    keep_alive(&stream);
+    let deadline = shared.clock.mono() + HEADERS;
+    let shaken = shared.clock.timeout_at(deadline, handshake(&shared, stream));
+    let shaken = tokio::select! {
+        biased;
+        () = shared.stop.cancelled() => return,
+        shaken = shaken => shaken,
+    };
+    let stream = match shaken {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return trace!(%remote, %error, "TLS handshake error"),
+        Err(_) => return trace!(%remote, "TLS handshake error: it took too long"),
+    };
+    let tls = stream.get_ref().1;
+    let chain = tls.peer_certificates().unwrap_or_default().iter().map(|one| one.clone().into_owned()).collect();
+    let http2 = tls.alpn_protocol() == Some(b"h2");
+    let peer = Peer { chain };
+    let activity = Activity::new(&shared.clock, !http2);
+    let io = TokioIo::new(Seen::new(stream, activity.clone()));
+    let service = {
+        let (shared, activity) = (shared.clone(), activity.clone());
+        service_fn(move |request: Request<Incoming>| {
+            let answering = activity.answer();
+            let (shared, activity, peer) = (shared.clone(), activity.clone(), peer.clone());
+            async move {
+                let version = request.version();
+                if header_bytes(&request) > MAX_HEADER_BYTES {
+                    activity.end_after_this();
+                    return Ok(failure(HEADERS_TOO_LARGE, "431 Request Header Fields Too Large"));
+                }
+                let answered = shared.handler.handle(request, &peer, remote).await;
+                // HTTP/2 is easily abused; who is not known gets one request a connection.
+                // Follows `apiserver/pkg/endpoints/filters/authentication.go#withAuthentication @v1.36.3`.
+                if version == Version::HTTP_2 && answered.is_stranger {
+                    activity.end_after_this();
+                }
+                drop(answering);
+                Ok::<_, Infallible>(answered.reply)
+            }
+        })
+    };
+    if http2 {
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(shared.max_streams)
+            .max_header_list_size(u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX))
+            .initial_stream_window_size(STREAM_BYTES)
+            .initial_connection_window_size(STREAM_BYTES.saturating_mul(shared.max_streams));
+        let connection = builder.serve_connection(io, service);
+        drive(&shared, &activity, remote, pin!(connection), http2::Connection::graceful_shutdown).await;
+    } else {
+        let mut builder = http1::Builder::new();
+        builder
+            .timer(TokioTimer::new())
+            // How long headers take is looked at here, which knows waiting from reading.
+            .header_read_timeout(None)
+            .max_buf_size(MAX_HEADER_BYTES)
+            .max_headers(MAX_HEADERS);
+        let connection = builder.serve_connection(io, service);
+        drive(&shared, &activity, remote, pin!(connection), http1::Connection::graceful_shutdown).await;
+    }
+}
+
+/// How long the headers of a request are together. hyper stops reading somewhere above the limit.
+fn header_bytes(request: &Request<Incoming>) -> usize {
+    // As in a request that is written out, `: ` and an end of line belong to each.
+    let headers = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    request.uri().path().len() + request.uri().query().map_or(0, str::len) + headers.sum::<usize>()
+}
+
+async fn handshake(shared: &Shared, mut stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
+    let mut first = [0; 5];
+    if stream.peek(&mut first).await? == first.len() && looks_like_http(first) {
+        stream.write_all(NOT_TLS.as_bytes()).await?;
+        stream.shutdown().await?;
+        return Err(std::io::Error::other("client sent an HTTP request to an HTTPS server"));
+    }
+    let local = stream.local_addr()?.ip();
+    let start = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+    let configs = shared.serving.configs().map_err(std::io::Error::other)?;
+    let config = configs.get(local, &start.client_hello());
+    start.into_stream(config).await
+}
+
+/// Follows Go's `net/http.tlsRecordHeaderLooksLikeHTTP`.
+fn looks_like_http(first: [u8; 5]) -> bool {
+    [b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO"].contains(&&first)
+}
+
+/// Runs a connection until it ends, has been idle or slow for too long, or the server is to end.
+async fn drive<C, E>(
+    shared: &Shared,
+    activity: &Activity,
+    remote: SocketAddr,
+    mut connection: Pin<&mut C>,
+    graceful: impl Fn(Pin<&mut C>),
+) where
+    C: Future<Output = Result<(), E>>,
+    E: std::error::Error,
+{
+    let mut stop = pin!(shared.stop.cancelled());
+    let mut deadline = activity.deadline();
+    let mut sleep = shared.clock.sleep_until(deadline);
+    let mut told = false;
+    let end = poll_fn(|cx| {
+        if !told && (activity.is_ending() || stop.as_mut().poll(cx).is_ready()) {
+            told = true;
+            activity.end();
+            graceful(connection.as_mut());
+        }
+        if let Poll::Ready(end) = connection.as_mut().poll(cx) {
+            return Poll::Ready(Some(end));
+        }
+        if !told && activity.is_ending() {
+            told = true;
+            graceful(connection.as_mut());
+            if let Poll::Ready(end) = connection.as_mut().poll(cx) {
+                return Poll::Ready(Some(end));
+            }
+        }
+        loop {
+            let now = activity.deadline();
+            if now != deadline {
+                deadline = now;
+                sleep = shared.clock.sleep_until(deadline);
+            }
+            if Pin::new(&mut sleep).poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            if activity.deadline() == deadline {
+                return Poll::Ready(None);
+            }
+        }
+    })
+    .await;
+    match end {
+        Some(Ok(())) => {}
+        Some(Err(error)) => debug!(%remote, %error, "A connection has failed"),
+        None => trace!(%remote, "A connection was idle or slow for too long"),
+    }
+}
+
+const HEADERS_TOO_LARGE: StatusCode = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+
+/// What is told to those whose URL cannot be read. Follows Go's `net/http.conn.serve`.
+pub(super) const BAD_REQUEST: (StatusCode, &str) = (StatusCode::BAD_REQUEST, "400 Bad Request");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_http_is_known_by_its_first_bytes() {
+        let check = |first: &[u8; 5], expected: bool| assert_eq!(looks_like_http(*first), expected);
+        check(b"GET /", true);
+        check(b"PUT /", true);
+        check(b"DELET", false);
+        check(&[22, 3, 1, 2, 0], false);
+    }
+}

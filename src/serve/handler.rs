@@ -1,0 +1,127 @@
+//! One request: who asks, whether they may, and what they get.
+//! Follows `cmd/kube-scheduler/app/server.go#buildHandlerChain @v1.36.3`. Unlike upstream, a panic in here is not caught: it
+//! ends the process, as a panic anywhere does.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, HeaderValue, USER_AGENT};
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Body as _, Incoming};
+use tracing::{debug, error};
+
+use super::authenticate::{Authenticator, Peer};
+use super::authorize::{Authorizer, Decision};
+use super::connection::BAD_REQUEST;
+use super::mux::{Asked, Mux, too_large};
+use super::negotiate::{self, Query};
+use super::reply::{Reply, failure, no_sniff};
+use super::status::{ANY_FORM, Status};
+use crate::clock::Clock;
+use crate::k8s::field_error::quoted;
+
+/// What is read of a body; a log level fits.
+const MAX_BODY: usize = 64 * 1024;
+
+/// Answers requests.
+pub(super) struct Handler {
+    pub(super) authenticator: Authenticator,
+    pub(super) authorizer: Authorizer,
+    pub(super) mux: Mux,
+    pub(super) clock: Clock,
+}
+
+/// An answer, and whether it went to somebody who has not said who they are.
+pub(super) struct Answered {
+    pub(super) reply: Reply,
+    pub(super) is_stranger: bool,
+}
+
+impl Handler {
+    /// Answers one request.
+    pub(super) async fn handle(&self, request: Request<Incoming>, peer: &Peer, remote: SocketAddr) -> Answered {
+        let began = self.clock.mono();
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let agent = request.headers().get(USER_AGENT).cloned();
+        let mut answered = self.answer(request, peer).await;
+        let headers = answered.reply.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        if method == Method::HEAD {
+            let length = answered.reply.body().size_hint().exact().unwrap_or(0);
+            answered.reply.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+            *answered.reply.body_mut() = Full::default();
+        }
+        debug!(
+            verb = %method,
+            URI = %uri,
+            latency = ?self.clock.mono().since(began),
+            userAgent = agent.as_ref().and_then(|agent| agent.to_str().ok()).unwrap_or_default(),
+            srcIP = %remote,
+            resp = answered.reply.status().as_u16(),
+            "HTTP"
+        );
+        answered
+    }
+
+    async fn answer(&self, request: Request<Incoming>, peer: &Peer) -> Answered {
+        let (parts, body) = request.into_parts();
+        let stranger = |reply| Answered { reply, is_stranger: true };
+        let Some(path) = negotiate::decoded(parts.uri.path()) else {
+            return stranger(failure(BAD_REQUEST.0, BAD_REQUEST.1));
+        };
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let asked = Asked { method: &parts.method, path: &path, query, headers: &parts.headers };
+        let user = match self.authenticator.authenticate(&parts.headers, peer).await {
+            Ok(user) => user,
+            Err(error) => {
+                error!(err = error, "Unable to authenticate the request");
+                return stranger(Status::unauthorized().reply(ANY_FORM, &asked.query, asked.headers));
+            }
+        };
+        let is_stranger = user.is_anonymous();
+        let verb = parts.method.as_str().to_lowercase();
+        let reply = match self.authorizer.authorize(&user, &verb, &path).await {
+            Decision::Allow => self.allowed(&asked, body).await,
+            Decision::Forbid(reason) => {
+                debug!(URI = %parts.uri, reason, "Forbidden");
+                let message = format!("User {} cannot {verb} path {}", quoted(&user.name), quoted(&path));
+                let message = sanitized(&message);
+                let message = if reason.is_empty() { message } else { format!("{message}: {reason}") };
+                no_sniff(Status::forbidden(&message).reply(ANY_FORM, &asked.query, asked.headers))
+            }
+            Decision::Unknown(error) => {
+                let uri = parts.uri.path_and_query().map_or("/", |uri| uri.as_str());
+                let text = format!("Internal Server Error: {}: {error}", quoted(uri));
+                failure(StatusCode::INTERNAL_SERVER_ERROR, &sanitized(&text))
+            }
+        };
+        Answered { reply, is_stranger }
+    }
+
+    async fn allowed(&self, asked: &Asked<'_>, body: Incoming) -> Reply {
+        if !self.mux.reads_body(asked.method, asked.path) {
+            return self.mux.serve(asked, Bytes::new()).await;
+        }
+        match Limited::new(body, MAX_BODY).collect().await {
+            Ok(body) => self.mux.serve(asked, body.to_bytes()).await,
+            Err(_) => too_large(),
+        }
+    }
+}
+
+/// What could be taken for markup is not, in errors. Follows
+/// `apiserver/pkg/endpoints/handlers/responsewriters/errors.go#sanitizer @v1.36.3`.
+fn sanitized(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_have_no_markup() {
+        assert_eq!(sanitized("<a href=\"x\">&"), "&lt;a href=\"x\"&gt;&amp;");
+    }
+}

@@ -1,0 +1,202 @@
+//! Which path is answered by what. Exact paths go before prefixes, and hardly anybody looks at the method.
+//! Follows `cmd/kube-scheduler/app/server.go#newEndpointsHandler` and `apiserver/pkg/server/mux/pathrecorder.go @v1.36.3`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Response, StatusCode};
+use http_body_util::Full;
+
+use super::endpoints::{Endpoints, IsLeader, MetricsSource, Profiling};
+use super::exposition::expose;
+use super::health::Root;
+use super::negotiate::Query;
+use super::pages::{Configz, Flagz, Statusz};
+use super::reply::{HTML, Reply, no_sniff, not_found, redirect, reply, text};
+use super::resources::PodResources;
+use super::slis::Slis;
+use crate::clock::Clock;
+use crate::k8s::field_error::quoted;
+
+/// What is asked for, as far as handlers look at it.
+pub(super) struct Asked<'a> {
+    pub(super) method: &'a Method,
+    /// What is escaped in the URL is not here.
+    pub(super) path: &'a str,
+    pub(super) query: Query,
+    pub(super) headers: &'a HeaderMap,
+}
+
+/// All handlers.
+pub(super) struct Mux {
+    roots: [Root; 3],
+    metrics: Arc<dyn MetricsSource>,
+    slis: Arc<Slis>,
+    resources: Arc<PodResources>,
+    is_leader: IsLeader,
+    configz: Configz,
+    flagz: Option<Flagz>,
+    statusz: Option<Statusz>,
+    profiling: Option<Profiling>,
+    /// In seconds since 1970.
+    started: i64,
+    clock: Clock,
+}
+
+impl Mux {
+    pub(super) fn new(endpoints: Endpoints, clock: &Clock) -> Result<Self, prometheus::Error> {
+        let slis = Slis::new(endpoints.started)?;
+        let roots = [
+            Root::new("healthz", &endpoints.healthz, &slis),
+            Root::new("livez", &[], &slis),
+            Root::new("readyz", &endpoints.readyz, &slis),
+        ];
+        let seed = usize::try_from(endpoints.started.as_second()).unwrap_or(0);
+        let flagz = endpoints.flags.map(|flags| Flagz::new(flags, seed));
+        let mut paths: Vec<String> =
+            ["/healthz", "/livez", "/readyz", "/configz", "/metrics"].map(str::to_owned).to_vec();
+        paths.extend(flagz.as_ref().map(|_| "/flagz".to_owned()));
+        Ok(Self {
+            roots,
+            metrics: endpoints.metrics,
+            slis,
+            resources: Arc::new(PodResources(endpoints.listers)),
+            is_leader: endpoints.is_leader,
+            configz: Configz::new(&endpoints.config),
+            flagz,
+            statusz: endpoints.status.map(|versions| Statusz::new(versions, &paths, endpoints.started)),
+            profiling: endpoints.profiling,
+            started: endpoints.started.as_second(),
+            clock: clock.clone(),
+        })
+    }
+
+    /// Whether the answer depends on the request's body.
+    pub(super) fn reads_body(&self, method: &Method, path: &str) -> bool {
+        self.profiling.is_some() && *method == Method::PUT && path == "/debug/flags/v"
+    }
+
+    /// Answers. `body` is empty unless it is read.
+    pub(super) async fn serve(&self, asked: &Asked<'_>, body: Bytes) -> Reply {
+        let page = match asked.path {
+            "/healthz" => Some(self.roots[0].all(&asked.query)),
+            "/livez" => Some(self.roots[1].all(&asked.query)),
+            "/readyz" => Some(self.roots[2].all(&asked.query)),
+            "/metrics" => Some(self.expose(self.metrics.clone(), asked).await),
+            "/metrics/slis" => Some(self.expose(self.slis.clone(), asked).await),
+            "/metrics/resources" => Some(self.resources(asked).await),
+            "/configz" => Some(self.configz.reply()),
+            "/flagz" => self.flagz.as_ref().map(|page| page.reply(&asked.query, asked.headers)),
+            "/statusz" => {
+                let now = self.clock.now().wall;
+                self.statusz.as_ref().map(|page| page.reply(now, &asked.query, asked.headers))
+            }
+            path if path.starts_with("/debug/") => self.debug(asked, &body),
+            path => self.check(path),
+        };
+        page.unwrap_or_else(not_found)
+    }
+
+    /// `/healthz/<check>` and so on.
+    fn check(&self, path: &str) -> Option<Reply> {
+        let (root, check) = path.strip_prefix('/')?.split_once('/')?;
+        let at = ["healthz", "livez", "readyz"].iter().position(|name| *name == root)?;
+        self.roots[at].one(check)
+    }
+
+    /// Gathering and compressing take a while where there is much, and nobody else is to wait for that.
+    async fn expose(&self, source: Arc<dyn MetricsSource>, asked: &Asked<'_>) -> Reply {
+        let (started, method, headers) = (self.started, asked.method.clone(), asked.headers.clone());
+        let gathered = tokio::task::spawn_blocking(move || expose(&*source, started, &method, &headers)).await;
+        gathered.unwrap_or_else(|end| match end.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // Only a runtime that is shutting down cancels such a task.
+            Err(_) => Response::new(Full::default()),
+        })
+    }
+
+    async fn resources(&self, asked: &Asked<'_>) -> Reply {
+        if (self.is_leader)() {
+            return self.expose(self.resources.clone(), asked).await;
+        }
+        Response::new(Full::default())
+    }
+
+    fn debug(&self, asked: &Asked<'_>, body: &Bytes) -> Option<Reply> {
+        let profiling = self.profiling.as_ref()?;
+        match asked.path {
+            "/debug/pprof" => Some(redirect("/debug/pprof/", matches!(*asked.method, Method::GET | Method::HEAD))),
+            "/debug/flags/v" => Some(verbosity(profiling, asked.method, body)),
+            path if path == "/debug/flags" || path.starts_with("/debug/flags/") => Some(flags()),
+            _ => None,
+        }
+    }
+}
+
+/// Follows `apiserver/pkg/server/routes/flags.go#Index @v1.36.3`.
+fn flags() -> Reply {
+    reply(
+        StatusCode::OK,
+        HTML,
+        "<html>\n<head>\n<title>/debug/flags/</title>\n</head>\n<body>\n/debug/flags/<br>\n<br>\nflags:<br>\n<table>\n\
+         <tr>v<br>\n</table>\n<br>\nfull flags configurable<br>\n</body>\n</html>\n",
+    )
+}
+
+/// Follows `…/routes/flags.go#StringFlagPutHandler` and `component-base/logs/logs.go#GlogSetter @v1.36.3`.
+fn verbosity(profiling: &Profiling, method: &Method, body: &Bytes) -> Reply {
+    let (status, text) = if *method == Method::PUT {
+        let value = String::from_utf8_lossy(body);
+        match level(&value) {
+            Ok(level) => {
+                (profiling.set_verbosity)(level);
+                (StatusCode::OK, format!("successfully set klog.logging.verbosity to {value}"))
+            }
+            Err(error) => (StatusCode::BAD_REQUEST, error),
+        }
+    } else {
+        (StatusCode::NOT_ACCEPTABLE, "unsupported http method".to_owned())
+    };
+    no_sniff(reply(status, http::HeaderValue::from_static("text/plain"), format!("{text}\n")))
+}
+
+/// A number below 2^31, in digits alone; Go's texts otherwise.
+fn level(value: &str) -> Result<u32, String> {
+    let failed = |why: &str| format!("strconv.ParseUint: parsing {}: {why}", quoted(value));
+    if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(failed("invalid syntax"));
+    }
+    let number: u32 = value.parse().map_err(|_| failed("value out of range"))?;
+    if i32::try_from(number).is_err() {
+        let text = format!("strconv.ParseInt: parsing {}: value out of range", quoted(value));
+        return Err(format!("failed set klog.logging.verbosity {value}: {text}"));
+    }
+    Ok(number)
+}
+
+/// What is told to those whose request is too large to be looked at.
+pub(super) fn too_large() -> Reply {
+    let mut reply = text("error reading request body: http: request body too large\n");
+    *reply.status_mut() = StatusCode::BAD_REQUEST;
+    no_sniff(reply)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_is_a_number() {
+        let check = |value: &str, expected: Result<u32, &str>| {
+            assert_eq!(level(value).as_ref().map_err(String::as_str), expected.as_ref().map_err(|text| *text));
+        };
+        check("4", Ok(4));
+        check("2147483647", Ok(2_147_483_647));
+        let large = "failed set klog.logging.verbosity 2147483648: strconv.ParseInt: parsing \"2147483648\": value out of range";
+        check("2147483648", Err(large));
+        check("abc", Err("strconv.ParseUint: parsing \"abc\": invalid syntax"));
+        check("", Err("strconv.ParseUint: parsing \"\": invalid syntax"));
+        check("+4", Err("strconv.ParseUint: parsing \"+4\": invalid syntax"));
+        check("99999999999", Err("strconv.ParseUint: parsing \"99999999999\": value out of range"));
+    }
+}

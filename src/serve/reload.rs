@@ -1,0 +1,132 @@
+//! Files that are read again while the server runs.
+//!
+//! Upstream watches them and looks once a minute; here they are read every [`PERIOD`], which also sees the symbolic links of
+//! mounted secrets change. What cannot be used leaves in place what was used before, and is logged once.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tracing::{error, info};
+
+use super::error::read_file;
+
+/// Between two looks at a few small files.
+pub(super) const PERIOD: Duration = Duration::from_secs(2);
+
+/// What is made of some files.
+pub(super) struct Watched<T> {
+    /// What it is called in messages: `serving-cert::<file>::<file>`.
+    name: String,
+    files: Vec<PathBuf>,
+    parse: fn(&str, &[Vec<u8>]) -> Result<T, String>,
+    /// The lock guards the last look and is held for a comparison; files are read outside it.
+    last: Mutex<Last<T>>,
+}
+
+/// What the files hold.
+type Contents = Vec<Vec<u8>>;
+
+struct Last<T> {
+    contents: Contents,
+    value: Arc<T>,
+    /// What was wrong at the last look, so that it is said once.
+    trouble: Option<String>,
+}
+
+/// Something that can be looked at again, whatever is made of it.
+pub(super) trait Refresh: Send + Sync {
+    /// Reads the files again.
+    fn refresh(&self);
+}
+
+impl<T> Watched<T> {
+    /// Reads the files for the first time; here, what cannot be used is an error.
+    pub(super) fn load(
+        purpose: &str,
+        files: &[&str],
+        parse: fn(&str, &[Vec<u8>]) -> Result<T, String>,
+    ) -> Result<Arc<Self>, String> {
+        let name = std::iter::once(purpose).chain(files.iter().copied()).collect::<Vec<_>>().join("::");
+        let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+        let contents = read(&files)?;
+        let value = Arc::new(parse(&name, &contents)?);
+        let last = Mutex::new(Last { contents, value, trouble: None });
+        Ok(Arc::new(Self { name, files, parse, last }))
+    }
+
+    /// What the files said when they were last of use.
+    pub(super) fn current(&self) -> Arc<T> {
+        self.last().value.clone()
+    }
+
+    fn last(&self) -> MutexGuard<'_, Last<T>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changed(&self) -> Result<Option<(Contents, T)>, String> {
+        let contents = read(&self.files)?;
+        if contents == self.last().contents {
+            return Ok(None);
+        }
+        let value = (self.parse)(&self.name, &contents)?;
+        Ok(Some((contents, value)))
+    }
+}
+
+impl<T: Send + Sync> Refresh for Watched<T> {
+    fn refresh(&self) {
+        match self.changed() {
+            Ok(None) => self.last().trouble = None,
+            Ok(Some((contents, value))) => {
+                *self.last() = Last { contents, value: Arc::new(value), trouble: None };
+                info!(name = self.name, "Loaded what has changed");
+            }
+            Err(text) => {
+                let mut last = self.last();
+                if last.trouble.as_ref() != Some(&text) {
+                    error!(name = self.name, err = text, "What is in use stays: what is there now cannot be used");
+                    last.trouble = Some(text);
+                }
+            }
+        }
+    }
+}
+
+fn read(files: &[PathBuf]) -> Result<Contents, String> {
+    files.iter().map(|file| read_file(file)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(name: &str, contents: &[Vec<u8>]) -> Result<String, String> {
+        let text = String::from_utf8(contents.concat()).map_err(|_| format!("{name}: no text"))?;
+        if text.is_empty() { Err(format!("missing content for {name:?}")) } else { Ok(text) }
+    }
+
+    #[test]
+    fn a_file_is_followed_and_what_is_no_use_is_not() {
+        let folder = std::env::temp_dir().join(format!("serve-reload-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let file = folder.join("a");
+        let name = file.display().to_string();
+        assert_eq!(Watched::load("p", &[&name], parse).err(), Some(format!("open {name}: no such file or directory")));
+        std::fs::write(&file, "").expect("written");
+        assert_eq!(Watched::load("p", &[&name], parse).err(), Some(format!("missing content for \"p::{name}\"")));
+        std::fs::write(&file, "one").expect("written");
+        let watched = Watched::load("p", &[&name], parse).expect("it is there");
+        let check = |change: &dyn Fn(), expected: &str| {
+            change();
+            watched.refresh();
+            assert_eq!(*watched.current(), expected);
+        };
+        check(&|| (), "one");
+        check(&|| std::fs::write(&file, "two").expect("written"), "two");
+        check(&|| std::fs::write(&file, [0xff]).expect("written"), "two");
+        check(&|| std::fs::remove_file(&file).expect("removed"), "two");
+        check(&|| std::fs::write(&file, "three").expect("written"), "three");
+        std::fs::remove_dir_all(&folder).expect("removed");
+    }
+}

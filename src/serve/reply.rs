@@ -1,0 +1,77 @@
+//! What a handler answers with.
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderName, LOCATION, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, Response, StatusCode};
+use http_body_util::Full;
+
+/// A whole answer: none of them is large or endless.
+pub(super) type Reply = Response<Full<Bytes>>;
+
+pub(super) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+pub(super) const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// Tells browsers to take the type as it is said.
+const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+
+/// An answer of a type.
+pub(super) fn reply(status: StatusCode, kind: HeaderValue, body: impl Into<Bytes>) -> Reply {
+    let mut reply = Response::new(Full::new(body.into()));
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(CONTENT_TYPE, kind);
+    reply
+}
+
+/// Plain text, all well.
+pub(super) fn text(body: impl Into<Bytes>) -> Reply {
+    reply(StatusCode::OK, TEXT, body)
+}
+
+/// The same answer, of a type that is not to be guessed.
+pub(super) fn no_sniff(mut reply: Reply) -> Reply {
+    reply.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
+    reply
+}
+
+/// An error's text on a line of its own. Follows Go's `net/http.Error`.
+pub(super) fn failure(status: StatusCode, text: &str) -> Reply {
+    no_sniff(reply(status, TEXT, format!("{text}\n")))
+}
+
+/// Nothing is here. Follows Go's `net/http.NotFound`.
+pub(super) fn not_found() -> Reply {
+    failure(StatusCode::NOT_FOUND, "404 page not found")
+}
+
+/// It is elsewhere. Follows Go's `net/http.Redirect`.
+pub(super) fn redirect(to: &'static str, with_body: bool) -> Reply {
+    let body = if with_body { format!("<a href=\"{to}\">Found</a>.\n\n") } else { String::new() };
+    let mut reply = reply(StatusCode::FOUND, HTML, body);
+    reply.headers_mut().insert(LOCATION, HeaderValue::from_static(to));
+    if !with_body {
+        reply.headers_mut().remove(CONTENT_TYPE);
+    }
+    reply
+}
+
+/// The same answer with one more header.
+pub(super) fn with(mut reply: Reply, name: HeaderName, value: HeaderValue) -> Reply {
+    reply.headers_mut().insert(name, value);
+    reply
+}
+
+/// What a text in JSON looks like where Go has written it, which escapes what HTML could take for markup.
+pub(super) fn go_json(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '<' => escaped.push_str("\\u003c"),
+            '>' => escaped.push_str("\\u003e"),
+            '&' => escaped.push_str("\\u0026"),
+            '\u{2028}' => escaped.push_str("\\u2028"),
+            '\u{2029}' => escaped.push_str("\\u2029"),
+            letter => escaped.push(letter),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,212 @@
+//! What a client certificate says of its owner, and the authorities that it may come from.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{DistinguishedName, RootCertStore};
+use x509_parser::extensions::ParsedExtension;
+use x509_parser::oid_registry::{OID_X509_COMMON_NAME, OID_X509_ORGANIZATION_NAME, Oid};
+use x509_parser::prelude::{FromDer as _, X509Certificate, X509Name};
+
+use crate::k8s::field_error::quoted;
+
+/// Where a subject carries its owner's UID: 1.3.6.1.4.1.57683.2.
+/// From `apimachinery/pkg/apis/asn1/oid.go#X509UID @v1.36.3`.
+const UID: [u64; 8] = [1, 3, 6, 1, 4, 1, 57683, 2];
+
+/// What a certificate says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Subject {
+    /// The common name; empty if there is none.
+    pub(super) common_name: String,
+    /// The organisations.
+    pub(super) organizations: Vec<String>,
+    /// The UIDs.
+    pub(super) uids: Vec<String>,
+    /// When the certificate ends, in seconds since 1970.
+    pub(super) ends: i64,
+    /// Serial number and key identifiers, for messages.
+    pub(super) identifier: String,
+}
+
+impl Subject {
+    /// Reads a certificate.
+    pub(super) fn of(certificate: &CertificateDer<'_>) -> Result<Self, String> {
+        let (_, certificate) =
+            X509Certificate::from_der(certificate).map_err(|error| format!("x509: malformed certificate: {error}"))?;
+        let uid = Oid::from(&UID).map_err(|error| format!("{error:?}"))?;
+        Ok(Self {
+            common_name: common_name(certificate.subject()),
+            organizations: values(certificate.subject(), &OID_X509_ORGANIZATION_NAME),
+            uids: values(certificate.subject(), &uid),
+            ends: certificate.validity().not_after.timestamp(),
+            identifier: identifier(&certificate),
+        })
+    }
+}
+
+/// The last common name of a name, as Go has it.
+pub(super) fn common_name(name: &X509Name<'_>) -> String {
+    values(name, &OID_X509_COMMON_NAME).pop().unwrap_or_default()
+}
+
+fn values(name: &X509Name<'_>, kind: &Oid<'_>) -> Vec<String> {
+    let attributes = name.iter_attributes().filter(|attribute| attribute.attr_type() == kind);
+    attributes.filter_map(|attribute| attribute.as_str().ok()).map(str::to_owned).collect()
+}
+
+/// Follows `apiserver/pkg/authentication/request/x509/x509.go#certificateIdentifier @v1.36.3`.
+fn identifier(certificate: &X509Certificate<'_>) -> String {
+    let (mut subject, mut authority) = (String::new(), String::new());
+    for extension in certificate.extensions() {
+        match extension.parsed_extension() {
+            ParsedExtension::SubjectKeyIdentifier(id) => subject = hex(id.0),
+            ParsedExtension::AuthorityKeyIdentifier(id) => {
+                authority = id.key_identifier.as_ref().map(|id| hex(id.0)).unwrap_or_default();
+            }
+            _ => {}
+        }
+    }
+    format!("SN={}, SKID={subject}, AKID={authority}", certificate.tbs_certificate.serial)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for (at, byte) in bytes.iter().enumerate() {
+        // Writing into a string cannot fail.
+        let _ = write!(text, "{}{byte:02X}", if at == 0 { "" } else { ":" });
+    }
+    text
+}
+
+/// Authorities that client certificates may come from.
+#[derive(Debug)]
+pub(super) struct Bundle {
+    /// Their names, which are shown to clients so that they choose a fitting certificate.
+    pub(super) subjects: Vec<DistinguishedName>,
+    verifier: Arc<dyn ClientCertVerifier>,
+}
+
+impl Bundle {
+    /// What a file says; for [`Watched`](super::reload::Watched).
+    /// Follows `apiserver/pkg/server/dynamiccertificates/dynamic_cafile_content.go#newCABundleAndVerifier @v1.36.3`.
+    pub(super) fn of_files(name: &str, contents: &[Vec<u8>]) -> Result<Self, String> {
+        Self::parse(name, &contents.concat())
+    }
+
+    /// Authorities in PEM, each of which has to be readable.
+    pub(super) fn parse(name: &str, pem: &[u8]) -> Result<Self, String> {
+        if pem.is_empty() {
+            return Err(format!("missing content for CA bundle {}", quoted(name)));
+        }
+        let failed = |text: &str| format!("error loading CA bundle for {}: {text}", quoted(name));
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(pem).filter_map(Result::ok) {
+            X509Certificate::from_der(&certificate)
+                .map_err(|error| failed(&format!("x509: malformed certificate: {error}")))?;
+            roots.add(certificate).map_err(|error| failed(&error.to_string()))?;
+        }
+        if roots.is_empty() {
+            return Err(failed("data does not contain any valid RSA or ECDSA certificates"));
+        }
+        let subjects = roots.subjects();
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::new(ring::default_provider()))
+            .build()
+            .map_err(|error| failed(&error.to_string()))?;
+        Ok(Self { subjects, verifier })
+    }
+
+    /// Whether a chain that a client has shown leads to one of the authorities, now and for a client.
+    pub(super) fn verify(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Result<(), String> {
+        let [leaf, intermediates @ ..] = chain else { return Err("x509: no certificate".to_owned()) };
+        let seconds = u64::try_from(now.as_second()).unwrap_or(0);
+        let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
+        let verified = self.verifier.verify_client_cert(leaf, intermediates, now);
+        verified.map(drop).map_err(|error| format!("x509: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{
+        BasicConstraints, CertificateParams, CertifiedIssuer, CustomExtension, DnType, ExtendedKeyUsagePurpose, IsCa,
+        KeyPair,
+    };
+
+    use super::*;
+
+    type Issuer = CertifiedIssuer<'static, KeyPair>;
+
+    fn authority() -> Issuer {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Issuer::self_signed(params, KeyPair::generate().expect("a key")).expect("a certificate")
+    }
+
+    fn leaf(issuer: &Issuer, change: impl FnOnce(&mut CertificateParams)) -> CertificateDer<'static> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "alice");
+        params.distinguished_name.push(DnType::OrganizationName, "team");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        params.not_before = at(1_000);
+        params.not_after = at(2_000);
+        change(&mut params);
+        params.signed_by(&KeyPair::generate().expect("a key"), issuer).expect("a certificate").into()
+    }
+
+    fn at(second: i64) -> time::OffsetDateTime {
+        time::OffsetDateTime::from_unix_timestamp(second).expect("a time")
+    }
+
+    #[test]
+    fn a_subject_is_read() {
+        let issuer = authority();
+        let subject = Subject::of(&leaf(&issuer, |params| {
+            params.distinguished_name.push(DnType::CustomDnType(UID.to_vec()), "u-1");
+        }))
+        .expect("a certificate");
+        assert_eq!((subject.common_name.as_str(), subject.ends), ("alice", 2_000));
+        assert_eq!((subject.organizations, subject.uids), (vec!["team".to_owned()], vec!["u-1".to_owned()]));
+        assert!(subject.identifier.starts_with("SN="), "{}", subject.identifier);
+        Subject::of(&CertificateDer::from(vec![1, 2, 3])).expect_err("no certificate");
+    }
+
+    #[test]
+    fn only_what_an_authority_has_signed_for_a_client_and_for_now_is_taken() {
+        let (issuer, stranger) = (authority(), authority());
+        let bundle = Bundle::parse("b", issuer.pem().as_bytes()).expect("a bundle");
+        let check = |certificate: CertificateDer<'static>, second: i64, taken: bool| {
+            let now = Timestamp::from_second(second).expect("a time");
+            assert_eq!(bundle.verify(&[certificate], now).is_ok(), taken);
+        };
+        check(leaf(&issuer, |_| ()), 1_500, true);
+        check(leaf(&issuer, |params| params.extended_key_usages.clear()), 1_500, true);
+        check(leaf(&stranger, |_| ()), 1_500, false);
+        check(leaf(&issuer, |_| ()), 999, false);
+        check(leaf(&issuer, |_| ()), 2_001, false);
+        check(leaf(&issuer, |p| p.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth]), 1_500, false);
+        let critical = |params: &mut CertificateParams| {
+            let mut extension = CustomExtension::from_oid_content(&[1, 2, 3, 4], vec![5, 0]);
+            extension.set_criticality(true);
+            params.custom_extensions.push(extension);
+        };
+        check(leaf(&issuer, critical), 1_500, false);
+    }
+
+    #[test]
+    fn what_is_no_bundle_is_named_as_upstream_names_it() {
+        let check = |pem: &str, expected: &str| {
+            assert_eq!(Bundle::parse("p::f", pem.as_bytes()).err().as_deref(), Some(expected));
+        };
+        check("", "missing content for CA bundle \"p::f\"");
+        let none = "error loading CA bundle for \"p::f\": data does not contain any valid RSA or ECDSA certificates";
+        check("x", none);
+        check(&KeyPair::generate().expect("a key").serialize_pem(), none);
+    }
+}

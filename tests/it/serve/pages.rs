@@ -1,0 +1,119 @@
+//! What is served under which path.
+
+use std::sync::atomic::Ordering;
+
+use super::reviewer::{Known, Reviewer};
+use super::{Running, options};
+
+const ROOT: &[(&str, &str)] = &[("authorization", "Bearer root")];
+
+async fn start() -> Running {
+    let known = Known { tokens: vec![("root", "root", vec!["system:masters"])], ..Known::default() };
+    Running::start(options(), Some(&Reviewer::new(known))).await
+}
+
+#[tokio::test]
+async fn paths_answer_as_upstreams_do() {
+    let running = start().await;
+    let plain = "text/plain; charset=utf-8";
+    let metrics = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+    let check = async |method: &str, path: &str, status: u16, kind: Option<&str>, body: &str| {
+        let got = running.client.ask(method, path, ROOT, "").await.expect("an answer");
+        let shown = (got.status, got.header("content-type"), got.text());
+        assert!(shown.0 == status && shown.1 == kind && shown.2.contains(body), "{method} {path}: {shown:?}");
+        assert_eq!(got.header("cache-control"), Some("no-cache, private"));
+    };
+    for method in ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
+        check(method, "/healthz", 200, Some(plain), "ok").await;
+        check(method, "/configz", 200, Some("application/json"), "{\"componentconfig\":{").await;
+    }
+    check("GET", "/configz", 200, Some("application/json"), "\"name\":\"\\u003ca\\u003e\"").await;
+    check("GET", "/livez?verbose", 200, Some(plain), "[+]ping ok\nlivez check passed\n").await;
+    check("GET", "/readyz?verbose", 200, Some(plain), "[+]well ok\n[+]ill ok\nreadyz check passed\n").await;
+    check("GET", "/readyz/ill", 200, Some(plain), "ok").await;
+    for path in
+        ["/", "/version", "/api", "/healthz/", "/healthz/nope", "/readyz/ping", "/metrics/", "/debug", "//healthz"]
+    {
+        check("GET", path, 404, Some(plain), "404 page not found\n").await;
+    }
+    check("GET", "/%68ealthz", 200, Some(plain), "ok").await;
+    check("GET", "/flagz", 200, Some(plain), "\nkube-scheduler flagz\n").await;
+    check("GET", "/statusz", 200, Some(plain), "/configz /flagz /healthz /livez /metrics /readyz\n").await;
+    check("GET", "/metrics", 200, Some(metrics), "counted_total 0\n").await;
+    check("GET", "/metrics", 200, Some(metrics), "authentication_attempts{result=\"success\"}").await;
+    check("GET", "/metrics/slis", 200, Some(metrics), "kubernetes_healthcheck{name=\"well\",type=\"readyz\"} 1\n")
+        .await;
+    check("GET", "/metrics/resources", 200, None, "").await;
+    check("GET", "/debug/pprof", 302, Some("text/html; charset=utf-8"), "<a href=\"/debug/pprof/\">Found</a>.\n\n")
+        .await;
+    for path in ["/debug/flags", "/debug/flags/", "/debug/flags/x"] {
+        check("GET", path, 200, Some("text/html; charset=utf-8"), "<tr>v<br>\n").await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_asked_for_by_its_head_has_no_body() {
+    let running = start().await;
+    for protocol in ["h2", "http/1.1"] {
+        let got = running.client.speaking(&[protocol]).ask("HEAD", "/healthz", ROOT, "").await.expect("an answer");
+        assert_eq!((got.status, got.header("content-length"), got.text().as_str()), (200, Some("2"), ""), "{protocol}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_ill_is_withheld_from_strangers() {
+    let running = start().await;
+    running.dials.ill.store(true, Ordering::Relaxed);
+    let got = running.client.get("/readyz", None).await;
+    let expected = "[+]well ok\n[-]ill failed: reason withheld\nreadyz check failed\n";
+    assert_eq!((got.status, got.text().as_str()), (500, expected));
+    let one = running.client.ask("GET", "/readyz/ill", ROOT, "").await.expect("an answer");
+    assert_eq!((one.status, one.text().as_str()), (500, "internal server error: it aches\n"));
+    assert_eq!(running.client.get("/readyz?exclude=ill", None).await.text(), "ok");
+    let slis = running.client.ask("GET", "/metrics/slis", ROOT, "").await.expect("an answer").text();
+    let line = "kubernetes_healthchecks_total{name=\"ill\",status=\"error\",type=\"readyz\"} 1\n";
+    assert!(slis.contains(line), "{slis}");
+}
+
+#[tokio::test]
+async fn metrics_are_forgotten_when_asked() {
+    let running = start().await;
+    running.dials.counted.inc();
+    assert_eq!(running.client.get("/healthz", None).await.status, 200);
+    let ask = async |method: &str, path: &str| running.client.ask(method, path, ROOT, "").await.expect("an answer");
+    assert!(ask("GET", "/metrics").await.text().contains("counted_total 1\n"));
+    for path in ["/metrics", "/metrics/slis"] {
+        let got = ask("DELETE", path).await;
+        assert_eq!((got.status, got.text().as_str()), (200, "metrics reset\n"), "{path}");
+    }
+    assert!(ask("GET", "/metrics").await.text().contains("counted_total 0\n"));
+    let slis = ask("GET", "/metrics/slis").await.text();
+    assert_eq!(slis, "", "the start of the process is forgotten too, as upstream has it");
+}
+
+#[tokio::test]
+async fn a_leader_says_what_pods_ask_for() {
+    let running = start().await;
+    running.dials.leads.store(true, Ordering::Relaxed);
+    let got = running.client.ask("GET", "/metrics/resources", ROOT, "").await.expect("an answer");
+    let kind = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+    assert_eq!((got.status, got.header("content-type"), got.text().as_str()), (200, Some(kind), ""));
+    assert_eq!(got.header("process-start-time-unix"), Some("1796011859"));
+}
+
+#[tokio::test]
+async fn how_much_is_logged_can_be_set() {
+    let running = start().await;
+    let check = async |method: &str, body: &str, status: u16, expected: &str| {
+        let got = running.client.ask(method, "/debug/flags/v", ROOT, body).await.expect("an answer");
+        assert_eq!((got.status, got.text().as_str()), (status, expected));
+        assert_eq!(got.header("content-type"), Some("text/plain"));
+    };
+    check("PUT", "4", 200, "successfully set klog.logging.verbosity to 4\n").await;
+    assert_eq!(running.dials.verbosity.load(Ordering::Relaxed), 4);
+    check("PUT", "abc", 400, "strconv.ParseUint: parsing \"abc\": invalid syntax\n").await;
+    check("GET", "", 406, "unsupported http method\n").await;
+    assert_eq!(running.dials.verbosity.load(Ordering::Relaxed), 4);
+    let got = running.client.ask("PUT", "/debug/flags/v", &[], "4").await.expect("an answer");
+    assert_eq!(got.status, 403);
+}
