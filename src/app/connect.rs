@@ -28,20 +28,25 @@ pub(super) async fn connection(config: &Config, flags: &Flags) -> anyhow::Result
             }
         }
     } else {
-        if let Err(error) = std::fs::metadata(path)
-            && error.kind() == std::io::ErrorKind::NotFound
-        {
-            return Err(anyhow!("stat {path}: no such file or directory"));
-        }
-        let file = kube::config::Kubeconfig::read_from(path).map_err(|error| anyhow!("kubeconfig {path}: {error}"))?;
-        kube::Config::from_custom_kubeconfig(file, &kube::config::KubeConfigOptions::default())
-            .await
-            .with_context(|| format!("using kubeconfig {path}"))?
+        from_file(path).await?
     };
     if let Some(master) = &flags.misc.master {
         connection.cluster_url = master.parse().with_context(|| format!("--master {master}"))?;
     }
     Ok(connection)
+}
+
+/// The connection of a kubeconfig.
+pub(super) async fn from_file(path: &str) -> anyhow::Result<kube::Config> {
+    if let Err(error) = std::fs::metadata(path)
+        && error.kind() == std::io::ErrorKind::NotFound
+    {
+        return Err(anyhow!("stat {path}: no such file or directory"));
+    }
+    let file = kube::config::Kubeconfig::read_from(path).map_err(|error| anyhow!("kubeconfig {path}: {error}"))?;
+    kube::Config::from_custom_kubeconfig(file, &kube::config::KubeConfigOptions::default())
+        .await
+        .with_context(|| format!("using kubeconfig {path}"))
 }
 
 /// The server's address with its port, as metrics name it.

@@ -3,6 +3,8 @@
 //! Follows `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use anyhow::{Context as _, anyhow};
@@ -10,11 +12,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tracing::{error, info};
 
+use super::endpoints::Progress;
 use super::{DONE, FAILED, debugger};
 use crate::election::{Elector, Ended};
-use crate::engine::{Engine, Fatal, TaskEnd};
+use crate::engine::{Engine, Fatal, TaskEnd, Tasks};
 use crate::ingest::Ingest;
 use crate::scheduler::Scheduler;
+use crate::serve::Server;
 
 /// What ends a scheduler that was told to end, without leader election.
 const FINISHED: &str = "finished without leader elect";
@@ -25,6 +29,10 @@ pub(super) struct Turn {
     pub(super) elector: Option<Elector>,
     /// Whether a candidate that does not lead has no informers.
     pub(super) delays_cache: bool,
+    /// What is served meanwhile.
+    pub(super) server: Option<Server>,
+    /// Where is told how far it has come.
+    pub(super) progress: Arc<Progress>,
 }
 
 /// What makes a scheduler end.
@@ -85,19 +93,27 @@ impl Ends {
 pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Turn) -> anyhow::Result<ExitCode> {
     let Engine { scheduler, shared, tasks, fatal, .. } = engine;
     let mut ends = Ends::new(fatal)?;
-    let Turn { mut elector, delays_cache } = turn;
+    let Turn { mut elector, delays_cache, server, progress } = turn;
+    let serving = Serving::start(&tasks, server);
     let elects = elector.is_some();
     let delays_cache = delays_cache && elects;
     let sync = async || {
         ingest.start(|name, task| tasks.serve(name, task));
         ingest.synced().await;
+        progress.synced.store(true, Ordering::Release);
     };
-    if !delays_cache && let Err(end) = ends.unless(sync()).await {
-        return conclude(end, elects);
-    }
-    if let Some(elector) = &mut elector
-        && let Err(end) = ends.unless(elector.acquire()).await
-    {
+    let started = async {
+        if !delays_cache {
+            sync().await;
+        }
+        if let Some(elector) = &mut elector {
+            elector.acquire().await;
+        }
+    };
+    if let Err(end) = ends.unless(started).await {
+        progress.ending.store(true, Ordering::Release);
+        tasks.stop();
+        serving.stop().await;
         return conclude(end, elects);
     }
     let mut thread = None;
@@ -107,6 +123,7 @@ pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Turn) -> an
             sync().await;
             info!("Sync completed");
         }
+        progress.leads.store(true, Ordering::Release);
         shared.queue.run(shared.clock.now());
         let (handle, ended) = match scheduling_thread(scheduler) {
             Ok(started) => started,
@@ -124,6 +141,7 @@ pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Turn) -> an
         end = schedule => end,
     };
     info!("Shutting down");
+    progress.ending.store(true, Ordering::Release);
     tasks.stop();
     shared.writes.close();
     shared.queue.close();
@@ -143,7 +161,37 @@ pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Turn) -> an
             () = elector.release() => {}
         }
     }
+    tokio::select! {
+        biased;
+        () = ends.told() => return Err(anyhow!("second signal")),
+        () = serving.stop() => {}
+    }
     conclude(end, elects)
+}
+
+/// The server at work.
+struct Serving(Option<(oneshot::Sender<()>, oneshot::Receiver<()>)>);
+
+impl Serving {
+    fn start(tasks: &Tasks, server: Option<Server>) -> Self {
+        Self(server.map(|server| {
+            let (stop, stopped) = oneshot::channel::<()>();
+            let (tell, ended) = oneshot::channel();
+            tasks.serve("endpoints", async move {
+                server.run(async { drop(stopped.await) }).await;
+                // Nobody listens any more once the process is told to end at once.
+                let _ = tell.send(());
+            });
+            (stop, ended)
+        }))
+    }
+
+    /// Has it finish what it is doing.
+    async fn stop(self) {
+        let Some((stop, ended)) = self.0 else { return };
+        drop(stop);
+        let _ = ended.await;
+    }
 }
 
 /// Keeps the lease, if there is one.
@@ -185,8 +233,6 @@ fn scheduling_thread(mut scheduler: Scheduler) -> anyhow::Result<(JoinHandle<()>
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::apiserver::{ApiServer, Options};
     use crate::clock::Clock;
@@ -230,7 +276,9 @@ mod tests {
     const CONFIG: &str = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: \
         [{plugins: {multiPoint: {enabled: [{name: Explosive}], disabled: [{name: '*'}]}}}]}";
 
-    const ALONE: Turn = Turn { elector: None, delays_cache: false };
+    fn alone() -> Turn {
+        Turn { elector: None, delays_cache: false, server: None, progress: Arc::default() }
+    }
 
     /// A scheduler on a server with one node, and with one pod if there is to be one.
     async fn start(with_pod: bool) -> (Engine, Ingest) {
@@ -267,7 +315,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_of_the_scheduling_thread_ends_the_process() {
         let (engine, ingest) = start(true).await;
-        let end = until_told(engine, ingest, ALONE).await.expect_err("it does not just end");
+        let end = until_told(engine, ingest, alone()).await.expect_err("it does not just end");
         assert_eq!(end.to_string(), "the scheduling thread ended before its time");
     }
 
@@ -275,7 +323,7 @@ mod tests {
     async fn a_task_that_ends_ends_the_process() {
         let (engine, ingest) = start(false).await;
         assert_eq!(engine.tasks.kill("dispatcher"), 1);
-        let end = until_told(engine, ingest, ALONE).await.expect_err("it does not just end");
+        let end = until_told(engine, ingest, alone()).await.expect_err("it does not just end");
         assert_eq!(end.to_string(), "task \"dispatcher\" ended before its time");
     }
 }

@@ -2,6 +2,7 @@
 
 mod connect;
 mod debugger;
+mod endpoints;
 mod lead;
 mod logging;
 mod serve;

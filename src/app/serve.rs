@@ -10,6 +10,7 @@ use tracing::{error, info};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use super::endpoints::{self, About, Progress};
 use super::lead::{Turn, until_told};
 use super::logging::{self, Verbosity};
 use super::{DONE, FAILED, connect};
@@ -70,7 +71,7 @@ pub(super) fn run(plugins: Registry, arguments: Vec<OsString>) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return failed(&anyhow!(error)),
     };
-    match runtime.block_on(schedule(plugins, &flags, gates)) {
+    match runtime.block_on(schedule(plugins, &flags, gates, verbosity)) {
         Ok(code) => code,
         Err(error) => failed(&error),
     }
@@ -116,13 +117,17 @@ pub(super) fn log_warnings() {
     let _ = tracing_subscriber::registry().with(filter).with(layer).try_init();
 }
 
-async fn schedule(plugins: Registry, flags: &Flags, gates: FeatureGates) -> anyhow::Result<ExitCode> {
+async fn schedule(
+    plugins: Registry,
+    flags: &Flags,
+    gates: FeatureGates,
+    verbosity: Verbosity,
+) -> anyhow::Result<ExitCode> {
     flags.check(&gates).map_err(|error| anyhow!(error))?;
     for warning in gates.warnings() {
         tracing::warn!("{warning}");
     }
     let mut config = flags.config(&gates).map_err(|error| anyhow!("{error}"))?;
-    refuse(flags)?;
     let connection = connect::connection(&config, flags).await?;
     let extenders = extender::build(&mut config)?;
     let effective = config.to_v1();
@@ -131,7 +136,7 @@ async fn schedule(plugins: Registry, flags: &Flags, gates: FeatureGates) -> anyh
     let rest = RestMetrics::new(&metrics, &connect::host(&connection))?;
     let candidate = candidate(&config, &connection, &clock, &metrics, &rest)?;
     let client = connect::client(&connection, "/scheduler", &rest)?;
-    let delays_cache = config.delay_cache_until_active;
+    let (delays_cache, profiling) = (config.delay_cache_until_active, config.enable_profiling);
     let engine = Engine::new(EngineOptions {
         client: client.clone(),
         config,
@@ -144,9 +149,23 @@ async fn schedule(plugins: Registry, flags: &Flags, gates: FeatureGates) -> anyh
         hostname: hostname(),
         runtime: tokio::runtime::Handle::current(),
         max_in_unschedulable: flags.pod_max_in_unschedulable_pods().to_std().unwrap_or_default(),
-        sending: Sending { fence: candidate.as_ref().map(|candidate| candidate.fence.clone()), metrics: Some(rest) },
+        sending: Sending {
+            fence: candidate.as_ref().map(|candidate| candidate.fence.clone()),
+            metrics: Some(rest.clone()),
+        },
     })
     .await?;
+    let progress = Arc::new(Progress::default());
+    let about = About {
+        config: effective.clone(),
+        profiling,
+        verbosity,
+        term: candidate.as_ref().map(|candidate| candidate.term.clone()),
+        progress: progress.clone(),
+        version: VERSION,
+        seed: seed(),
+    };
+    let server = endpoints::bind(flags, &engine, about, &rest).await?;
     if let Some(path) = flags.misc.write_config_to.as_deref().filter(|path| !path.is_empty()) {
         return write_config(path, &effective);
     }
@@ -159,24 +178,7 @@ async fn schedule(plugins: Registry, flags: &Flags, gates: FeatureGates) -> anyh
         engine.tasks.serve("event recorder of the lease", candidate.events.run());
         candidate.elector
     });
-    until_told(engine, ingest, Turn { elector, delays_cache }).await
-}
-
-/// What is asked for and not built yet would be missed.
-fn refuse(flags: &Flags) -> anyhow::Result<()> {
-    for (given, name) in [
-        (!flags.metrics.disabled().is_empty(), "--disabled-metrics"),
-        (flags.metrics.allowed_labels().is_some(), "--allow-metric-labels"),
-        (flags.metrics.allow_metric_labels_manifest.is_some(), "--allow-metric-labels-manifest"),
-    ] {
-        if given {
-            return Err(anyhow!("{name} is not supported yet"));
-        }
-    }
-    if flags.secure_serving.port() != 0 {
-        tracing::warn!("HTTPS is not supported yet: nothing is served, as with --secure-port=0");
-    }
-    Ok(())
+    until_told(engine, ingest, Turn { elector, delays_cache, server, progress }).await
 }
 
 /// A registry with what every component says of itself. Families of one name are refused, so there is one a process.
@@ -202,6 +204,7 @@ fn registry(gates: &FeatureGates) -> Result<prometheus::Registry, prometheus::Er
 /// What takes part in an election.
 struct Candidate {
     elector: Elector,
+    term: Term,
     fence: Fence,
     events: EventTask,
 }
@@ -241,7 +244,8 @@ fn candidate(
     let families = ElectionMetrics::new(metrics, &election.resource_name)?;
     let recorder = broadcaster.recorder(speaker);
     let elector = Elector::new(lock, identity, times, term.clone(), clock.clone(), rng, recorder, families);
-    Ok(Some(Candidate { elector, fence: Arc::new(move || term.lasts()), events }))
+    let fence = term.clone();
+    Ok(Some(Candidate { elector, term, fence: Arc::new(move || fence.lasts()), events }))
 }
 
 /// Writes the configuration as it would be used. Follows `cmd/kube-scheduler/app/options/configfile.go#LogOrWriteConfig

@@ -22,6 +22,7 @@ mod recorder;
 mod register;
 mod rest;
 mod shown;
+mod since;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -40,6 +41,7 @@ pub use profile::{PluginDurations, ProfileMetrics};
 pub use recorder::{BUFFERED_CALLS, DurationSeries, FLUSH_INTERVAL, PLUGIN_SAMPLE_PERCENT, Recorder};
 pub use rest::RestMetrics;
 pub use shown::Shown;
+pub use since::Since;
 pub use text::encode;
 
 /// `event` of in-flight pods. Follows `pkg/scheduler/metrics/metrics.go#PodPoppedInFlightEvent @v1.36.3`.

@@ -26,7 +26,6 @@ impl Verbosity {
     }
 
     /// Changes the verbosity of all files that have none of their own.
-    #[cfg(test)]
     pub(in crate::app) fn set(&self, all: u32) {
         self.0.all.store(all, Ordering::Relaxed);
         tracing::callsite::rebuild_interest_cache();

@@ -1,0 +1,240 @@
+//! What the process serves over HTTPS, put together from flags, configuration and a running engine.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use prometheus::IntCounter;
+use prometheus::proto::MetricFamily;
+
+use super::connect;
+use super::logging::Verbosity;
+use crate::clock::Clock;
+
+use crate::config::{Flags, Gate, GoDuration};
+use crate::election::Term;
+use crate::engine::Engine;
+use crate::metrics::{RestMetrics, Shown, Since};
+use crate::scheduler::Shared;
+use crate::serve::{
+    AuthenticationOptions, AuthorizationOptions, Clients, Endpoints, HealthCheck, MetricsSource, Options, Profiling,
+    RequestHeaderOptions, Server, SniCertificate, TlsOptions, Versions, health_check,
+};
+
+/// How far the process has come, as its health tells.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// Informers and their handlers have seen the cluster.
+    pub(super) synced: AtomicBool,
+    /// Pods are being scheduled here.
+    pub(super) leads: AtomicBool,
+    /// It was told to end.
+    pub(super) ending: AtomicBool,
+}
+
+/// What else there is to say of the process.
+pub(super) struct About {
+    pub(super) config: serde_json::Value,
+    pub(super) profiling: bool,
+    pub(super) verbosity: Verbosity,
+    pub(super) term: Option<Term>,
+    pub(super) progress: Arc<Progress>,
+    pub(super) version: &'static str,
+    pub(super) seed: u64,
+}
+
+/// A server that holds its port; none if the port is 0.
+pub(super) async fn bind(
+    flags: &Flags,
+    engine: &Engine,
+    about: About,
+    requests: &RestMetrics,
+) -> anyhow::Result<Option<Server>> {
+    let Ok(port) = u16::try_from(flags.secure_serving.port()) else { return Ok(None) };
+    if port == 0 {
+        return Ok(None);
+    }
+    let clients = Clients {
+        authentication: review_client(flags.authentication.authentication_kubeconfig.as_deref(), requests).await?,
+        authorization: review_client(flags.authorization.authorization_kubeconfig.as_deref(), requests).await?,
+    };
+    let seed = about.seed;
+    let endpoints = endpoints(flags, engine, about)?;
+    let server =
+        Server::bind(options(flags, port, engine), endpoints, clients, engine.shared.clock.clone(), seed).await;
+    Ok(Some(server.map_err(|error| anyhow!("{error}"))?))
+}
+
+/// The client of a kubeconfig, or of the service account inside a cluster, or none.
+/// Follows `apiserver/pkg/server/options/authentication.go#getClient @v1.36.3`.
+async fn review_client(path: Option<&str>, requests: &RestMetrics) -> anyhow::Result<Option<kube::Client>> {
+    let connection = match path.filter(|path| !path.is_empty()) {
+        Some(path) => connect::from_file(path).await.context("failed to get delegated authentication kubeconfig")?,
+        None => match kube::Config::incluster() {
+            Ok(connection) => connection,
+            Err(_) => return Ok(None),
+        },
+    };
+    connect::client(&connection, "", requests).map(Some)
+}
+
+fn options(flags: &Flags, port: u16, engine: &Engine) -> Options {
+    let (serving, who, may) = (&flags.secure_serving, &flags.authentication, &flags.authorization);
+    let text = |flag: &Option<String>| flag.clone().unwrap_or_default();
+    let ttl = |ttl: GoDuration| ttl.to_std().unwrap_or(Duration::ZERO);
+    let sni = serving.tls_sni_cert_key.iter().map(|pair| SniCertificate {
+        cert_file: pair.cert.clone(),
+        key_file: pair.key.clone(),
+        names: pair.names.clone(),
+    });
+    Options {
+        bind_address: serving.bind_address(),
+        port,
+        permit_port_sharing: serving.permit_port_sharing == Some(true),
+        permit_address_sharing: serving.permit_address_sharing == Some(true),
+        cert_dir: serving.cert_dir.as_deref().filter(|folder| !folder.is_empty()).map(PathBuf::from),
+        cert_file: text(&serving.tls_cert_file),
+        key_file: text(&serving.tls_private_key_file),
+        sni: sni.collect(),
+        tls: TlsOptions {
+            min_version: text(&serving.tls_min_version),
+            cipher_suites: serving.cipher_suites(),
+            curve_preferences: serving.curve_preferences(),
+        },
+        disable_http2: serving.disable_http2_serving == Some(true),
+        http2_max_streams: serving.http2_max_streams_per_connection.map_or(0, |most| u32::try_from(most).unwrap_or(0)),
+        authentication: AuthenticationOptions {
+            skip_lookup: who.authentication_skip_lookup == Some(true),
+            tolerate_lookup_failure: who.authentication_tolerate_lookup_failure != Some(false),
+            token_ttl: ttl(who.token_ttl()),
+            client_ca_file: text(&who.client_ca_file),
+            request_header: RequestHeaderOptions {
+                client_ca_file: text(&who.requestheader_client_ca_file),
+                allowed_names: who.allowed_names(),
+                username_headers: who.username_headers(),
+                uid_headers: who.uid_headers(),
+                group_headers: who.group_headers(),
+                extra_headers_prefix: who.extra_prefixes(),
+            },
+            uid_from_certificates: engine.gates.enabled(Gate::AllowParsingUserUIDFromCertAuth),
+        },
+        authorization: AuthorizationOptions {
+            always_allow_paths: may.allowed_paths(),
+            allow_ttl: ttl(may.ttls().0),
+            deny_ttl: ttl(may.ttls().1),
+        },
+    }
+}
+
+/// Follows `cmd/kube-scheduler/app/server.go#Run`, `#newEndpointsHandler @v1.36.3`.
+fn endpoints(flags: &Flags, engine: &Engine, about: About) -> anyhow::Result<Endpoints> {
+    let About { config, profiling, verbosity, term, progress, version, .. } = about;
+    let registry = engine.shared.metrics.registry().clone();
+    let election: Option<Arc<dyn HealthCheck>> = term.map(|term| health_check("leaderElection", move || term.check()));
+    let is = |flag: fn(&Progress) -> &AtomicBool| {
+        let progress = progress.clone();
+        move || flag(&progress).load(Ordering::Acquire)
+    };
+    let (ending, synced) = (is(|progress| &progress.ending), is(|progress| &progress.synced));
+    let shutdown =
+        health_check("shutdown", move || if ending() { Err("process is shutting down".to_owned()) } else { Ok(()) });
+    let handlers = health_check("sched-handler-sync", move || {
+        if synced() { Ok(()) } else { Err("handlers are not fully synchronized".to_owned()) }
+    });
+    let values = flags.values().into_iter().map(|flag| (flag.name.to_owned(), flag.value));
+    let on = |gate| engine.gates.enabled(gate);
+    Ok(Endpoints {
+        metrics: Arc::new(Scrape::new(&engine.shared, flags)?),
+        registry,
+        listers: engine.shared.listers.clone(),
+        is_leader: Arc::new(is(|progress| &progress.leads)),
+        config,
+        flags: on(Gate::ComponentFlagz).then(|| values.collect::<BTreeMap<_, _>>()),
+        status: on(Gate::ComponentStatusz).then(|| Versions {
+            toolchain: "rustc".to_owned(),
+            binary: version.trim_start_matches('v').to_owned(),
+            emulation: format!("1.{}", engine.gates.emulated_minor()),
+        }),
+        healthz: election.iter().cloned().collect(),
+        readyz: election.into_iter().chain([shutdown, handlers]).collect(),
+        profiling: profiling.then(|| Profiling { set_verbosity: Arc::new(move |level| verbosity.set(level)) }),
+        started: started(&engine.shared.clock),
+    })
+}
+
+/// When the process began: what it does first is next to nothing.
+fn started(clock: &Clock) -> jiff::Timestamp {
+    clock.now().wall
+}
+
+/// All metrics, as far as they are to be seen.
+struct Scrape {
+    shared: Arc<Shared>,
+    shown: Shown,
+    unexpected: IntCounter,
+    /// What had been counted when counts were last forgotten; the lock is held while it is looked at.
+    since: Mutex<Since>,
+}
+
+impl Scrape {
+    fn new(shared: &Arc<Shared>, flags: &Flags) -> anyhow::Result<Self> {
+        let registry = shared.metrics.registry();
+        let (disabled, allowed) = (flags.metrics.disabled(), flags.metrics.allowed_labels());
+        let allowed = match (allowed, &flags.metrics.allow_metric_labels_manifest) {
+            (Some(allowed), _) => allowed,
+            (None, Some(path)) if !path.is_empty() => manifest(path)?,
+            (None, _) => BTreeMap::new(),
+        };
+        let counter = |name: &str, help: &str| {
+            let counter = IntCounter::new(name, help)?;
+            registry.register(Box::new(counter.clone()))?;
+            Ok::<_, prometheus::Error>(counter)
+        };
+        let shown = Shown::new(&disabled, &allowed);
+        let count = counter("disabled_metrics_total", "[BETA] Metrics that are not shown because a flag says so.")?;
+        count.inc_by(shown.disabled() as u64);
+        let unexpected = counter(
+            "cardinality_enforcement_unexpected_categorizations_total",
+            "[ALPHA] Observations whose labels had values that are not allowed.",
+        )?;
+        crate::metrics::component::count_registered(registry)?;
+        Ok(Self { shared: shared.clone(), shown, unexpected, since: Mutex::default() })
+    }
+
+    fn counted(&self) -> Vec<MetricFamily> {
+        self.shared.observe_sizes();
+        self.shared.metrics.flush();
+        self.shared.metrics.registry().gather()
+    }
+}
+
+impl MetricsSource for Scrape {
+    fn gather(&self) -> Vec<MetricFamily> {
+        let mut families = self.counted();
+        self.since.lock().unwrap_or_else(PoisonError::into_inner).apply(&mut families);
+        let (families, unexpected) = self.shown.apply(families);
+        self.unexpected.inc_by(unexpected.saturating_sub(self.unexpected.get()));
+        families
+    }
+
+    fn reset(&self) {
+        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = Since::now(self.counted());
+    }
+}
+
+/// The manifest of labels that are allowed.
+fn manifest(path: &str) -> anyhow::Result<BTreeMap<String, String>> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Manifest {
+        #[serde(default)]
+        allow_list_mapping: BTreeMap<String, String>,
+    }
+    let text = std::fs::read_to_string(path).with_context(|| format!("--allow-metric-labels-manifest {path}"))?;
+    let manifest: Manifest =
+        serde_yaml::from_str(&text).with_context(|| format!("--allow-metric-labels-manifest {path}"))?;
+    Ok(manifest.allow_list_mapping)
+}
