@@ -134,6 +134,16 @@ impl Running {
         drop(self.stop.take());
     }
 
+    /// Waits until something holds, while the clock stands still.
+    async fn eventually(&self, what: &str, holds: impl AsyncFn() -> bool) {
+        let real = Clock::real();
+        let deadline = real.mono() + PATIENCE;
+        while !holds().await {
+            assert!(real.mono() < deadline, "still waiting for {what}");
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// Moves the clock until something holds: what waits for a time does so between two looks.
     async fn until(&self, what: &str, holds: impl AsyncFn() -> bool) {
         let real = Clock::real();
