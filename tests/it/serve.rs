@@ -31,7 +31,7 @@ use client::{Client, Identity};
 use reviewer::Reviewer;
 
 /// The longest that a test waits for something that has to come.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 type Issuer = CertifiedIssuer<'static, KeyPair>;
 
