@@ -70,8 +70,9 @@ impl Handler {
         let Some(path) = negotiate::decoded(parts.uri.path()) else {
             return stranger(failure(BAD_REQUEST.0, BAD_REQUEST.1));
         };
-        let query = Query::parse(parts.uri.query().unwrap_or_default());
-        let asked = Asked { method: &parts.method, path: &path, query, headers: &parts.headers };
+        let raw_query = parts.uri.query().unwrap_or_default();
+        let query = Query::parse(raw_query);
+        let asked = Asked { method: &parts.method, path: &path, query, raw_query, headers: &parts.headers };
         let user = match self.authenticator.authenticate(&parts.headers, peer).await {
             Ok(user) => user,
             Err(error) => {

@@ -16,7 +16,8 @@
 //!
 //! What is different from upstream: the certificate that is made has ECDSA keys; TLS 1.0 and 1.1 and suites that are not
 //! considered safe are not spoken; files are read every two seconds instead of watched; client certificates have to be X.509
-//! v3 ones of RSA (2048 bits and more), P-256, P-384 or Ed25519 keys; a panic ends the process.
+//! v3 ones of RSA (2048 bits and more), P-256, P-384 or Ed25519 keys; of profiles there are CPU ones, and of the rest what
+//! can be known without Go's runtime; a panic ends the process.
 
 mod activity;
 mod answers;
@@ -37,6 +38,7 @@ mod negotiate;
 mod options;
 mod pages;
 mod pair;
+mod pprof;
 mod protobuf;
 mod reload;
 mod reply;

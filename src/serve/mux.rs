@@ -12,7 +12,8 @@ use super::exposition::expose;
 use super::health::Root;
 use super::negotiate::Query;
 use super::pages::{Configz, Flagz, Statusz};
-use super::reply::{HTML, Reply, no_sniff, not_found, redirect, reply, text};
+use super::pprof::Pprof;
+use super::reply::{HTML, Reply, no_sniff, not_found, reply, text};
 use super::resources::PodResources;
 use super::slis::Slis;
 use crate::clock::Clock;
@@ -24,6 +25,8 @@ pub(super) struct Asked<'a> {
     /// What is escaped in the URL is not here.
     pub(super) path: &'a str,
     pub(super) query: Query,
+    /// The query as it came.
+    pub(super) raw_query: &'a str,
     pub(super) headers: &'a HeaderMap,
 }
 
@@ -37,7 +40,7 @@ pub(super) struct Mux {
     configz: Configz,
     flagz: Option<Flagz>,
     statusz: Option<Statusz>,
-    profiling: Option<Profiling>,
+    profiling: Option<(Profiling, Pprof)>,
     /// In seconds since 1970.
     started: i64,
     clock: Clock,
@@ -65,7 +68,7 @@ impl Mux {
             configz: Configz::new(&endpoints.config),
             flagz,
             statusz: endpoints.status.map(|versions| Statusz::new(versions, &paths, endpoints.started)),
-            profiling: endpoints.profiling,
+            profiling: endpoints.profiling.map(|profiling| (profiling, Pprof::new(clock))),
             started: endpoints.started.as_second(),
             clock: clock.clone(),
         })
@@ -73,7 +76,8 @@ impl Mux {
 
     /// Whether the answer depends on the request's body.
     pub(super) fn reads_body(&self, method: &Method, path: &str) -> bool {
-        self.profiling.is_some() && *method == Method::PUT && path == "/debug/flags/v"
+        let reads = (*method == Method::PUT && path == "/debug/flags/v") || Pprof::reads_body(method, path);
+        self.profiling.is_some() && reads
     }
 
     /// Answers. `body` is empty unless it is read.
@@ -91,7 +95,7 @@ impl Mux {
                 let now = self.clock.now().wall;
                 self.statusz.as_ref().map(|page| page.reply(now, &asked.query, asked.headers))
             }
-            path if path.starts_with("/debug/") => self.debug(asked, &body),
+            path if path.starts_with("/debug/") => self.debug(asked, &body).await,
             path => self.check(path),
         };
         page.unwrap_or_else(not_found)
@@ -122,13 +126,12 @@ impl Mux {
         Response::new(Full::default())
     }
 
-    fn debug(&self, asked: &Asked<'_>, body: &Bytes) -> Option<Reply> {
-        let profiling = self.profiling.as_ref()?;
+    async fn debug(&self, asked: &Asked<'_>, body: &Bytes) -> Option<Reply> {
+        let (profiling, pprof) = self.profiling.as_ref()?;
         match asked.path {
-            "/debug/pprof" => Some(redirect("/debug/pprof/", matches!(*asked.method, Method::GET | Method::HEAD))),
             "/debug/flags/v" => Some(verbosity(profiling, asked.method, body)),
             path if path == "/debug/flags" || path.starts_with("/debug/flags/") => Some(flags()),
-            _ => None,
+            _ => pprof.serve(asked, body).await,
         }
     }
 }

@@ -42,6 +42,13 @@ const PATHS: &[&str] = &[
     "/debug/flags/v",
     "/debug/flags/x",
     "/debug/pprof",
+    "/debug/pprof/",
+    "/debug/pprof/cmdline",
+    "/debug/pprof/goroutine",
+    "/debug/pprof/heap",
+    "/debug/pprof/heap?debug=1",
+    "/debug/pprof/nope",
+    "/debug/pprof/symbol",
     "/flagz",
     "/healthz",
     "/healthz/",
@@ -176,6 +183,7 @@ pub(crate) fn endpoints_answer_as_upstreams() -> Result<(), Failed> {
     let credentials = credentials::all(&plane)?;
     let mut both = plane.runtime.block_on(Both::start(&plane, &credentials))?;
     plane.runtime.block_on(both.compare_all(&credentials));
+    plane.runtime.block_on(both.profiles_are_read_by_go(&plane, &credentials))?;
     drop(both.stop.take());
     let wrong = both.wrong.join("\n");
     if !wrong.is_empty() {
@@ -240,6 +248,34 @@ impl Both {
         }
     }
 
+    /// Go's own tool reads our profiles, and finds what it looks for.
+    async fn profiles_are_read_by_go(&self, plane: &ControlPlane, credentials: &[Credential]) -> Result<(), String> {
+        let admin = credentials.iter().find(|one| one.name == "admin").expect("there is one");
+        let looks = [
+            ("profile?seconds=1", "cpu", "Type: cpu"),
+            ("heap", "inuse_space", "resident memory"),
+            ("allocs", "inuse_space", "resident memory"),
+            ("goroutine", "goroutine", "tasks of the runtime"),
+            ("threadcreate", "threadcreate", "thread "),
+            ("block", "delay", "Type: delay"),
+            ("mutex", "delay", "Type: delay"),
+        ];
+        for (path, index, expected) in looks {
+            let got = admin.ask(&self.ours, "GET", &format!("/debug/pprof/{path}"), &[], "").await?;
+            let file = plane.folder().join("profile");
+            std::fs::write(&file, &got.body).map_err(|error| error.to_string())?;
+            let mut command = Command::new("go");
+            command.args(["tool", "pprof", "-top", "-symbolize=none", "-sample_index", index]).arg(&file);
+            let output = command.output().map_err(|error| format!("go tool pprof: {error}"))?;
+            let told = String::from_utf8_lossy(&output.stdout);
+            if !output.status.success() || !told.contains(expected) {
+                let errors = String::from_utf8_lossy(&output.stderr);
+                return Err(format!("go tool pprof reads {path} as {told:?}: {errors}"));
+            }
+        }
+        Ok(())
+    }
+
     /// Asks both, over both protocols.
     async fn compare(
         &mut self,
@@ -275,7 +311,16 @@ impl Both {
 
 /// What is compared of an answer.
 fn shown(method: &str, path: &str, got: &Got) -> String {
-    let names = ["cache-control", "content-encoding", "content-type", "location", "warning", "x-content-type-options"];
+    let names = [
+        "cache-control",
+        "content-disposition",
+        "content-encoding",
+        "content-type",
+        "location",
+        "warning",
+        "x-content-type-options",
+        "x-go-pprof",
+    ];
     let headers: BTreeMap<&str, Option<&str>> = names.into_iter().map(|name| (name, got.header(name))).collect();
     let started = got.header("process-start-time-unix").is_some();
     format!("{} {headers:?} {started} {}", got.status, shape(method, path, got))

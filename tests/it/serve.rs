@@ -31,7 +31,7 @@ use client::{Client, Identity};
 use reviewer::Reviewer;
 
 /// The longest that a test waits for something that has to come.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 type Issuer = CertifiedIssuer<'static, KeyPair>;
 
@@ -132,6 +132,16 @@ impl Running {
     /// Tells it to end.
     fn stop(&mut self) {
         drop(self.stop.take());
+    }
+
+    /// Waits until something holds, while the clock stands still.
+    async fn eventually(&self, what: &str, holds: impl AsyncFn() -> bool) {
+        let real = Clock::real();
+        let deadline = real.mono() + PATIENCE;
+        while !holds().await {
+            assert!(real.mono() < deadline, "still waiting for {what}");
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Moves the clock until something holds: what waits for a time does so between two looks.

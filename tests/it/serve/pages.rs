@@ -1,6 +1,8 @@
 //! What is served under which path.
 
+use std::io::Read as _;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::reviewer::{Known, Reviewer};
 use super::{Running, options};
@@ -44,6 +46,15 @@ async fn paths_answer_as_upstreams_do() {
     check("GET", "/metrics/slis", 200, Some(metrics), "kubernetes_healthcheck{name=\"well\",type=\"readyz\"} 1\n")
         .await;
     check("GET", "/metrics/resources", 200, None, "").await;
+    let binary = Some("application/octet-stream");
+    for profile in ["allocs", "block", "goroutine", "heap", "mutex", "threadcreate"] {
+        check("GET", &format!("/debug/pprof/{profile}"), 200, binary, "").await;
+        check("GET", &format!("/debug/pprof/{profile}?debug=1"), 200, Some(plain), "profile: total ").await;
+    }
+    check("GET", "/debug/pprof/", 200, Some("text/html; charset=utf-8"), "<a href='heap?debug=1'>heap</a>").await;
+    check("GET", "/debug/pprof/cmdline", 404, Some(plain), "Unknown profile\n").await;
+    check("GET", "/debug/pprof/trace", 501, Some(plain), "There is no trace").await;
+    check("POST", "/debug/pprof/symbol", 200, Some(plain), "num_symbols: 1\n").await;
     check("GET", "/debug/pprof", 302, Some("text/html; charset=utf-8"), "<a href=\"/debug/pprof/\">Found</a>.\n\n")
         .await;
     for path in ["/debug/flags", "/debug/flags/", "/debug/flags/x"] {
@@ -99,6 +110,37 @@ async fn a_leader_says_what_pods_ask_for() {
     let kind = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
     assert_eq!((got.status, got.header("content-type"), got.text().as_str()), (200, Some(kind), ""));
     assert_eq!(got.header("process-start-time-unix"), Some("1796011859"));
+}
+
+/// Burns some tenths of a second of processor time.
+#[inline(never)]
+fn burn() -> u64 {
+    (0..40_000_000).fold(0u64, |sum, at| std::hint::black_box(sum.wrapping_mul(31).wrapping_add(at)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_profile_names_what_takes_the_time_and_only_one_is_taken_at_a_time() {
+    let running = start().await;
+    let client = running.client.clone();
+    let ask = async move || client.ask("GET", "/debug/pprof/profile?seconds=1", ROOT, "").await.expect("an answer");
+    let asking = tokio::spawn({
+        let ask = ask.clone();
+        async move { ask().await }
+    });
+    let end = running.clock.now().mono + Duration::from_secs(1);
+    running.eventually("a profile", async || running.clock.next_deadline() == Some(end)).await;
+    let refused = ask().await;
+    let expected = "Could not enable CPU profiling: cpu profiling already in use\n";
+    assert_eq!((refused.status, refused.text().as_str()), (500, expected));
+    assert_eq!(refused.header("x-go-pprof"), Some("1"));
+    std::hint::black_box(burn());
+    running.until("its end", async || asking.is_finished()).await;
+    let profile = asking.await.expect("an answer");
+    assert_eq!((profile.status, profile.header("content-type")), (200, Some("application/octet-stream")));
+    let mut text = Vec::new();
+    flate2::read::GzDecoder::new(&profile.body[..]).read_to_end(&mut text).expect("a whole profile");
+    let named = String::from_utf8_lossy(&text).contains("it::serve::pages::burn");
+    assert!(named, "what has taken the time is not named");
 }
 
 #[tokio::test]

@@ -1,0 +1,96 @@
+//! CPU profiles: a signal for each hundredth of a second of processor time, and the stack that it finds.
+//!
+//! Nothing is measured, and nothing costs anything, while nobody asks. The `pprof` crate does it; code of the C
+//! library is not unwound, since a signal may come while it holds the locks that unwinding takes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use pprof::{Frames, ProfilerGuardBuilder, Report};
+
+use super::format::{Function, Place, Profile, Sample};
+use crate::clock::Clock;
+
+/// Samples a second of processor time. From Go's `runtime/pprof.StartCPUProfile`.
+const HERTZ: i32 = 100;
+
+/// Between two samples.
+const PERIOD_NANOS: i64 = 10_000_000;
+
+/// Where a signal finds what cannot be unwound safely.
+const LEFT_OUT: [&str; 4] = ["libc", "libgcc", "pthread", "vdso"];
+
+/// Takes one profile at a time.
+#[derive(Default)]
+pub(super) struct Cpu {
+    busy: AtomicBool,
+}
+
+/// Holds the right to take a profile until it is dropped, as it is when a client goes away.
+struct Turn<'a>(&'a AtomicBool);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl Cpu {
+    /// Profiles the process for this long.
+    pub(super) async fn profile(&self, clock: &Clock, duration: Duration) -> Result<Profile, String> {
+        if self.busy.swap(true, Ordering::AcqRel) {
+            return Err("cpu profiling already in use".to_owned());
+        }
+        let turn = Turn(&self.busy);
+        let began = clock.now();
+        let guard = ProfilerGuardBuilder::default()
+            .frequency(HERTZ)
+            .blocklist(&LEFT_OUT)
+            .build()
+            .map_err(|error| error.to_string())?;
+        clock.sleep(duration).await;
+        // Finding names takes a while.
+        let taken = tokio::task::spawn_blocking(move || {
+            let report = guard.report().build().map_err(|error| error.to_string())?;
+            drop(guard);
+            Ok(samples(report))
+        });
+        let samples: Result<Vec<Sample>, String> = taken.await.unwrap_or_else(|end| match end.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err("the process is shutting down".to_owned()),
+        });
+        drop(turn);
+        let profile = Profile {
+            kinds: vec![("samples", "count"), ("cpu", "nanoseconds")],
+            samples: samples?,
+            duration_nanos: i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX),
+            period: Some((("cpu", "nanoseconds"), PERIOD_NANOS)),
+            ..Profile::default()
+        };
+        Ok(profile.taken(began.wall.as_nanosecond()))
+    }
+}
+
+/// What was found, the most frequent first.
+fn samples(report: Report) -> Vec<Sample> {
+    let one = |(frames, count): (Frames, isize)| {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let stack: Vec<Place> = frames.frames.iter().map(|symbols| place(symbols)).collect();
+        Sample { stack, values: vec![count, count.saturating_mul(PERIOD_NANOS)], thread: frames.thread_name }
+    };
+    let mut samples: Vec<Sample> = report.data.into_iter().map(one).collect();
+    samples.sort_by(|a, b| (&b.values, &a.thread, &a.stack).cmp(&(&a.values, &b.thread, &b.stack)));
+    samples
+}
+
+fn place(symbols: &[pprof::Symbol]) -> Place {
+    let one = |symbol: &pprof::Symbol| {
+        let function = Function {
+            name: symbol.name(),
+            system_name: symbol.sys_name().into_owned(),
+            file: symbol.filename().into_owned(),
+        };
+        (function, symbol.lineno())
+    };
+    symbols.iter().map(one).collect()
+}

@@ -1,0 +1,198 @@
+//! `/debug/pprof`: where the time goes, in the format that `go tool pprof` reads.
+//!
+//! CPU profiles are what they are upstream. Go's runtime knows more of itself than this process does, so of the other
+//! profiles each has what can be known here, and says so:
+//!
+//! | profile | here |
+//! |---|---|
+//! | goroutine, threadcreate | threads by name, and how many tasks the runtime has |
+//! | heap, allocs | the memory that is resident, as one sample: allocations are not sampled |
+//! | block, mutex | empty: contention is not sampled |
+//! | trace | refused: there is none |
+//!
+//! Names are those that the binary has: one that is stripped of its symbols has none. A binary that is linked with musl has no
+//! stacks either, as far as they are unwound here.
+//!
+//! Profiling memory takes an allocator that samples (jemalloc), which has to be the whole program's, costs some time and
+//! memory always, and is chosen and configured outside of a library that forbids unsafe code. It is left to the binary.
+//! Follows Go's `net/http/pprof` and `apiserver/pkg/server/routes/profiling.go @v1.36.3`.
+
+mod cpu;
+mod format;
+mod process;
+
+use std::time::Duration;
+
+use http::header::{CONTENT_DISPOSITION, HeaderName, HeaderValue};
+use http::{Method, StatusCode};
+
+use super::mux::Asked;
+use super::negotiate::Query;
+use super::reply::{HTML, Reply, no_sniff, redirect, reply, text, with};
+use crate::clock::Clock;
+use cpu::Cpu;
+use format::Profile;
+
+const PREFIX: &str = "/debug/pprof/";
+
+/// How long a CPU profile takes unless it is said.
+const SECONDS: u64 = 30;
+
+/// What there is, and what it says.
+const PROFILES: &[(&str, &str)] = &[
+    ("allocs", "Resident memory: allocations are not sampled"),
+    ("block", "Empty: waiting is not sampled"),
+    ("goroutine", "Threads, and tasks of the runtime"),
+    ("heap", "Resident memory: allocations are not sampled"),
+    ("mutex", "Empty: contention is not sampled"),
+    ("profile", "Where processor time goes, for as many seconds as the parameter of that name says; for go tool pprof"),
+    ("symbol", "Names of addresses, which are given with + between them"),
+    ("threadcreate", "Threads"),
+];
+
+/// All profiles.
+pub(super) struct Pprof {
+    cpu: Cpu,
+    clock: Clock,
+}
+
+impl Pprof {
+    pub(super) fn new(clock: &Clock) -> Self {
+        Self { cpu: Cpu::default(), clock: clock.clone() }
+    }
+
+    /// Whether the answer depends on the request's body.
+    pub(super) fn reads_body(method: &Method, path: &str) -> bool {
+        *method == Method::POST && path == "/debug/pprof/symbol"
+    }
+
+    /// Answers what is under `/debug/pprof`; nothing if this path is not.
+    pub(super) async fn serve(&self, asked: &Asked<'_>, body: &[u8]) -> Option<Reply> {
+        if asked.path == "/debug/pprof" {
+            return Some(redirect(PREFIX, matches!(*asked.method, Method::GET | Method::HEAD)));
+        }
+        let name = asked.path.strip_prefix(PREFIX)?;
+        Some(match name {
+            "" => index(),
+            "profile" => self.profile(&asked.query).await,
+            "symbol" => {
+                let addresses =
+                    if *asked.method == Method::POST { String::from_utf8_lossy(body) } else { asked.raw_query.into() };
+                symbols(&addresses)
+            }
+            "trace" => refused(StatusCode::NOT_IMPLEMENTED, "There is no trace: it is Go's runtime that has one"),
+            name => named(name, &asked.query, self.clock.now().wall.as_nanosecond()),
+        })
+    }
+
+    async fn profile(&self, query: &Query) -> Reply {
+        let seconds = query.first("seconds").and_then(|text| text.parse().ok()).filter(|seconds| *seconds > 0);
+        let duration = Duration::from_secs(seconds.unwrap_or(SECONDS));
+        match self.cpu.profile(&self.clock, duration).await {
+            Ok(profile) => attached("profile", &profile),
+            Err(error) => {
+                refused(StatusCode::INTERNAL_SERVER_ERROR, &format!("Could not enable CPU profiling: {error}"))
+            }
+        }
+    }
+}
+
+fn index() -> Reply {
+    let rows: String = PROFILES.iter().fold(String::new(), |rows, (name, what)| {
+        rows + &format!("<tr><td><a href='{name}?debug=1'>{name}</a></td><td>{what}</td></tr>\n")
+    });
+    let page = format!(
+        "<html>\n<head>\n<title>{PREFIX}</title>\n</head>\n<body>\n{PREFIX}\n<br>\n<table>\n{rows}</table>\n</body>\n</html>\n"
+    );
+    no_sniff(reply(StatusCode::OK, HTML, page))
+}
+
+/// A profile that is a look at the process.
+fn named(name: &str, query: &Query, now: i128) -> Reply {
+    let profile = match name {
+        "goroutine" => process::threads("goroutine"),
+        "threadcreate" => process::threads("threadcreate"),
+        "heap" | "allocs" => process::memory(),
+        "block" | "mutex" => process::contention(),
+        _ => return refused(StatusCode::NOT_FOUND, "Unknown profile"),
+    };
+    let profile = profile.taken(now);
+    let has = |name: &str| query.first(name).is_some_and(|value| !value.is_empty());
+    if has("seconds") {
+        let why = "\"seconds\" parameter is not supported for this profile type";
+        return refused(StatusCode::BAD_REQUEST, why);
+    }
+    let debug = query.first("debug").and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+    if debug == 0 { attached(name, &profile) } else { no_sniff(text(profile.text(name))) }
+}
+
+/// A profile as a file. Follows Go's `net/http/pprof.handler.ServeHTTP`.
+fn attached(name: &str, profile: &Profile) -> Reply {
+    let binary = HeaderValue::from_static("application/octet-stream");
+    let file = HeaderValue::try_from(format!("attachment; filename=\"{name}\""));
+    let reply = no_sniff(reply(StatusCode::OK, binary, profile.gzipped()));
+    match file {
+        Ok(file) => with(reply, CONTENT_DISPOSITION, file),
+        Err(_) => reply,
+    }
+}
+
+/// Follows Go's `net/http/pprof.serveError`.
+fn refused(status: StatusCode, why: &str) -> Reply {
+    let reply = no_sniff(reply(status, super::reply::TEXT, format!("{why}\n")));
+    with(reply, HeaderName::from_static("x-go-pprof"), HeaderValue::from_static("1"))
+}
+
+/// Names of functions by their addresses. Follows Go's `net/http/pprof.Symbol`.
+fn symbols(addresses: &str) -> Reply {
+    use std::fmt::Write as _;
+
+    let mut lines = "num_symbols: 1\n".to_owned();
+    for word in addresses.split('+') {
+        let parsed = match word.strip_prefix("0x") {
+            Some(digits) => usize::from_str_radix(digits, 16),
+            None => word.parse(),
+        };
+        let Some(address) = parsed.ok().filter(|address| *address != 0) else { continue };
+        // It takes what it is given for where a call returns to, and looks for what comes before.
+        let after = std::ptr::without_provenance_mut(address.saturating_add(1));
+        backtrace::resolve(after, |symbol| {
+            if let Some(name) = symbol.name() {
+                // Writing into a string cannot fail.
+                let _ = writeln!(lines, "{address:#x} {name}");
+            }
+        });
+    }
+    no_sniff(text(lines))
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    fn shown(reply: Reply) -> (u16, String) {
+        let status = reply.status().as_u16();
+        let body = futures::executor::block_on(reply.into_body().collect()).expect("a whole body").to_bytes();
+        (status, String::from_utf8_lossy(&body).into_owned())
+    }
+
+    #[test]
+    fn a_profile_that_is_not_there_is_unknown() {
+        let unknown = (404, "Unknown profile\n".to_owned());
+        assert_eq!(shown(named("cmdline", &Query::default(), 0)), unknown);
+        let (status, text) = shown(named("threadcreate", &Query::parse("debug=1"), 0));
+        assert_eq!(status, 200);
+        assert!(text.starts_with("threadcreate profile: total "), "{text}");
+        assert_eq!(shown(named("heap", &Query::parse("seconds=1"), 0)).0, 400);
+    }
+
+    #[test]
+    fn addresses_have_names() {
+        let address = symbols as fn(&str) -> Reply as usize;
+        let (_, text) = shown(symbols(&format!("{address:#x}+0+x")));
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(matches!(lines[..], ["num_symbols: 1", named, ..] if named.contains("symbols")), "{text}");
+    }
+}

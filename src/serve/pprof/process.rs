@@ -1,0 +1,71 @@
+//! What the kernel and the runtime say of this process.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use super::format::{Profile, Sample};
+
+/// Threads by name, and tasks.
+pub(super) fn threads(kind: &'static str) -> Profile {
+    let mut names: BTreeMap<String, i64> = BTreeMap::new();
+    for entry in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
+        // A thread may end between the two.
+        if let Ok(name) = fs::read_to_string(entry.path().join("comm")) {
+            *names.entry(format!("thread {}", name.trim_end())).or_default() += 1;
+        }
+    }
+    if kind == "goroutine"
+        && let Ok(runtime) = tokio::runtime::Handle::try_current()
+    {
+        let tasks = i64::try_from(runtime.metrics().num_alive_tasks()).unwrap_or(i64::MAX);
+        names.insert("tasks of the runtime".to_owned(), tasks);
+    }
+    let samples = names.iter().map(|(name, count)| Sample::of(name, vec![*count])).collect();
+    let comment = "Threads and tasks: what they are doing is not known";
+    Profile { kinds: vec![(kind, "count")], samples, comment, ..Profile::default() }
+}
+
+/// The memory that is resident and this process's own.
+pub(super) fn memory() -> Profile {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kibibytes: i64 = line.and_then(|line| line.trim().split(' ').next()?.parse().ok()).unwrap_or(0);
+    let bytes = kibibytes.saturating_mul(1024);
+    Profile {
+        kinds: vec![
+            ("alloc_objects", "count"),
+            ("alloc_space", "bytes"),
+            ("inuse_objects", "count"),
+            ("inuse_space", "bytes"),
+        ],
+        samples: vec![Sample::of("resident memory", vec![0, 0, 0, bytes])],
+        comment: "Resident memory: allocations are not sampled",
+        ..Profile::default()
+    }
+}
+
+/// Nothing: who waits for whom is not sampled.
+pub(super) fn contention() -> Profile {
+    let kinds = vec![("contentions", "count"), ("delay", "nanoseconds")];
+    Profile { kinds, comment: "Empty: waiting is not sampled", ..Profile::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_threads_and_memory() {
+        assert!(!threads("threadcreate").samples.is_empty());
+        let memory = memory();
+        assert!(memory.samples[0].values[3] > 0, "{memory:?}");
+    }
+
+    #[tokio::test]
+    async fn the_runtime_has_tasks() {
+        let task = tokio::spawn(std::future::pending::<()>());
+        let profile = threads("goroutine");
+        assert!(profile.text("goroutine").contains("1 @\n#\ttasks of the runtime\n"), "{}", profile.text("goroutine"));
+        task.abort();
+    }
+}
