@@ -59,7 +59,9 @@ pub(super) fn prepare_update(kind: &Kind, value: &mut Value, old: &Value) {
     if kind.slot == PODS.slot {
         pods::prepare_update(value, old);
     }
-    if kind.generation && value["spec"] != old["spec"] {
+    // `registry/apps/deployment/strategy.go#deploymentStrategy.PrepareForUpdate @v1.36.3` counts annotations, too.
+    let annotated = kind.plural == "deployments" && value["metadata"]["annotations"] != old["metadata"]["annotations"];
+    if kind.generation && (value["spec"] != old["spec"] || annotated) {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
         meta::metadata(value).insert("generation".to_owned(), json!(generation));
     }
