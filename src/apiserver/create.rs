@@ -8,7 +8,7 @@ use super::kinds::{EVENTS, Kind, NAMESPACES};
 use super::object::{Object, key_of};
 use super::status::Status;
 use super::store::State;
-use super::{admission, decode, defaulting, events, meta, strategy, validation};
+use super::{admission, decode, defaulting, events, meta, owners, strategy, validation};
 
 /// Whose object it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +67,7 @@ impl State {
         set_namespace(kind, namespace, &mut value)?;
         self.fill_system_fields(kind, &mut value, origin)?;
         events::to_storage(kind, &mut value);
+        let managers = self.managers_of_new(kind, &value);
         defaulting::apply(kind, &mut value, None);
         let namespace = meta::text(&value, "namespace").to_owned();
         if kind.namespaced {
@@ -79,6 +80,8 @@ impl State {
         if !errors.is_empty() {
             return Err(Status::invalid(kind.group, kind.kind, &name, &errors));
         }
+        self.complete(kind, &mut value, None);
+        owners::set(meta::metadata(&mut value), managers.as_ref());
         let key = key_of(if kind.namespaced { &namespace } else { "" }, &name);
         if self.find(kind, &key).is_some() {
             return Err(Status::already_exists(kind, &name));

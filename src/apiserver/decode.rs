@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::kinds::{Kind, PODS};
 use super::status::Status;
-use super::types;
+use super::{schema, types};
 use crate::k8s::Pod;
 
 /// Parses a body that should hold an object of `kind`; YAML is accepted where the request says so.
@@ -25,9 +25,12 @@ pub(super) fn body(kind_name: &str, content_type: &str, body: &[u8]) -> Result<V
                 excerpt(body)
             ))
         }),
+        schema::MEDIA_TYPE => schema::decode(body).map_err(|error| {
+            Status::bad_request(format!("the object provided is unrecognized (must be of type {kind_name}): {error}"))
+        }),
         other => Err(Status::unsupported_media_type(format!(
             "the body of the request was in an unknown format - accepted media types include: \
-             application/json, application/yaml (got {other})"
+             application/json, application/yaml, application/vnd.kubernetes.protobuf (got {other})"
         ))),
     }
 }

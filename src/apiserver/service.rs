@@ -1,6 +1,5 @@
 //! The server as a `tower` service: requests in, replies out, nothing in between that a socket would need.
 
-use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -8,44 +7,20 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{Request, Response};
 use jiff::{SignedDuration, Timestamp};
 use kube::client::Body;
-use serde_json::{Value, json};
 
+use super::ApiServer;
 use super::body::{Open, ReplyBody};
-use super::create::Origin;
-use super::delete::DeleteOptions;
+use super::call::{Outcome, route};
 use super::faults::Fault;
-use super::kinds::{Kind, PODS};
-use super::list::ListOptions;
-use super::object::Object;
-use super::patch::Patch;
-use super::route::{Query, Target};
-use super::selectors::Selection;
+use super::reply::{Reply, watch_response};
 use super::status::Status;
 use super::store::State;
-use super::update::Part;
-use super::watch::{End, WatchOptions};
-use super::{ApiServer, decode, discovery, events, list};
+use super::watch::End;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-
-/// A finished reply.
-struct Reply {
-    code: StatusCode,
-    content_type: &'static str,
-    retry_after: Option<u32>,
-    frames: VecDeque<Bytes>,
-}
-
-/// What handling a request comes to.
-enum Outcome {
-    Reply(Reply),
-    Watch(u64),
-    /// The server has not reached this version yet.
-    Await(u64),
-}
 
 /// How long a list waits for a version that the server has not reached.
 /// `apiserver/pkg/storage/cacher/watch_cache.go: blockTimeout @v1.36.3`.
@@ -68,6 +43,11 @@ impl tower::Service<Request<Body>> for ApiServer {
 }
 
 impl ApiServer {
+    /// The reply to a request that is not even read.
+    pub(super) fn refuse(&self, status: &Status) -> Response<ReplyBody> {
+        Reply::failure(status).response(Open::new(self))
+    }
+
     async fn serve(self, request: Request<Body>, open: Open) -> io::Result<Response<ReplyBody>> {
         let (parts, body) = request.into_parts();
         let fault = self.hook().decide(&parts);
@@ -166,235 +146,4 @@ fn too_large(version: u64, state: &State) -> Status {
     Status::timeout(format!("Timeout: {text}"))
         .cause("ResourceVersionTooLarge", "Too large resource version", "")
         .retry_after(1)
-}
-
-/// The one place where requests meet the store.
-fn route(state: &mut State, parts: &Parts, body: &[u8]) -> Result<Outcome, Status> {
-    let query = Query::parse(parts.uri.query().unwrap_or_default());
-    let request = Call { method: &parts.method, query: &query, content_type: media_type(parts), body };
-    match Target::parse(parts.uri.path()) {
-        Target::Collection { kind, namespace } => request.on_collection(state, kind, &namespace),
-        Target::Object { kind, namespace, name, subresource } => {
-            let at = (&*namespace, &*name);
-            match (&*subresource, kind) {
-                ("", _) => request.on_object(state, kind, at, Part::Main),
-                ("status", kind) if kind.has_status => request.on_object(state, kind, at, Part::Status),
-                ("binding", kind) if kind.slot == PODS.slot && *request.method == Method::POST => {
-                    request.bind(state, &namespace, Some(&name))
-                }
-                ("finalize", kind) => request.finalize(state, kind, &name),
-                _ => Err(Status::no_such_resource()),
-            }
-        }
-        Target::Bindings { namespace } if *request.method == Method::POST => request.bind(state, &namespace, None),
-        Target::Bindings { .. } => Err(Status::method_not_allowed()),
-        Target::Discovery(path) => Ok(Outcome::Reply(
-            discovery::document(&path).map_or_else(Reply::not_found_page, |value| Reply::json(200, &value)),
-        )),
-        Target::Page(page) => Ok(Outcome::Reply(Reply::page(&page))),
-        Target::UnknownResource => Err(Status::no_such_resource()),
-        Target::Unknown => Ok(Outcome::Reply(Reply::not_found_page())),
-    }
-}
-
-fn media_type(parts: &Parts) -> &str {
-    let value = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    value.split(';').next().unwrap_or_default().trim()
-}
-
-/// A request that has found its target.
-struct Call<'a> {
-    method: &'a Method,
-    query: &'a Query,
-    content_type: &'a str,
-    body: &'a [u8],
-}
-
-impl Call<'_> {
-    fn dry_run(&self) -> bool {
-        self.query.text("dryRun") == "All"
-    }
-
-    fn object(&self, kind_name: &str) -> Result<Value, Status> {
-        decode::body(kind_name, self.content_type, self.body)
-    }
-
-    fn delete_options(&self) -> Result<DeleteOptions, Status> {
-        let body = if self.body.is_empty() { Value::Null } else { self.object("DeleteOptions")? };
-        let mut options = DeleteOptions::parse(&body)?;
-        if body.is_null() {
-            options.grace_period_seconds = self.query.get("gracePeriodSeconds").and_then(|text| text.parse().ok());
-            options.propagation_policy = self.query.get("propagationPolicy").map(str::to_owned);
-        }
-        options.dry_run |= self.dry_run();
-        Ok(options)
-    }
-
-    fn selection(&self, kind: &Kind, namespace: &str) -> Result<Selection, Status> {
-        Selection::parse(kind, namespace, self.query.text("labelSelector"), self.query.text("fieldSelector"))
-    }
-
-    fn on_collection(&self, state: &mut State, kind: &'static Kind, namespace: &str) -> Result<Outcome, Status> {
-        match *self.method {
-            Method::GET if self.query.flag("watch") => {
-                let selection = self.selection(kind, namespace)?;
-                self.watch(state, kind, selection)
-            }
-            Method::GET => {
-                let selection = self.selection(kind, namespace)?;
-                let options = ListOptions::parse(|key| self.query.get(key).map(str::to_owned))?;
-                if let Some(version) = options.awaited(state.version) {
-                    return Ok(Outcome::Await(version));
-                }
-                let page = state.list(kind, &selection, &options)?;
-                Ok(Outcome::Reply(Reply::frames(200, page.frames(kind))))
-            }
-            Method::POST => {
-                let value = self.object(kind.kind)?;
-                let object = state.create(kind, namespace, value, Origin::Client, self.dry_run())?;
-                Ok(Outcome::Reply(Reply::object(201, kind, &object)))
-            }
-            Method::DELETE => {
-                let selection = self.selection(kind, namespace)?;
-                let gone = state.delete_collection(kind, &selection, &self.delete_options()?)?;
-                let metadata = json!({"resourceVersion": state.version.to_string()});
-                Ok(Outcome::Reply(Reply::frames(200, list::list_frames(kind, &metadata, &gone))))
-            }
-            _ => Err(Status::method_not_allowed()),
-        }
-    }
-
-    fn watch(&self, state: &mut State, kind: &'static Kind, selection: Selection) -> Result<Outcome, Status> {
-        let options = WatchOptions::parse(self.query)?;
-        if let Some(version) = options.awaited(state.version) {
-            return Ok(Outcome::Await(version));
-        }
-        Ok(Outcome::Watch(state.open_watch(kind, selection, &options)))
-    }
-
-    fn on_object(
-        &self,
-        state: &mut State,
-        kind: &'static Kind,
-        at: (&str, &str),
-        part: Part,
-    ) -> Result<Outcome, Status> {
-        match *self.method {
-            Method::GET if self.query.flag("watch") && part == Part::Main => {
-                let mut selection = self.selection(kind, at.0)?;
-                selection.only(at.1);
-                self.watch(state, kind, selection)
-            }
-            Method::GET => {
-                let object = state.existing(kind, at.0, at.1)?;
-                Ok(Outcome::Reply(Reply::object(200, kind, &object)))
-            }
-            Method::PUT => {
-                let updated = state.put(kind, at, part, self.object(kind.kind)?, self.dry_run())?;
-                Ok(Outcome::Reply(Reply::object(if updated.created { 201 } else { 200 }, kind, &updated.object)))
-            }
-            Method::PATCH => {
-                let patch = Patch::parse(self.content_type, self.body)?;
-                let object = state.patch(kind, at, part, &patch, self.dry_run())?;
-                Ok(Outcome::Reply(Reply::object(200, kind, &object)))
-            }
-            Method::DELETE if part == Part::Main => {
-                let deleted = state.delete(kind, at, &self.delete_options()?)?;
-                Ok(Outcome::Reply(if kind.returns_deleted || !deleted.gone {
-                    Reply::object(200, kind, &deleted.object)
-                } else {
-                    Reply::deleted(kind, &deleted.object)
-                }))
-            }
-            _ => Err(Status::method_not_allowed()),
-        }
-    }
-
-    fn bind(&self, state: &mut State, namespace: &str, name: Option<&str>) -> Result<Outcome, Status> {
-        let body = self.object("Binding")?;
-        state.bind(namespace, name, &body, self.dry_run())?;
-        Ok(Outcome::Reply(Reply::created()))
-    }
-
-    /// What a namespace's finalizers are taken away with.
-    fn finalize(&self, state: &mut State, kind: &'static Kind, name: &str) -> Result<Outcome, Status> {
-        if *self.method != Method::PUT {
-            return Err(Status::method_not_allowed());
-        }
-        let object = state.finalize(kind, name, &self.object(kind.kind)?)?;
-        Ok(Outcome::Reply(Reply::object(200, kind, &object)))
-    }
-}
-
-impl Reply {
-    fn frames(code: u16, frames: VecDeque<Bytes>) -> Self {
-        let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self { code, content_type: "application/json", retry_after: None, frames }
-    }
-
-    fn json(code: u16, value: &Value) -> Self {
-        Self::frames(code, [Bytes::from(value.to_string())].into())
-    }
-
-    fn object(code: u16, kind: &Kind, object: &Object) -> Self {
-        Self::frames(code, [events::view(kind, object)].into())
-    }
-
-    fn created() -> Self {
-        let text = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}"#;
-        Self::frames(201, [Bytes::from_static(text.as_bytes())].into())
-    }
-
-    /// The answer to a delete of a kind that does not answer with the object.
-    fn deleted(kind: &Kind, object: &Object) -> Self {
-        let mut details = json!({"name": object.name(), "kind": kind.plural, "uid": object.uid()});
-        if !kind.group.is_empty() {
-            details["group"] = json!(kind.group);
-        }
-        let status =
-            json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details});
-        Self::json(200, &status)
-    }
-
-    fn failure(status: &Status) -> Self {
-        let mut reply = Self::json(status.code, &status.to_value());
-        reply.retry_after =
-            status.details.as_ref().map(|details| details.retry_after_seconds).filter(|seconds| *seconds > 0);
-        reply
-    }
-
-    fn text(code: u16, text: &'static str) -> Self {
-        let mut reply = Self::frames(code, [Bytes::from_static(text.as_bytes())].into());
-        reply.content_type = "text/plain; charset=utf-8";
-        reply
-    }
-
-    fn not_found_page() -> Self {
-        Self::text(404, "404 page not found\n")
-    }
-
-    fn page(page: &str) -> Self {
-        match page {
-            "version" => Self::json(200, &discovery::version()),
-            "healthz" | "livez" | "readyz" => Self::text(200, "ok"),
-            _ => Self::not_found_page(),
-        }
-    }
-
-    fn response(self, open: Open) -> Response<ReplyBody> {
-        let mut response = Response::new(ReplyBody::plain(self.frames, open));
-        *response.status_mut() = self.code;
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
-        if let Some(seconds) = self.retry_after {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        response
-    }
-}
-
-fn watch_response(body: ReplyBody) -> Response<ReplyBody> {
-    let mut response = Response::new(body);
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
 }

@@ -108,6 +108,11 @@ impl Status {
         Self::new(409, "Conflict", text).about(group, resource, name)
     }
 
+    /// Follows `apimachinery/pkg/api/errors/errors.go#NewApplyConflict @v1.36.3`.
+    pub(super) fn apply_conflict(message: String) -> Self {
+        Self::new(409, "Conflict", message)
+    }
+
     pub(super) fn modified(kind: &Kind, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(kind, name, why)
@@ -148,6 +153,22 @@ impl Status {
 
     pub(super) fn unsupported_media_type(message: impl Into<String>) -> Self {
         Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    /// Follows `apiserver/pkg/endpoints/handlers/negotiation/errors.go#errNotAcceptable @v1.36.3`.
+    pub(super) fn not_acceptable() -> Self {
+        Self::new(
+            406,
+            "NotAcceptable",
+            "only the following media types are accepted: application/json, application/yaml, \
+             application/json;as=Table;g=meta.k8s.io;v=v1",
+        )
+    }
+
+    /// Follows `apimachinery/pkg/api/errors/errors.go#NewRequestEntityTooLargeError @v1.36.3`.
+    pub(super) fn too_large_body(limit: usize) -> Self {
+        let text = format!("Request entity too large: limit is {limit}");
+        Self::new(413, "RequestEntityTooLarge", text)
     }
 
     pub(super) fn method_not_allowed() -> Self {

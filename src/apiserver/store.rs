@@ -14,12 +14,17 @@ use serde_json::Value;
 use super::kinds::{self, Kind};
 use super::names::Names;
 use super::object::Object;
+use super::owners::{Author, Managed};
 use super::watch::Watcher;
 
 /// Everything behind the lock.
 pub(super) struct State {
     /// The time of the transaction that holds the lock.
     pub(super) now: Timestamp,
+    /// Who asks for the transaction, where it matters.
+    pub(super) author: Option<Author>,
+    /// The managers that an apply has found for what is written.
+    pub(super) applied: Option<Managed>,
     pub(super) names: Names,
     pub(super) settings: Settings,
     /// The newest resource version, one counter for all kinds.
@@ -52,6 +57,8 @@ pub(super) struct Settings {
     pub(super) history: usize,
     /// Whether a create in a missing namespace makes the namespace.
     pub(super) create_namespaces: bool,
+    /// Whether objects are kept as a real server would keep them.
+    pub(super) exact: bool,
 }
 
 /// The objects of one kind.
@@ -74,6 +81,17 @@ pub(super) enum ChangeKind {
     Deleted,
 }
 
+impl ChangeKind {
+    /// What a watch calls it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
 /// One write.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
@@ -88,6 +106,8 @@ impl State {
     pub(super) fn new(settings: Settings, seed: u64, now: Timestamp) -> Self {
         Self {
             now,
+            author: None,
+            applied: None,
             names: Names::new(seed),
             settings,
             version: 0,

@@ -13,7 +13,7 @@ use super::kinds::{EVENTS, Kind, PODS};
 use super::object::{Object, key_of};
 use super::status::Status;
 use super::store::State;
-use super::{admission, decode, defaulting, events, meta, strategy, validation};
+use super::{admission, decode, defaulting, events, meta, owners, strategy, validation};
 
 /// Which part of an object a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl State {
         match self.existing(kind, namespace, name) {
             Ok(old) => {
                 events::to_storage(kind, &mut value);
-                let before = Before::read(old, part, false)?;
+                let before = Before::read(old, part, self.settings.exact)?;
                 let object = self.update(kind, &before, part, value, dry_run)?;
                 Ok(Updated { object, created: false })
             }
@@ -121,6 +121,7 @@ impl State {
         if !before.without_spec {
             defaulting::apply(kind, &mut value, Some(&before.value));
         }
+        let managers = self.managers(kind, part, &value, Some(&before.value));
         if part == Part::Main {
             admission::on_update(self, kind, &mut value, &before.value)?;
         }
@@ -134,6 +135,8 @@ impl State {
         if !errors.is_empty() {
             return Err(Status::invalid(kind.group, kind.kind, old.name(), &errors));
         }
+        self.complete(kind, &mut value, Some(&before.value));
+        owners::set(meta::metadata(&mut value), managers.as_ref());
         let ends = deletes(&value, &before.value);
         if dry_run || ends {
             let object = Arc::new(before.next(old.version, &value));

@@ -15,6 +15,7 @@ mod compare;
 mod corpus;
 mod coverage;
 mod effects;
+mod embedded;
 mod explain;
 mod extenders;
 mod generate;
@@ -57,6 +58,14 @@ fn main() {
         Trial::test("survives_what_befalls_the_control_plane", survives::survives_what_befalls_the_control_plane),
         Trial::test("survives_churn", survives::survives_churn),
         Trial::test("explains_a_running_cluster", explain::explains_a_running_cluster),
+        Trial::test(
+            "kubectl_sees_the_same_on_the_embedded_server",
+            embedded::kubectl_sees_the_same_on_the_embedded_server,
+        ),
+        Trial::test(
+            "upstream_schedules_a_thousand_pods_on_the_embedded_server",
+            embedded::upstream_schedules_a_thousand_pods_on_the_embedded_server,
+        ),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
     ];
     libtest_mimic::run(&arguments, trials).exit();

@@ -14,6 +14,7 @@ use super::kinds::Kind;
 use super::object::Object;
 use super::status::Status;
 use super::store::State;
+use super::strict::Directive;
 use super::update::{Before, Part};
 use super::{events, meta};
 
@@ -56,6 +57,29 @@ impl Patch {
         }
         Ok(target)
     }
+
+    /// What messages about members that nobody knows show: the patch, or what it has made of the object.
+    /// Follows `apiserver/pkg/endpoints/handlers/patch.go @v1.36.3`, which prints the one as JSON and the other as Go does.
+    fn shown(&self, patched: &Value) -> String {
+        match self {
+            Self::Strategic(patch) => go_text(patch),
+            Self::Merge(_) | Self::Json(_) => patched.to_string(),
+        }
+    }
+}
+
+/// A value as Go's `%+v` prints it.
+fn go_text(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(go_text).collect::<Vec<_>>().join(" ")),
+        Value::Object(map) => {
+            let members: Vec<String> = map.iter().map(|(key, value)| format!("{key}:{}", go_text(value))).collect();
+            format!("map[{}]", members.join(" "))
+        }
+        other => other.to_string(),
+    }
 }
 
 impl State {
@@ -63,18 +87,32 @@ impl State {
     pub(super) fn patch(
         &mut self,
         kind: &'static Kind,
-        (namespace, name): (&str, &str),
+        at: (&str, &str),
         part: Part,
         patch: &Patch,
         dry_run: bool,
     ) -> Result<Arc<Object>, Status> {
+        self.patch_strictly(kind, at, part, patch, Directive::Unsaid, dry_run).map(|(object, _)| object)
+    }
+
+    /// Patches an object, and gives the warnings about members that no object of its kind has.
+    pub(super) fn patch_strictly(
+        &mut self,
+        kind: &'static Kind,
+        (namespace, name): (&str, &str),
+        part: Part,
+        patch: &Patch,
+        directive: Directive,
+        dry_run: bool,
+    ) -> Result<(Arc<Object>, Vec<String>), Status> {
         let old = self.existing(kind, namespace, name)?;
         // A JSON patch may test any field, so it gets to see them all.
-        let before = Before::read(old, part, matches!(patch, Patch::Json(_)))?;
+        let before = Before::read(old, part, matches!(patch, Patch::Json(_)) || self.settings.exact)?;
         let mut target = before.value().clone();
         events::to_view(kind, &mut target);
         let version = meta::text(&target, "resourceVersion").to_owned();
         let mut value = patch.apply(kind, target)?;
+        let warnings = directive.apply(kind, &mut value).map_err(|unknown| unknown.in_patch(&patch.shown(&value)))?;
         if meta::text(&value, "resourceVersion").is_empty() {
             meta::metadata(&mut value).insert("resourceVersion".to_owned(), version.into());
         }
@@ -85,6 +123,6 @@ impl State {
         }
         value = super::decode::typed(kind, value)?;
         events::to_storage(kind, &mut value);
-        self.update(kind, &before, part, value, dry_run)
+        Ok((self.update(kind, &before, part, value, dry_run)?, warnings))
     }
 }

@@ -2,6 +2,7 @@
 
 mod faults;
 mod list;
+mod listen;
 mod pods;
 mod random;
 mod rules;
