@@ -49,7 +49,7 @@ fn is_uid(run: &str) -> bool {
 
 /// Takes out the number of a resource version.
 fn versions(text: &str) -> String {
-    for opens in ["resourceVersion: \"", "\"resourceVersion\": \""] {
+    for opens in ["resourceVersion: \"", "resourceVersion: '", "\"resourceVersion\": \""] {
         if let Some((before, after)) = text.split_once(opens) {
             let after = after.trim_start_matches(|letter: char| letter.is_ascii_digit());
             return format!("{before}{opens}VERSION{after}");

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use libtest_mimic::Failed;
+use serde_json::Value;
 
 use super::alike::normalised;
 use super::{Embedded, kubectl};
@@ -61,7 +62,12 @@ impl Side {
     fn run(&self, line: &str) -> Result<String, String> {
         let output = self.command(line).output().map_err(|error| format!("kubectl: {error}"))?;
         let text = |bytes: &[u8]| normalised(&String::from_utf8_lossy(bytes));
-        let (out, errors) = (text(&output.stdout), text(&output.stderr));
+        let errors = text(&output.stderr);
+        let out = if line.contains("--show-managed-fields") {
+            normalised(&ordered(&output.stdout))
+        } else {
+            text(&output.stdout)
+        };
         Ok(format!("{out}\n--- stderr\n{errors}\n--- exit code {:?}", output.status.code()))
     }
 
@@ -88,6 +94,28 @@ impl Side {
 
 fn lines(path: &Path) -> Vec<String> {
     fs::read_to_string(path).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+/// An object's YAML with its managers in an order without times: theirs may fall into one second or into two.
+fn ordered(yaml: &[u8]) -> String {
+    fn order(value: &mut Value) {
+        match value {
+            Value::Object(map) => {
+                if let Some(Value::Array(managers)) = map.get_mut("managedFields") {
+                    managers
+                        .sort_by_key(|entry| ["operation", "manager", "subresource"].map(|key| entry[key].to_string()));
+                }
+                map.values_mut().for_each(order);
+            }
+            Value::Array(items) => items.iter_mut().for_each(order),
+            _ => {}
+        }
+    }
+    let Ok(mut value) = serde_yaml::from_slice::<Value>(yaml) else {
+        return String::from_utf8_lossy(yaml).into_owned();
+    };
+    order(&mut value);
+    serde_yaml::to_string(&value).unwrap_or_default()
 }
 
 /// The words of a command line; those in single quotes are one.
