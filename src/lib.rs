@@ -31,6 +31,7 @@ pub mod cache;
 pub mod clock;
 pub mod config;
 pub mod dispatcher;
+pub mod election;
 pub mod engine;
 pub mod events;
 pub mod explain;

@@ -23,6 +23,7 @@ const IMPORTS: &[(&str, &str)] = &[
     ("queue", "framework config model k8s listers metrics clock"),
     ("dispatcher", "k8s model metrics clock"),
     ("events", "k8s model metrics clock dispatcher"),
+    ("election", "config k8s metrics events dispatcher clock"),
     ("scheduler", "cache queue framework config listers model k8s metrics events dispatcher clock"),
     ("extender", "scheduler framework config model k8s"),
     ("ingest", "scheduler cache queue listers framework config model k8s metrics clock"),

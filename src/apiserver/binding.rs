@@ -46,6 +46,9 @@ impl State {
         dry_run: bool,
     ) -> Result<(), Status> {
         let own_name = meta::text(body, "name");
+        if name.is_none() && own_name.is_empty() {
+            return Err(Status::bad_request("Name parameter required."));
+        }
         let name = name.unwrap_or(own_name);
         if name != own_name {
             return Err(Status::bad_request("name in URL does not match name in Binding object"));

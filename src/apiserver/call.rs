@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use super::accept::{self, Answers, Form};
 use super::create::Origin;
+use super::decode::{self, FieldValidation, Oddities};
 use super::delete::DeleteOptions;
-use super::kinds::{Kind, PODS};
+use super::field_error::FieldError;
+use super::kinds::{Kind, NAMESPACES, PODS};
 use super::list::{self, ListOptions};
-use super::listen::Remote;
 use super::owners::{Apply, Author};
 use super::patch::Patch;
 use super::reply::Reply;
@@ -17,10 +18,9 @@ use super::route::{Query, Target};
 use super::selectors::Selection;
 use super::status::Status;
 use super::store::State;
-use super::strict::Directive;
 use super::update::Part;
 use super::watch::WatchOptions;
-use super::{decode, discovery, openapi, table};
+use super::{discovery, openapi, table};
 
 /// What handling a request comes to.
 pub(super) enum Outcome {
@@ -33,10 +33,26 @@ pub(super) enum Outcome {
 /// The one place where requests meet the store.
 pub(super) fn route(state: &mut State, parts: &Parts, body: &[u8]) -> Result<Outcome, Status> {
     let query = Query::parse(parts.uri.query().unwrap_or_default());
-    let request = Call { parts, method: &parts.method, query: &query, content_type: media_type(parts), body };
+    let validation = match query.text("fieldValidation") {
+        "Ignore" => FieldValidation::Ignore,
+        "Strict" => FieldValidation::Strict,
+        _ => FieldValidation::Warn,
+    };
+    state.oddities = Oddities { is_request: true, validation, ..Oddities::default() };
     if state.settings.exact {
         state.author = Some(Author::of(parts, &query));
     }
+    let outcome = to_target(state, parts, &query, body);
+    // Nothing is odd about what the server itself writes.
+    let warnings = std::mem::take(&mut state.oddities).warnings;
+    Ok(match outcome.unwrap_or_else(|status| Outcome::Reply(Reply::failure(&status))) {
+        Outcome::Reply(reply) => Outcome::Reply(reply.warning(warnings)),
+        other => other,
+    })
+}
+
+fn to_target(state: &mut State, parts: &Parts, query: &Query, body: &[u8]) -> Result<Outcome, Status> {
+    let request = Call { parts, method: &parts.method, query, content_type: media_type(parts), body };
     match Target::parse(parts.uri.path()) {
         Target::Collection { kind, namespace } => request.on_collection(state, kind, &namespace),
         Target::Object { kind, namespace, name, subresource } => {
@@ -47,6 +63,7 @@ pub(super) fn route(state: &mut State, parts: &Parts, body: &[u8]) -> Result<Out
                 ("binding", kind) if kind.slot == PODS.slot && *request.method == Method::POST => {
                     request.bind(state, &namespace, Some(&name))
                 }
+                ("binding", kind) if kind.slot == PODS.slot => Err(Status::method_not_allowed()),
                 ("finalize", kind) => request.finalize(state, kind, &name),
                 ("scale", kind) if kind.has_scale() => request.scale(state, kind, at),
                 _ => Err(Status::no_such_resource()),
@@ -55,7 +72,7 @@ pub(super) fn route(state: &mut State, parts: &Parts, body: &[u8]) -> Result<Out
         Target::Bindings { namespace } if *request.method == Method::POST => request.bind(state, &namespace, None),
         Target::Bindings { .. } => Err(Status::method_not_allowed()),
         Target::Discovery(path) => {
-            let form = accept::form(parts, &query, Answers::Discovery)?;
+            let form = accept::form(parts, query, Answers::Discovery)?;
             Ok(Outcome::Reply(discovery::reply(&path, form).in_form(form)))
         }
         Target::Page(page) => Ok(Outcome::Reply(match page.strip_prefix("openapi/v3") {
@@ -86,8 +103,9 @@ impl Call<'_> {
         self.query.text("dryRun") == "All"
     }
 
-    pub(super) fn body(&self, kind_name: &str) -> Result<Value, Status> {
-        decode::body(kind_name, self.content_type, self.body)
+    /// The body, which should hold an object of a kind.
+    pub(super) fn object(&self, state: &mut State, kind_name: &str) -> Result<Value, Status> {
+        decode::body(kind_name, self.content_type, self.body, &mut state.oddities)
     }
 
     /// The form of an answer that is an object, or several.
@@ -100,27 +118,40 @@ impl Call<'_> {
         Patch::parse(self.content_type, self.body)
     }
 
-    fn directive(&self, options: &str) -> Result<Directive, Status> {
-        Directive::of(self.query, self.parts.extensions.get::<Remote>().is_some(), options)
-    }
-
-    /// An object to be written, with warnings about what it has that no object of its kind has.
-    fn object(&self, kind: &Kind, options: &str) -> Result<(Value, Vec<String>), Status> {
-        let directive = self.directive(options)?;
-        let mut value = self.body(kind.kind)?;
-        let warnings = directive.apply(kind, &mut value).map_err(|unknown| unknown.in_object(kind))?;
-        Ok((value, warnings))
-    }
-
-    fn delete_options(&self) -> Result<DeleteOptions, Status> {
-        let body = if self.body.is_empty() { Value::Null } else { self.body("DeleteOptions")? };
-        let mut options = DeleteOptions::parse(&body)?;
-        if body.is_null() {
-            options.grace_period_seconds = self.query.get("gracePeriodSeconds").and_then(|text| text.parse().ok());
-            options.propagation_policy = self.query.get("propagationPolicy").map(str::to_owned);
+    /// Checks the parameters that all writes have; `options` is what messages call them.
+    /// Follows `apimachinery/pkg/apis/meta/v1/validation/validation.go#ValidateCreateOptions @v1.36.3`.
+    pub(super) fn check_options(&self, options: &str) -> Result<(), Status> {
+        let mut errors = Vec::new();
+        let (run, validation) = (self.query.text("dryRun"), self.query.text("fieldValidation"));
+        if !matches!(run, "" | "All") {
+            errors.push(FieldError::not_supported("dryRun", &json!([run]), &["All"]));
         }
-        options.dry_run |= self.dry_run();
-        Ok(options)
+        let known = ["", "Ignore", "Strict", "Warn"];
+        if !known.contains(&validation) {
+            errors.push(FieldError::not_supported("fieldValidation", &json!(validation), &known));
+        }
+        if errors.is_empty() { Ok(()) } else { Err(Status::invalid("meta.k8s.io", options, "", &errors)) }
+    }
+
+    /// The options of a delete: the body's, or without one the query's.
+    fn delete_options(&self) -> Result<DeleteOptions, Status> {
+        if !self.body.is_empty() {
+            return DeleteOptions::parse(&decode::delete_options(self.content_type, self.body)?);
+        }
+        let mut value = json!({});
+        if let Some(seconds) = self.query.number("gracePeriodSeconds")? {
+            value["gracePeriodSeconds"] = json!(seconds);
+        }
+        if let Some(policy) = self.query.get("propagationPolicy") {
+            value["propagationPolicy"] = json!(policy);
+        }
+        if self.query.get("orphanDependents").is_some() {
+            value["orphanDependents"] = json!(self.query.flag("orphanDependents"));
+        }
+        if let Some(run) = self.query.get("dryRun").filter(|run| !run.is_empty()) {
+            value["dryRun"] = json!([run]);
+        }
+        DeleteOptions::parse(&value)
     }
 
     fn selection(&self, kind: &Kind, namespace: &str) -> Result<Selection, Status> {
@@ -133,35 +164,44 @@ impl Call<'_> {
                 let selection = self.selection(kind, namespace)?;
                 self.watch(state, kind, selection)
             }
-            Method::GET => {
-                let selection = self.selection(kind, namespace)?;
-                let options = ListOptions::parse(|key| self.query.get(key).map(str::to_owned))?;
-                if let Some(version) = options.awaited(state.version) {
-                    return Ok(Outcome::Await(version));
-                }
-                let form = self.form()?;
-                let page = state.list(kind, &selection, &options)?;
-                Ok(Outcome::Reply(if let Form::Table(form) = form {
-                    let objects = page.objects.iter().map(AsRef::as_ref);
-                    Reply::json(200, &table::of(form, kind, &page.metadata(), objects, state.now))
-                } else {
-                    Reply::frames(200, page.frames(kind)).in_form(form)
-                }))
+            Method::GET => self.list(state, kind, namespace),
+            Method::POST | Method::DELETE if kind.namespaced && namespace.is_empty() => {
+                Err(Status::method_not_allowed())
             }
             Method::POST => {
-                let (value, warnings) = self.object(kind, "CreateOptions")?;
+                self.check_options("CreateOptions")?;
+                let value = self.object(state, kind.kind)?;
                 let form = self.form()?;
                 let object = state.create(kind, namespace, value, Origin::Client, self.dry_run())?;
-                Ok(Outcome::Reply(Reply::object(201, kind, &object).in_form(form).warning(warnings)))
+                Ok(Outcome::Reply(Reply::object(201, kind, &object).in_form(form)))
             }
+            Method::DELETE if kind.slot == NAMESPACES.slot => Err(Status::method_not_allowed()),
             Method::DELETE => {
                 let selection = self.selection(kind, namespace)?;
-                let gone = state.delete_collection(kind, &selection, &self.delete_options()?)?;
+                let options = self.delete_options()?;
+                // The answer is the list that the deletes went by.
                 let metadata = json!({"resourceVersion": state.version.to_string()});
+                let gone = state.delete_collection(kind, &selection, &options)?;
                 Ok(Outcome::Reply(Reply::frames(200, list::list_frames(kind, &metadata, &gone))))
             }
             _ => Err(Status::method_not_allowed()),
         }
+    }
+
+    fn list(&self, state: &mut State, kind: &'static Kind, namespace: &str) -> Result<Outcome, Status> {
+        let selection = self.selection(kind, namespace)?;
+        let options = ListOptions::parse(self.query)?;
+        if let Some(version) = options.awaited(state.version) {
+            return Ok(Outcome::Await(version));
+        }
+        let form = self.form()?;
+        let page = state.list(kind, &selection, &options)?;
+        Ok(Outcome::Reply(if let Form::Table(form) = form {
+            let objects = page.objects.iter().map(AsRef::as_ref);
+            Reply::json(200, &table::of(form, kind, &page.metadata(), objects, state.now))
+        } else {
+            Reply::frames(200, page.frames(kind)).in_form(form)
+        }))
     }
 
     fn watch(&self, state: &mut State, kind: &'static Kind, selection: Selection) -> Result<Outcome, Status> {
@@ -181,12 +221,11 @@ impl Call<'_> {
         part: Part,
     ) -> Result<Outcome, Status> {
         match *self.method {
-            Method::GET if self.query.flag("watch") && part == Part::Main => {
-                let mut selection = self.selection(kind, at.0)?;
-                selection.only(at.1);
-                self.watch(state, kind, selection)
-            }
             Method::GET => {
+                let version = self.query.text("resourceVersion");
+                if !version.is_empty() {
+                    list::parse_version(version).map_err(Status::unknown)?;
+                }
                 let object = state.existing(kind, at.0, at.1)?;
                 Ok(Outcome::Reply(match self.form()? {
                     Form::Table(form) => Reply::json(200, &table::of_one(form, kind, &object, state.now)),
@@ -194,15 +233,17 @@ impl Call<'_> {
                 }))
             }
             Method::PUT => {
-                let (value, warnings) = self.object(kind, "UpdateOptions")?;
+                self.check_options("UpdateOptions")?;
+                let value = self.object(state, kind.kind)?;
                 let form = self.form()?;
                 let updated = state.put(kind, at, part, value, self.dry_run())?;
                 let code = if updated.created { 201 } else { 200 };
-                Ok(Outcome::Reply(Reply::object(code, kind, &updated.object).in_form(form).warning(warnings)))
+                Ok(Outcome::Reply(Reply::object(code, kind, &updated.object).in_form(form)))
             }
             Method::PATCH => self.patch(state, kind, at, part),
             Method::DELETE if part == Part::Main => {
-                let deleted = state.delete(kind, at, &self.delete_options()?)?;
+                let options = self.delete_options()?;
+                let deleted = state.delete(kind, at, &options)?;
                 Ok(Outcome::Reply(if kind.returns_deleted || !deleted.gone {
                     Reply::object(200, kind, &deleted.object)
                 } else {
@@ -213,8 +254,28 @@ impl Call<'_> {
         }
     }
 
+    fn patch(&self, state: &mut State, kind: &'static Kind, at: (&str, &str), part: Part) -> Result<Outcome, Status> {
+        self.check_options("PatchOptions")?;
+        if self.content_type == "application/apply-patch+yaml" {
+            return self.apply(state, kind, at, part);
+        }
+        let patch = self.patch_body()?;
+        let form = self.form()?;
+        let object = state.patch(kind, at, part, &patch, self.dry_run())?;
+        Ok(Outcome::Reply(Reply::object(200, kind, &object).in_form(form)))
+    }
+
+    fn apply(&self, state: &mut State, kind: &'static Kind, at: (&str, &str), part: Part) -> Result<Outcome, Status> {
+        let form = self.form()?;
+        let apply = Apply::parse(self.query.text("fieldManager"), self.query.flag("force"), self.body)?;
+        let updated = state.apply(kind, at, part, &apply, self.dry_run())?;
+        let code = if updated.created { 201 } else { 200 };
+        Ok(Outcome::Reply(Reply::object(code, kind, &updated.object).in_form(form)))
+    }
+
     fn bind(&self, state: &mut State, namespace: &str, name: Option<&str>) -> Result<Outcome, Status> {
-        let body = self.body("Binding")?;
+        let body = self.object(state, "Binding")?;
+        let body = state.oddities.typed_binding(body)?;
         state.bind(namespace, name, &body, self.dry_run())?;
         Ok(Outcome::Reply(Reply::created()))
     }
@@ -224,26 +285,8 @@ impl Call<'_> {
         if *self.method != Method::PUT {
             return Err(Status::method_not_allowed());
         }
-        let object = state.finalize(kind, name, &self.body(kind.kind)?)?;
+        let value = self.object(state, kind.kind)?;
+        let object = state.finalize(kind, name, &value)?;
         Ok(Outcome::Reply(Reply::object(200, kind, &object)))
-    }
-
-    fn patch(&self, state: &mut State, kind: &'static Kind, at: (&str, &str), part: Part) -> Result<Outcome, Status> {
-        let directive = self.directive("PatchOptions")?;
-        if self.content_type == "application/apply-patch+yaml" {
-            return self.apply(state, kind, at, part);
-        }
-        let patch = self.patch_body()?;
-        let form = self.form()?;
-        let (object, warnings) = state.patch_strictly(kind, at, part, &patch, directive, self.dry_run())?;
-        Ok(Outcome::Reply(Reply::object(200, kind, &object).in_form(form).warning(warnings)))
-    }
-
-    fn apply(&self, state: &mut State, kind: &'static Kind, at: (&str, &str), part: Part) -> Result<Outcome, Status> {
-        let form = self.form()?;
-        let apply = Apply::parse(self.query.text("fieldManager"), self.query.flag("force"), self.body)?;
-        let updated = state.apply(kind, at, part, &apply, self.dry_run())?;
-        let code = if updated.created { 201 } else { 200 };
-        Ok(Outcome::Reply(Reply::object(code, kind, &updated.object).in_form(form)))
     }
 }

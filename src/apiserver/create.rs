@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 
 use super::kinds::{EVENTS, Kind, NAMESPACES};
 use super::object::{Object, key_of};
+use super::schema::{self, Object as Type};
 use super::status::Status;
 use super::store::State;
-use super::{admission, decode, defaulting, events, meta, owners, strategy, validation};
+use super::{admission, defaulting, events, meta, owners, strategy, validation};
 
 /// Whose object it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ impl State {
         origin: Origin,
         dry_run: bool,
     ) -> Result<Arc<Object>, Status> {
-        let value = decode::typed(kind, value)?;
+        let value = self.oddities.typed(kind, value)?;
         let generated = meta::text(&value, "name").is_empty() && !meta::text(&value, "generateName").is_empty();
         for _ in 1..NAME_ATTEMPTS {
             if !generated {
@@ -65,7 +66,8 @@ impl State {
         dry_run: bool,
     ) -> Result<Arc<Object>, Status> {
         set_namespace(kind, namespace, &mut value)?;
-        self.fill_system_fields(kind, &mut value, origin)?;
+        let is_versioned = origin == Origin::Client && !matches!(meta::text(&value, "resourceVersion"), "" | "0");
+        self.fill_system_fields(kind, &mut value, origin);
         events::to_storage(kind, &mut value);
         let managers = self.managers_of_new(kind, &value);
         defaulting::apply(kind, &mut value, None);
@@ -74,17 +76,28 @@ impl State {
             self.require_namespace(kind, &namespace, &value)?;
         }
         admission::on_create(self, kind, &mut value, origin)?;
+        schema::complete(Type::of(kind.storage()), &mut value);
         strategy::prepare_create(self, kind, &mut value, origin)?;
+        schema::complete(Type::of(kind.storage()), &mut value);
         let name = meta::text(&value, "name").to_owned();
         let errors = validation::on_create(kind, &value, origin);
         if !errors.is_empty() {
-            return Err(Status::invalid(kind.group, kind.kind, &name, &errors));
+            return Err(Status::invalid(kind.error_group(), kind.kind, &name, &errors));
         }
-        self.complete(kind, &mut value, None);
+        admission::check_create(self, kind, &value, origin)?;
+        // A dry run is not told, since only what stores objects asks.
+        if is_versioned && !dry_run {
+            return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
+        }
+        self.give_address(kind, &mut value, None);
         owners::set(meta::metadata(&mut value), managers.as_ref());
         let key = key_of(if kind.namespaced { &namespace } else { "" }, &name);
-        if self.find(kind, &key).is_some() {
-            return Err(Status::already_exists(kind, &name));
+        if let Some(other) = self.find(kind, &key) {
+            let mut status = Status::already_exists(kind, &name);
+            if meta::is_deleting(&other.value()) {
+                status.message.insert_str(0, "object is being deleted: ");
+            }
+            return Err(status);
         }
         if dry_run {
             return Ok(Arc::new(Object::encode(kind.storage(), key, 0, &value, None)));
@@ -96,14 +109,11 @@ impl State {
         Ok(object)
     }
 
-    fn fill_system_fields(&mut self, kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Status> {
+    fn fill_system_fields(&mut self, kind: &Kind, value: &mut Value, origin: Origin) {
         let (now, uid, suffix) = (meta::time_text(self.now), self.names.uid(), self.names.suffix());
         let metadata = meta::metadata(value);
-        let version = metadata.remove("resourceVersion");
+        metadata.remove("resourceVersion");
         if origin == Origin::Client {
-            if version.as_ref().and_then(Value::as_str).is_some_and(|version| !matches!(version, "" | "0")) {
-                return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
-            }
             for key in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
                 metadata.remove(key);
             }
@@ -120,7 +130,7 @@ impl State {
             if origin == Origin::Client || is_absent(metadata.get("generation")) {
                 metadata.insert("generation".to_owned(), json!(1));
             }
-        } else {
+        } else if metadata.get("generation").is_none_or(|generation| generation.as_i64() >= Some(0)) {
             metadata.remove("generation");
         }
         if is_absent(metadata.get("name"))
@@ -129,7 +139,6 @@ impl State {
             let kept: String = prefix.chars().take(PREFIX_LENGTH).collect();
             metadata.insert("name".to_owned(), json!(format!("{kept}{suffix}")));
         }
-        Ok(())
     }
 
     /// Admits a create only into a living namespace.

@@ -1,86 +1,230 @@
 //! Reading request bodies: the checks that Go's decoder makes before any rule of the API applies.
 
-use serde::Deserialize as _;
-use serde_json::{Value, json};
+use std::fmt::{self, Write as _};
 
-use super::kinds::{Kind, PODS};
+use serde::Deserialize as _;
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value, json};
+
+use super::kinds::{self, EVENTS, Kind, PODS};
+use super::schema::{self, Object};
 use super::status::Status;
-use super::{schema, types};
+use super::syntax;
 use crate::k8s::Pod;
 
-/// Parses a body that should hold an object of `kind`; YAML is accepted where the request says so.
-pub(super) fn body(kind_name: &str, content_type: &str, body: &[u8]) -> Result<Value, Status> {
+/// What is to be done about members that the API does not know, or that are there twice.
+/// Follows `apimachinery/pkg/apis/meta/v1/types.go#FieldValidationIgnore` and its siblings `@v1.36.3`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum FieldValidation {
+    #[default]
+    Ignore,
+    Warn,
+    Strict,
+}
+
+/// What is odd about the members of a request's body without being wrong.
+#[derive(Debug, Default)]
+pub(super) struct Oddities {
+    /// Whether there is a request: those who use the server without one are told more.
+    pub(super) is_request: bool,
+    pub(super) validation: FieldValidation,
+    /// Paths of members that are there twice.
+    pub(super) duplicates: Vec<String>,
+    /// Texts for the reply's `Warning` headers.
+    pub(super) warnings: Vec<String>,
+}
+
+/// Parses a body that should hold an object of `kind_name`; YAML is accepted where the request says so.
+pub(super) fn body(kind_name: &str, content_type: &str, body: &[u8], oddities: &mut Oddities) -> Result<Value, Status> {
+    let unreadable = |format: &str, error: String| {
+        Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind_name}): couldn't get version/kind; \
+             {format} parse error: {error} ({})",
+            excerpt(body)
+        ))
+    };
     match content_type {
-        "" | "application/json" | "*/*" => serde_json::from_slice(body).map_err(|error| {
-            Status::bad_request(format!(
-                "the object provided is unrecognized (must be of type {kind_name}): couldn't get version/kind; \
-                 json parse error: {error} ({})",
-                excerpt(body)
-            ))
-        }),
-        "application/yaml" => serde_yaml::from_slice(body).map_err(|error| {
-            Status::bad_request(format!(
-                "the object provided is unrecognized (must be of type {kind_name}): couldn't get version/kind; \
-                 yaml parse error: {error} ({})",
-                excerpt(body)
-            ))
-        }),
-        schema::MEDIA_TYPE => schema::decode(body).map_err(|error| {
+        "" | "application/json" | "*/*" => {
+            let mut text = serde_json::Deserializer::from_slice(body);
+            let seed = Seed { path: String::new(), duplicates: &mut oddities.duplicates };
+            let value = seed.deserialize(&mut text).and_then(|value| text.end().map(|()| value));
+            let value =
+                value.map_err(|error| unreadable("json", syntax::error(body).unwrap_or_else(|| error.to_string())))?;
+            match without_kind(&value) {
+                Some(why) => Err(unreadable("json", why)),
+                None if value.is_null() => Ok(json!({})),
+                None => Ok(value),
+            }
+        }
+        "application/yaml" => serde_yaml::from_slice(body).map_err(|error| unreadable("yaml", error.to_string())),
+        schema::PROTOBUF => schema::from_protobuf(body).map_err(|error| {
             Status::bad_request(format!("the object provided is unrecognized (must be of type {kind_name}): {error}"))
         }),
-        other => Err(Status::unsupported_media_type(format!(
+        _ => Err(Status::unsupported_media_type(
             "the body of the request was in an unknown format - accepted media types include: \
-             application/json, application/yaml, application/vnd.kubernetes.protobuf (got {other})"
-        ))),
+             application/json, application/yaml, application/vnd.kubernetes.protobuf",
+        )),
     }
+}
+
+/// Parses the body of a delete, whose complaints do not name what it should be.
+pub(super) fn delete_options(content_type: &str, body: &[u8]) -> Result<Value, Status> {
+    const KIND: &str = "DeleteOptions";
+    let mut value = self::body(KIND, content_type, body, &mut Oddities::default()).map_err(|mut status| {
+        if let Some((_, why)) = status.message.split_once("(must be of type DeleteOptions): ") {
+            status.message = why.rsplit_once(" (").map_or(why, |(why, _)| why).to_owned();
+        }
+        status
+    })?;
+    let version = value["apiVersion"].as_str().unwrap_or("v1");
+    if let Some(other) = value["kind"].as_str().filter(|kind| !kind.is_empty() && *kind != KIND) {
+        return Err(Status::bad_request(unregistered(version, other)));
+    }
+    schema::read(Object::named("meta/v1.DeleteOptions"), &mut value, false).map_err(Status::bad_request)?;
+    Ok(value)
 }
 
 /// The start of a body in hexadecimal, as messages about unreadable bodies end.
+/// Follows `apiserver/pkg/endpoints/handlers/rest.go#summarizeData @v1.36.3`.
 fn excerpt(body: &[u8]) -> String {
-    use std::fmt::Write as _;
-    const LIMIT: usize = 3 * 10;
-    let mut text = String::new();
-    for byte in body.iter().take(LIMIT) {
-        write!(text, "{byte:02x}").expect("a String takes every write");
-    }
+    const LIMIT: usize = 30;
+    let start = &body[..body.len().min(LIMIT)];
+    let mut shown = match body.first() {
+        None => return "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(start).into_owned(),
+        Some(_) => start.iter().fold(String::new(), |mut text, byte| {
+            write!(text, "{byte:02x}").expect("a String takes every write");
+            text
+        }),
+    };
     if body.len() > LIMIT {
-        text.push_str(" ...");
+        shown.push_str(" ...");
     }
-    text
+    shown
 }
 
-/// Checks that the value says it is a `kind`, or says nothing, which counts as that.
-pub(super) fn typed(kind: &Kind, mut value: Value) -> Result<Value, Status> {
-    if !value.is_object() {
-        return Err(Status::bad_request(format!(
-            "json: cannot unmarshal {} into Go value of type {}.{}",
-            go_type(&value),
-            kind.version,
-            kind.kind
-        )));
+/// What Go says of a text that has no version and kind because it is no object, or because they are no texts.
+fn without_kind(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::Object(members) => ["apiVersion", "kind"].into_iter().find_map(|key| {
+            let other = members.get(key).filter(|value| !value.is_string() && !value.is_null())?;
+            let found = schema::sort_of(other);
+            Some(format!("json: cannot unmarshal {found} into Go struct field .{key} of type string"))
+        }),
+        other => Some(format!(
+            "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \
+             \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+            schema::sort_of(other)
+        )),
     }
+}
+
+impl Oddities {
+    /// Checks that the value says it is a `kind`, or says nothing, which counts as that, and reads it.
+    pub(super) fn typed(&mut self, kind: &Kind, value: Value) -> Result<Value, Status> {
+        let (value, unknown) = read(kind, value, !self.is_request)?;
+        self.add(unknown).map_err(|why| mistyped(kind, &why))?;
+        Ok(value)
+    }
+
+    /// Reads a binding, which is no kind that is stored.
+    pub(super) fn typed_binding(&mut self, value: Value) -> Result<Value, Status> {
+        self.typed_as("core", "v1", "Binding", value)
+    }
+
+    /// Reads a scale, which is none, either.
+    pub(super) fn typed_scale(&mut self, value: Value) -> Result<Value, Status> {
+        self.typed_as("autoscaling", "autoscaling/v1", "Scale", value)
+    }
+
+    fn typed_as(&mut self, group: &str, expected: &str, kind: &str, mut value: Value) -> Result<Value, Status> {
+        let refuse = |name: &str, version: &str, why: &str| {
+            Status::bad_request(format!("{name} in version {version:?} cannot be handled as a {kind}: {why}"))
+        };
+        let (version, name) =
+            (value["apiVersion"].as_str().unwrap_or(expected), value["kind"].as_str().unwrap_or(kind));
+        if !name.is_empty() && name != kind {
+            let why = match kinds::by_name(version, name) {
+                Some(known) => format!("converting ({}.{name}) to ({group}.{kind}): unknown conversion", known.version),
+                None => unregistered(version, name),
+            };
+            return Err(refuse(name, version, &why));
+        }
+        let findings = schema::read(Object::named(&format!("{group}/v1.{kind}")), &mut value, false);
+        let unknown = findings.map_err(|why| refuse(kind, "v1", &why))?.unknown;
+        self.add(unknown).map_err(|why| refuse(kind, "v1", &why))?;
+        Ok(value)
+    }
+
+    /// Takes note of unknown members, and of those that were there twice. The error is what strictness says of them.
+    pub(super) fn add(&mut self, unknown: Vec<String>) -> Result<(), String> {
+        let duplicates = std::mem::take(&mut self.duplicates);
+        let found = duplicates
+            .into_iter()
+            .map(|path| format!("duplicate field {path:?}"))
+            .chain(unknown.into_iter().map(|path| format!("unknown field {path:?}")));
+        match self.validation {
+            FieldValidation::Ignore => {}
+            FieldValidation::Warn => self.warnings.extend(found),
+            FieldValidation::Strict => {
+                let found: Vec<String> = found.collect();
+                if !found.is_empty() {
+                    return Err(format!("strict decoding error: {}", found.join(", ")));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a value that says it is a `kind`, or says nothing; gives the paths of unknown members, too. With `names_paths`,
+/// every error says where it is.
+pub(super) fn read(kind: &Kind, mut value: Value, names_paths: bool) -> Result<(Value, Vec<String>), Status> {
     let expected = kind.api_version();
-    let version = value["apiVersion"].as_str().unwrap_or_default();
-    if !version.is_empty() && version != expected {
-        return Err(Status::bad_request(format!(
-            "the API version in the data ({version}) does not match the expected API version ({expected})"
-        )));
+    if value.is_object() {
+        let or = |text: &str, otherwise: &str| if text.is_empty() { otherwise.to_owned() } else { text.to_owned() };
+        let version = or(value["apiVersion"].as_str().unwrap_or_default(), &expected);
+        let name = or(value["kind"].as_str().unwrap_or_default(), kind.kind);
+        check_kind(kind, &version, &name)?;
     }
-    let name = value["kind"].as_str().unwrap_or_default();
-    if !name.is_empty() && name != kind.kind {
-        let (group, _) = expected.rsplit_once('/').unwrap_or_default();
-        let dotted = if group.is_empty() { kind.kind.to_owned() } else { format!("{}.{group}", kind.kind) };
-        return Err(Status::bad_request(format!(
-            "{name} in version {expected:?} cannot be handled as a {dotted}: no kind {name:?} is registered for \
-             version {expected:?} in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
-        )));
-    }
-    drop_nulls(&mut value);
-    check_metadata(kind, &value)?;
-    types::check(kind, &value).map_err(|why| mistyped(kind, &why))?;
+    let findings = schema::read(Object::of(kind), &mut value, names_paths).map_err(|why| mistyped(kind, &why))?;
     value["apiVersion"] = json!(expected);
     value["kind"] = json!(kind.kind);
-    Ok(value)
+    Ok((value, findings.unknown))
+}
+
+/// Checks what an object says it is: it is the kind, or one that the server can turn into it, or one that it cannot, or one
+/// that it does not know.
+fn check_kind(kind: &Kind, api_version: &str, name: &str) -> Result<(), Status> {
+    let expected = kind.api_version();
+    if api_version == expected && name == kind.kind {
+        return Ok(());
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let known = kinds::by_name(api_version, name);
+    let is_older = group == kind.group && !group.is_empty() && name == kind.kind && version.contains("beta");
+    if is_older || known.is_some_and(|known| known.slot == kind.slot) {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+        )));
+    }
+    let is_known = known.is_some()
+        || name.strip_suffix("List").is_some_and(|item| kinds::by_name(api_version, item).is_some())
+        || matches!((api_version, name), ("v1", "Binding") | ("policy/v1", "Eviction"));
+    let why = if is_known {
+        let package = kind.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+        let package = if kind.slot == EVENTS.slot { "core" } else { package };
+        format!("converting ({version}.{name}) to ({package}.{}): unknown conversion", kind.kind)
+    } else {
+        unregistered(api_version, name)
+    };
+    Err(Status::bad_request(format!("{name} in version {version:?} cannot be handled as a {}: {why}", kind.kind)))
+}
+
+/// What the server says of a kind that it does not know.
+pub(super) fn unregistered(api_version: &str, name: &str) -> String {
+    format!("no kind {name:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\"")
 }
 
 /// Reads a pod as scheduling sees it, which is what a scheduler's client will do with it.
@@ -88,73 +232,80 @@ pub(super) fn pod(value: &Value) -> Result<Pod, Status> {
     Pod::deserialize(value).map_err(|error| mistyped(&PODS, &error.to_string()))
 }
 
-/// Leaves out what is null, which to Go's decoder is as good as absent. An entry of a map of texts stays, as an empty one.
-pub(super) fn drop_nulls(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            for (key, member) in members.iter_mut() {
-                if let ("labels" | "annotations" | "matchLabels" | "nodeSelector", Value::Object(texts)) =
-                    (key.as_str(), &mut *member)
-                {
-                    texts.values_mut().filter(|text| text.is_null()).for_each(|text| *text = json!(""));
-                }
-            }
-            members.retain(|_, member| !member.is_null());
-            members.values_mut().for_each(drop_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        _ => {}
-    }
-}
-
 pub(super) fn mistyped(kind: &Kind, why: &str) -> Status {
     Status::bad_request(format!("{0} in version {1:?} cannot be handled as a {0}: {why}", kind.kind, kind.version))
 }
 
-/// Names and maps of texts are texts, in the words of Go's decoder.
-fn check_metadata(kind: &Kind, value: &Value) -> Result<(), Status> {
-    let refuse = |found: &Value, field: &str, expected: &str| {
-        let found = go_type(found);
-        mistyped(kind, &format!("json: cannot unmarshal {found} into Go struct field {field} of type {expected}"))
-    };
-    let metadata = &value["metadata"];
-    if !metadata.is_null() && !metadata.is_object() {
-        return Err(refuse(metadata, &format!("{}.metadata", kind.kind), "v1.ObjectMeta"));
-    }
-    for key in ["name", "namespace", "generateName", "uid", "resourceVersion"] {
-        if !metadata[key].is_null() && !metadata[key].is_string() {
-            return Err(refuse(&metadata[key], &format!("ObjectMeta.metadata.{key}"), "string"));
-        }
-    }
-    for key in ["labels", "annotations"] {
-        let (field, map) = (format!("ObjectMeta.metadata.{key}"), &metadata[key]);
-        if !map.is_null() && !map.is_object() {
-            return Err(refuse(map, &field, "map[string]string"));
-        }
-        if let Some(wrong) = map.as_object().into_iter().flatten().map(|(_, text)| text).find(|text| !text.is_string())
-        {
-            return Err(refuse(wrong, &field, "string"));
-        }
-    }
-    for key in ["spec", "status"] {
-        let part = &value[key];
-        if !part.is_null() && !part.is_object() {
-            let title = if key == "spec" { "Spec" } else { "Status" };
-            let expected = format!("{}.{}{title}", kind.version, kind.kind);
-            return Err(refuse(part, &format!("{}.{key}", kind.kind), &expected));
-        }
-    }
-    Ok(())
+/// Reads any JSON, and notes the paths of members that are there twice; the last one counts.
+struct Seed<'a> {
+    path: String,
+    duplicates: &'a mut Vec<String>,
 }
 
-/// What Go's decoder calls a value's type.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        loop {
+            let path = format!("{}[{}]", self.path, list.len());
+            match items.next_element_seed(Seed { path, duplicates: &mut *self.duplicates })? {
+                Some(item) => list.push(item),
+                None => return Ok(Value::Array(list)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = members.next_key::<String>()? {
+            let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
+            if map.contains_key(&key) {
+                self.duplicates.push(path.clone());
+            }
+            let value = members.next_value_seed(Seed { path, duplicates: &mut *self.duplicates })?;
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
     }
 }

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::field_error::FieldError;
-use super::kinds::{Kind, NAMESPACES, PODS};
+use super::kinds::{JOBS, Kind, NAMESPACES, PODS, PRIORITY_CLASSES, REPLICATION_CONTROLLERS};
 use super::meta;
 use super::object::Object;
 use super::selectors::Selection;
@@ -44,23 +44,38 @@ const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
 impl DeleteOptions {
-    /// Reads the body of a delete, `Null` for none.
-    pub(super) fn parse(body: &Value) -> Result<Self, Status> {
+    /// Reads the options of a delete; `value` is the body, or what the query says.
+    /// Follows `apimachinery/pkg/apis/meta/v1/validation/validation.go#ValidateDeleteOptions @v1.36.3`.
+    pub(super) fn parse(value: &Value) -> Result<Self, Status> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
-        let options = Self {
-            grace_period_seconds: body["gracePeriodSeconds"].as_i64(),
-            uid: text(&body["preconditions"]["uid"]),
-            resource_version: text(&body["preconditions"]["resourceVersion"]),
-            propagation_policy: text(&body["propagationPolicy"]),
-            dry_run: meta::list(&body["dryRun"]).any(|run| run == "All"),
-        };
-        let policy = options.propagation_policy.as_deref().unwrap_or("Background");
-        if !matches!(policy, "Background" | "Foreground" | "Orphan") {
-            let known = ["Foreground", "Background", "Orphan", "nil"];
-            let error = FieldError::not_supported("propagationPolicy", &json!(policy), &known);
-            return Err(Status::invalid("meta.k8s.io", "DeleteOptions", "", &[error]));
+        let (mut policy, orphan) = (text(&value["propagationPolicy"]), value["orphanDependents"].as_bool());
+        let mut errors = Vec::new();
+        if let Some(policy) = &policy {
+            if orphan.is_some() {
+                let detail = "orphanDependents and deletionPropagation cannot be both set";
+                errors.push(FieldError::invalid("propagationPolicy", &json!(policy), detail));
+            }
+            if !matches!(&**policy, "Background" | "Foreground" | "Orphan") {
+                let known = ["Foreground", "Background", "Orphan", "nil"];
+                errors.push(FieldError::not_supported("propagationPolicy", &json!(policy), &known));
+            }
         }
-        Ok(options)
+        if meta::list(&value["dryRun"]).any(|run| run != "All") {
+            errors.push(FieldError::not_supported("dryRun", &value["dryRun"], &["All"]));
+        }
+        if !errors.is_empty() {
+            return Err(Status::invalid("meta.k8s.io", "DeleteOptions", "", &errors));
+        }
+        if let Some(orphan) = orphan {
+            policy = Some(if orphan { "Orphan" } else { "Background" }.to_owned());
+        }
+        Ok(Self {
+            grace_period_seconds: value["gracePeriodSeconds"].as_i64(),
+            uid: text(&value["preconditions"]["uid"]),
+            resource_version: text(&value["preconditions"]["resourceVersion"]),
+            propagation_policy: policy,
+            dry_run: !meta::is_empty(&value["dryRun"]),
+        })
     }
 }
 
@@ -89,7 +104,13 @@ impl State {
         if kind.slot == NAMESPACES.slot && matches!(name, "default" | "kube-system" | "kube-public") {
             return Err(Status::forbidden(kind, name, "this namespace may not be deleted"));
         }
+        if kind.slot == PRIORITY_CLASSES.slot && matches!(name, "system-node-critical" | "system-cluster-critical") {
+            return Err(Status::forbidden(kind, name, "this is a system priority class and cannot be deleted"));
+        }
         check_preconditions(kind, &object, options)?;
+        if kind.slot == NAMESPACES.slot {
+            return Ok(self.delete_namespace(&object, options));
+        }
         if kind.slot == PODS.slot && !options.dry_run {
             self.pod_deletions += 1;
         }
@@ -98,8 +119,8 @@ impl State {
         if matches!(grace, Grace::Pending) {
             return Ok(Deleted { object, gone: false });
         }
-        set_propagation(&mut value, options);
-        let kept_by_finalizer = meta::finalizers(&value).next().is_some() || namespace_has_finalizers(kind, &value);
+        set_propagation(kind, &mut value, options);
+        let kept_by_finalizer = meta::finalizers(&value).next().is_some();
         let gone = match grace {
             Grace::None if kept_by_finalizer => {
                 mark_without_grace(self.now, &mut value);
@@ -111,17 +132,37 @@ impl State {
             Grace::Marked(seconds) => seconds == 0 && !kept_by_finalizer,
             Grace::Pending => false,
         };
-        if kind.slot == NAMESPACES.slot && !gone {
-            meta::child(&mut value, "status").insert("phase".to_owned(), json!("Terminating"));
-        }
         if options.dry_run {
-            return Ok(Deleted { object, gone });
+            let marked = Object::encode(object.kind, object.key.clone(), object.version, &value, Some(&object));
+            return Ok(Deleted { object: Arc::new(marked), gone });
         }
         let marked = self.replace(&object, &value);
         if gone {
             return Ok(Deleted { object: self.remove(&marked), gone: true });
         }
         Ok(Deleted { object: marked, gone: false })
+    }
+
+    /// Marks a namespace as deleted. One that is marked goes once nothing finalizes it any more.
+    /// Follows `pkg/registry/core/namespace/storage/storage.go#REST.Delete @v1.36.3`.
+    fn delete_namespace(&mut self, object: &Arc<Object>, options: &DeleteOptions) -> Deleted {
+        let mut value = object.value();
+        if meta::is_deleting(&value) {
+            let kept = !meta::is_empty(&value["spec"]["finalizers"]) || meta::finalizers(&value).next().is_some();
+            if kept || options.dry_run {
+                return Deleted { object: object.clone(), gone: !kept };
+            }
+            return Deleted { object: self.remove(object), gone: true };
+        }
+        let now = meta::time_text(self.now);
+        meta::metadata(&mut value).insert("deletionTimestamp".to_owned(), json!(now));
+        meta::child(&mut value, "status").insert("phase".to_owned(), json!("Terminating"));
+        let marked = if options.dry_run {
+            Arc::new(Object::encode(object.kind, object.key.clone(), object.version, &value, Some(object)))
+        } else {
+            self.replace(object, &value)
+        };
+        Deleted { object: marked, gone: false }
     }
 
     /// Deletes every object of a selection; answers with what was deleted.
@@ -212,8 +253,12 @@ fn mark_without_grace(now: Timestamp, value: &mut Value) {
 
 /// Adds or takes away the finalizers that tell a garbage collector what to do.
 /// Follows `registry/generic/registry/store.go#deletionFinalizersForGarbageCollection @v1.36.3`.
-fn set_propagation(value: &mut Value, options: &DeleteOptions) {
-    let Some(policy) = options.propagation_policy.as_deref() else { return };
+fn set_propagation(kind: &Kind, value: &mut Value, options: &DeleteOptions) {
+    let is_decided = meta::finalizers(value).any(|name| matches!(name, FOREGROUND | ORPHAN));
+    // The older controllers leave their pods behind unless they are told not to.
+    let orphans = kind.slot == JOBS.slot || kind.slot == REPLICATION_CONTROLLERS.slot;
+    let policy = options.propagation_policy.as_deref().or((orphans && !is_decided).then_some("Orphan"));
+    let Some(policy) = policy else { return };
     let added = match policy {
         "Foreground" => Some(FOREGROUND),
         "Orphan" => Some(ORPHAN),
@@ -223,10 +268,6 @@ fn set_propagation(value: &mut Value, options: &DeleteOptions) {
     let finalizers: Vec<String> = kept.chain(added).map(str::to_owned).collect();
     let finalizers = if finalizers.is_empty() { Value::Null } else { json!(finalizers) };
     meta::set(meta::metadata(value), "finalizers", finalizers);
-}
-
-fn namespace_has_finalizers(kind: &Kind, value: &Value) -> bool {
-    kind.slot == NAMESPACES.slot && !meta::is_empty(&value["spec"]["finalizers"])
 }
 
 fn check_preconditions(kind: &Kind, object: &Object, options: &DeleteOptions) -> Result<(), Status> {

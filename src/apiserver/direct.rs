@@ -15,7 +15,7 @@ use super::patch::Patch;
 use super::selectors::Selection;
 use super::status::Status;
 use super::update::Part;
-use super::{ApiServer, decode, events, types};
+use super::{ApiServer, decode, events};
 
 impl ApiServer {
     /// Creates an object, as a POST does. Its namespace is its own, or `default`.
@@ -42,9 +42,7 @@ impl ApiServer {
     /// to be strict.
     pub fn check_members(value: &Value) -> Result<Vec<String>, Status> {
         let kind = kind_of(value)?;
-        let mut value = value.clone();
-        decode::drop_nulls(&mut value);
-        types::check_whole(kind, &value).map_err(|why| decode::mistyped(kind, &why))
+        decode::read(kind, value.clone(), true).map(|(_, unknown)| unknown)
     }
 
     fn add(&self, value: Value, origin: Origin) -> Result<Arc<Object>, Status> {

@@ -10,7 +10,9 @@ use super::field_error::FieldError;
 use super::kinds::Kind;
 use super::meta;
 use super::object::Object;
+use super::schema;
 use super::store::State;
+use crate::k8s::names;
 
 /// How long an event is kept. `--event-ttl`, `controlplane/apiserver/options/options.go#NewOptions @v1.36.3`.
 const TTL: SignedDuration = SignedDuration::from_hours(1);
@@ -41,6 +43,7 @@ pub(super) fn to_view(kind: &Kind, value: &mut Value) {
     if kind.is_view() {
         rename(value, |(stored, core)| (stored, core));
         value["apiVersion"] = json!(kind.api_version());
+        schema::complete(schema::Object::of(kind), value);
     }
 }
 
@@ -83,14 +86,10 @@ impl State {
     }
 }
 
-/// What is wrong with a new event (in stored form), asked of `kind`'s group.
+/// What is wrong with a new event (in stored form) of `events.k8s.io`, besides what is wrong with any.
 /// Follows `pkg/apis/core/validation/events.go#ValidateEventCreate @v1.36.3`.
-pub(super) fn validate_create(kind: &Kind, event: &Value) -> Vec<FieldError> {
-    let mut errors = validate_always(kind, event);
-    if kind.is_view() {
-        return errors;
-    }
-    errors.extend(validate_series(event));
+pub(super) fn validate_create(event: &Value) -> Vec<FieldError> {
+    let mut errors = validate_series(event);
     if meta::is_empty(&event["eventTime"]) {
         errors.push(FieldError::required("eventTime", ""));
     }
@@ -114,11 +113,8 @@ pub(super) fn validate_create(kind: &Kind, event: &Value) -> Vec<FieldError> {
 }
 
 /// What is wrong with a changed event. Follows `#ValidateEventUpdate`.
-pub(super) fn validate_update(kind: &Kind, event: &Value, old: &Value) -> Vec<FieldError> {
-    let mut errors = validate_always(kind, event);
-    if kind.is_view() {
-        return errors;
-    }
+pub(super) fn validate_update(event: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     if event["series"] != old["series"] {
         errors.extend(validate_series(event));
     }
@@ -130,6 +126,7 @@ pub(super) fn validate_update(kind: &Kind, event: &Value, old: &Value) -> Vec<Fi
         ("firstTimestamp", "deprecatedFirstTimestamp"),
         ("lastTimestamp", "deprecatedLastTimestamp"),
         ("count", "deprecatedCount"),
+        ("reason", "reason"),
         ("type", "type"),
         ("eventTime", "eventTime"),
         ("action", "action"),
@@ -161,7 +158,7 @@ fn validate_series(event: &Value) -> Vec<FieldError> {
 }
 
 /// Follows `#legacyValidateEvent`: rules of both groups.
-fn validate_always(kind: &Kind, event: &Value) -> Vec<FieldError> {
+pub(super) fn validate_always(kind: &Kind, event: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let namespace = meta::text(event, "namespace");
     let about = event["regarding"]["namespace"].as_str().unwrap_or_default();
@@ -191,6 +188,10 @@ fn validate_always(kind: &Kind, event: &Value) -> Vec<FieldError> {
         let text = event[stored].as_str().unwrap_or_default();
         if required && text.is_empty() {
             errors.push(FieldError::required(field, ""));
+        }
+        if stored == "reportingController" {
+            let complaints = names::qualified_name_errors(text);
+            errors.extend(complaints.into_iter().map(|detail| FieldError::invalid(field, &json!(text), detail)));
         }
         if text.len() > limit {
             let detail = format!("can have at most {limit} characters");

@@ -33,6 +33,8 @@ pub enum FieldErrorKind {
     Forbidden,
     /// The value occurs twice.
     Duplicate,
+    /// What the value names is not there.
+    NotFound,
 }
 
 impl FieldErrorKind {
@@ -43,6 +45,7 @@ impl FieldErrorKind {
             Self::NotSupported => "FieldValueNotSupported",
             Self::Forbidden => "FieldValueForbidden",
             Self::Duplicate => "FieldValueDuplicate",
+            Self::NotFound => "FieldValueNotFound",
         }
     }
 
@@ -53,6 +56,7 @@ impl FieldErrorKind {
             Self::NotSupported => "Unsupported value",
             Self::Forbidden => "Forbidden",
             Self::Duplicate => "Duplicate value",
+            Self::NotFound => "Not found",
         }
     }
 }
@@ -83,6 +87,11 @@ impl FieldError {
     /// A value that occurs twice.
     pub fn duplicate(field: impl fmt::Display, value: &Value) -> Self {
         Self { field: field.to_string(), kind: FieldErrorKind::Duplicate, value: go_text(value), detail: String::new() }
+    }
+
+    /// A value that names something which is not there.
+    pub fn not_found(field: impl fmt::Display, value: &Value) -> Self {
+        Self { field: field.to_string(), kind: FieldErrorKind::NotFound, value: go_text(value), detail: String::new() }
     }
 
     /// The text without the field, as causes have it.

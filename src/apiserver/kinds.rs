@@ -63,6 +63,11 @@ impl Kind {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
 
+    /// The group that messages about invalid objects name: that of the type which upstream checks.
+    pub(super) fn error_group(&self) -> &'static str {
+        if self.slot == Slot::Event { "" } else { self.group }
+    }
+
     /// The kind under whose name objects are stored: `self`, but for core events, which are another view of the
     /// objects of `events.k8s.io`.
     pub(super) fn storage(&self) -> &'static Kind {
@@ -228,9 +233,9 @@ kinds! {
     /// Replication controllers.
     ReplicationController REPLICATION_CONTROLLERS = "" "v1" "replicationcontrollers".status().generation().short(&["rc"]).fields(RC_FIELDS);
     /// Persistent volumes.
-    PersistentVolume PERSISTENT_VOLUMES = "" "v1" "persistentvolumes".cluster().status().returns_deleted().short(&["pv"]).fields(PV_FIELDS);
+    PersistentVolume PERSISTENT_VOLUMES = "" "v1" "persistentvolumes".cluster().status().returns_deleted().short(&["pv"]);
     /// Claims of persistent volumes.
-    PersistentVolumeClaim PERSISTENT_VOLUME_CLAIMS = "" "v1" "persistentvolumeclaims".status().returns_deleted().short(&["pvc"]).fields(PV_FIELDS);
+    PersistentVolumeClaim PERSISTENT_VOLUME_CLAIMS = "" "v1" "persistentvolumeclaims".status().returns_deleted().short(&["pvc"]);
     /// Configuration maps.
     ConfigMap CONFIG_MAPS = "" "v1" "configmaps".short(&["cm"]);
     /// Limit ranges.
@@ -295,7 +300,8 @@ const POD_FIELDS: &[Field] = &[
     Field::new("spec.serviceAccountName", &["spec", "serviceAccountName"]),
     Field::new("spec.hostNetwork", &["spec", "hostNetwork"]).or("false"),
     Field::new("status.podIP", &["status", "podIPs", "ip"]),
-    Field::new("status.podIPs", &["status", "podIPs", "ip"]),
+    // Selectors may name it, but upstream gives it no value.
+    Field::new("status.podIPs", &[]),
     Field::new("spec.host", &["spec", "nodeName"]),
 ];
 /// Positions in `POD_FIELDS` that the binding path writes.
@@ -304,12 +310,10 @@ pub(super) const POD_NOMINATED: usize = 2;
 pub(super) const POD_HOST: usize = 9;
 
 const NODE_FIELDS: &[Field] = &[Field::new("spec.unschedulable", &["spec", "unschedulable"]).or("false")];
-const NAMESPACE_FIELDS: &[Field] =
-    &[Field::new("status.phase", &["status", "phase"]), Field::new("name", &["metadata", "name"])];
+const NAMESPACE_FIELDS: &[Field] = &[Field::new("status.phase", &["status", "phase"])];
 const SERVICE_FIELDS: &[Field] =
     &[Field::new("spec.clusterIP", &["spec", "clusterIP"]), Field::new("spec.type", &["spec", "type"])];
 const RC_FIELDS: &[Field] = &[Field::new("status.replicas", &["status", "replicas"]).or("0")];
-const PV_FIELDS: &[Field] = &[Field::new("name", &["metadata", "name"])];
 const SECRET_FIELDS: &[Field] = &[Field::new("type", &["type"])];
 /// No selector names these: admission reads them for each pod.
 const PRIORITY_CLASS_COLUMNS: &[Field] =

@@ -14,6 +14,7 @@ use super::events;
 use super::field_error::FieldError;
 use super::kinds::Kind;
 use super::object::Object;
+use super::route::Query;
 use super::selectors::Selection;
 use super::status::Status;
 use super::store::State;
@@ -74,8 +75,10 @@ impl Start {
 
 impl ListOptions {
     /// Reads the options and rejects combinations that make no sense.
-    pub(super) fn parse(query: impl Fn(&str) -> Option<String>) -> Result<Self, Status> {
-        let text = |key: &str| query(key).filter(|value| !value.is_empty());
+    pub(super) fn parse(query: &Query) -> Result<Self, Status> {
+        let limit = query.number("limit")?;
+        query.number("timeoutSeconds")?;
+        let text = |key: &str| Some(query.text(key)).filter(|value| !value.is_empty()).map(str::to_owned);
         let (version, version_match) = (text("resourceVersion"), text("resourceVersionMatch"));
         let token = text("continue");
         let mut errors = Vec::new();
@@ -97,7 +100,7 @@ impl ListOptions {
                 errors.push(FieldError::forbidden("resourceVersionMatch", detail));
             }
         }
-        if query("sendInitialEvents").is_some() {
+        if query.get("sendInitialEvents").is_some() {
             errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
         }
         if !errors.is_empty() {
@@ -107,9 +110,13 @@ impl ListOptions {
             return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
         }
         Ok(Self {
-            version: version.as_deref().map(parse_version).transpose()?,
+            version: version
+                .as_deref()
+                .map(parse_version)
+                .transpose()
+                .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?,
             version_match: version_match.map(|name| if name == "Exact" { Match::Exact } else { Match::NotOlderThan }),
-            limit: text("limit").and_then(|limit| limit.parse().ok()).unwrap_or(0),
+            limit: limit.and_then(|limit| limit.try_into().ok()).unwrap_or(0),
             start: token.as_deref().map(Start::parse).transpose()?,
         })
     }
@@ -140,9 +147,9 @@ impl ListOptions {
 }
 
 /// Follows `apiserver/pkg/storage/api_object_versioner.go#ParseResourceVersion @v1.36.3`.
-fn parse_version(text: &str) -> Result<u64, Status> {
+pub(super) fn parse_version(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| {
-        Status::bad_request(format!("invalid resource version: strconv.ParseUint: parsing {text:?}: invalid syntax"))
+        format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")
     })
 }
 
@@ -157,11 +164,13 @@ impl State {
             now: self.shelf(kind).objects.range::<str, _>((start, Bound::Unbounded)).peekable(),
             then: undone.range::<str, _>((start, Bound::Unbounded)).peekable(),
         }
-        .filter(|object| selection.matches(object));
+        .filter(|object| selection.in_namespace(object));
         let size = options.page_size();
         let mut page = Page { version, objects: Vec::new(), next: None, remaining: None };
-        page.objects.extend(matching.by_ref().take(size).cloned());
+        page.objects.extend(matching.by_ref().filter(|object| selection.matches(object)).take(size).cloned());
+        // Whether there is more is asked of all objects, also of those that the selectors leave out.
         if size != usize::MAX
+            && page.objects.len() == size
             && let Some(last) = page.objects.last()
             && matching.next().is_some()
         {

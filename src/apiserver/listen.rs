@@ -35,10 +35,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// `apiserver/pkg/server/config.go#NewConfig: MaxRequestBodyBytes @v1.36.3`.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
-/// Marks a request that has come through a port, from a client that sees nothing but HTTP.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Remote;
-
 /// A server that listens. Dropped, it ends the connections and frees the port.
 ///
 /// ```no_run
@@ -172,7 +168,7 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
 
 /// Reads a request whole and hands it to the service.
 async fn answer(mut server: ApiServer, request: Request<Incoming>) -> io::Result<Response<ReplyBody>> {
-    let (mut parts, body) = request.into_parts();
+    let (parts, body) = request.into_parts();
     let body = match Limited::new(body, BODY_LIMIT).collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) if error.is::<LengthLimitError>() => {
@@ -180,7 +176,6 @@ async fn answer(mut server: ApiServer, request: Request<Incoming>) -> io::Result
         }
         Err(error) => return Err(io::Error::other(error)),
     };
-    parts.extensions.insert(Remote);
     tower::Service::call(&mut server, Request::from_parts(parts, body_of(body))).await
 }
 

@@ -28,7 +28,6 @@ mod delete;
 mod direct;
 mod discovery;
 mod events;
-mod exact;
 pub mod faults;
 mod field_error;
 pub mod kinds;
@@ -48,12 +47,12 @@ mod scale;
 mod schema;
 mod selectors;
 mod service;
+mod services;
 mod status;
 mod store;
 mod strategy;
-mod strict;
+mod syntax;
 mod table;
-mod types;
 mod update;
 mod validation;
 mod watch;
@@ -96,10 +95,9 @@ pub struct Options {
     pub create_namespaces: bool,
     /// Whether the namespaces, priority classes and so on that every cluster has are there from the start.
     pub built_in_objects: bool,
-    /// Whether objects are kept just as a real server would keep them, also where no scheduler can tell: with the fields
-    /// that Go writes though they are empty, with defaults of fields that nobody schedules by, and with `managedFields`,
-    /// without which there is no server-side apply. It makes objects larger and writes slower, so simulations go without;
-    /// a server that kubectl is to see needs it.
+    /// Whether objects are kept just as a real server would keep them, also where no scheduler can tell: with addresses of
+    /// services, and with `managedFields`, without which there is no server-side apply. It makes objects larger and writes
+    /// slower, so simulations go without; a server that kubectl is to see needs it.
     pub exact: bool,
 }
 

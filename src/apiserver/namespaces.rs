@@ -10,6 +10,7 @@ use super::meta;
 use super::object::Object;
 use super::status::Status;
 use super::store::State;
+use super::update::{Before, Part, check_name};
 
 impl State {
     /// Follows `pkg/controlplane/controller/systemnamespaces`, `.../kubernetesservice`, `pkg/apis/scheduling/helpers.go` and
@@ -69,17 +70,9 @@ impl State {
             return Err(Status::no_such_resource());
         }
         let old = self.existing(kind, "", name)?;
-        let mut namespace = old.value();
-        let version = meta::text(value, "resourceVersion");
-        if !version.is_empty() && version != old.version.to_string() {
-            return Err(Status::modified(kind, name));
-        }
-        meta::set(meta::child(&mut namespace, "spec"), "finalizers", value["spec"]["finalizers"].clone());
-        let object = self.replace(&old, &namespace);
-        let kept = !meta::is_empty(&namespace["spec"]["finalizers"]) || meta::finalizers(&namespace).next().is_some();
-        if meta::is_deleting(&namespace) && !kept {
-            self.remove(&object);
-        }
-        Ok(object)
+        let before = Before::read(old.clone(), Part::Main, true)?;
+        let value = self.oddities.typed(kind, value.clone())?;
+        check_name(&value, name)?;
+        self.update(kind, &before, Part::Finalizers, value, false)
     }
 }

@@ -51,6 +51,17 @@ pub(super) fn prepare_update(pod: &mut Value, old: &Value) {
 /// Follows `#podStatusStrategy.PrepareForUpdate`.
 pub(super) fn prepare_status_update(pod: &mut Value, old: &Value) {
     let status = meta::child(pod, "status");
+    // The first address is said twice; the older member counts. `pkg/apis/core/v1/conversion.go @v1.36.3`.
+    let first = status.get("podIPs").and_then(|list| list[0]["ip"].as_str()).unwrap_or_default().to_owned();
+    match status.get("podIP").and_then(Value::as_str).filter(|ip| !ip.is_empty()).map(str::to_owned) {
+        Some(ip) if ip != first => {
+            status.insert("podIPs".to_owned(), json!([{"ip": ip}]));
+        }
+        None if !first.is_empty() => {
+            status.insert("podIP".to_owned(), json!(first));
+        }
+        _ => {}
+    }
     for (key, absent) in [("qosClass", json!("")), ("observedGeneration", json!(0))] {
         if status.get(key).is_none_or(|value| value.is_null() || *value == absent) {
             meta::set(status, key, old["status"][key].clone());
@@ -125,7 +136,8 @@ pub(super) fn set_scheduled(conditions: &mut Value, now: Timestamp) {
         Some(condition) if was_true => condition["lastTransitionTime"].clone(),
         _ => json!(meta::time_text(now)),
     };
-    let condition = json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": since});
+    let condition =
+        json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": since});
     match known {
         Some(known) => *known = condition,
         None => push(conditions, condition),

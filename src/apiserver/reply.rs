@@ -11,7 +11,7 @@ use super::body::{Open, ReplyBody};
 use super::kinds::Kind;
 use super::object::Object;
 use super::status::Status;
-use super::{discovery, events, openapi};
+use super::{discovery, events, meta, openapi};
 
 /// A reply but for its connection.
 pub(super) struct Reply {
@@ -37,7 +37,14 @@ impl Reply {
     }
 
     pub(super) fn object(code: u16, kind: &Kind, object: &Object) -> Self {
-        Self::frames(code, [events::view(kind, object)].into())
+        if object.version() > 0 {
+            return Self::frames(code, [events::view(kind, object)].into());
+        }
+        // What a dry run would have stored has no version.
+        let mut value = object.value();
+        meta::metadata(&mut value).remove("resourceVersion");
+        events::to_view(kind, &mut value);
+        Self::json(code, &value)
     }
 
     pub(super) fn created() -> Self {
@@ -91,9 +98,8 @@ impl Reply {
     }
 
     /// The same with warnings for the client's user.
-    pub(super) fn warning(mut self, warnings: Vec<String>) -> Self {
-        self.warnings = warnings;
-        self
+    pub(super) fn warning(self, warnings: Vec<String>) -> Self {
+        Self { warnings, ..self }
     }
 
     /// The same in another form, where it is JSON.

@@ -3,6 +3,7 @@
 //! Follows `apiserver/pkg/endpoints/request/requestinfo.go#RequestInfoFactory.NewRequestInfo @v1.36.3`.
 
 use super::kinds::{self, Kind};
+use super::status::Status;
 
 /// What a path names.
 #[derive(Debug)]
@@ -37,7 +38,8 @@ impl Target {
             _ => return Self::Page(steps.join("/")),
         };
         if !kinds::served().any(|kind| kind.group == group && kind.version == version) {
-            return Self::Unknown;
+            let is_known = kinds::served().any(|kind| kind.group == group);
+            return if is_known { Self::UnknownResource } else { Self::Unknown };
         }
         let find = |plural: &str| kinds::by_plural(group, version, plural);
         let (namespace, rest) = match rest {
@@ -96,6 +98,18 @@ impl Query {
         self.get(key).unwrap_or_default()
     }
 
+    /// The number that a parameter is; an empty one counts as missing.
+    /// Follows `apimachinery/pkg/runtime/conversion.go#Convert_Slice_string_To_int64 @v1.36.3`.
+    pub(super) fn number(&self, key: &str) -> Result<Option<i64>, Status> {
+        match self.text(key) {
+            "" => Ok(None),
+            text => text
+                .parse()
+                .map(Some)
+                .map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))),
+        }
+    }
+
     /// Whether a flag is set. An unreadable one counts as set, as Go's conversion of query parameters has it.
     pub(super) fn flag(&self, key: &str) -> bool {
         self.get(key).is_some_and(|value| !matches!(value, "0" | "f" | "F" | "false" | "False" | "FALSE"))
@@ -152,7 +166,8 @@ mod tests {
         check("/api/v1/nodes/a%3Ab", "nodes [] a:b []");
         check("/apis/apps/v1", "Discovery([\"apis\", \"apps\", \"v1\"])");
         check("/apis/apps/v1/widgets", "UnknownResource");
-        check("/apis/apps/v2/replicasets", "Unknown");
+        check("/apis/apps/v2/replicasets", "UnknownResource");
+        check("/apis/none/v2/replicasets", "Unknown");
         check("/version", "Page(\"version\")");
     }
 

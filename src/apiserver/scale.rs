@@ -46,7 +46,10 @@ impl Call<'_> {
         let old = state.existing(kind, at.0, at.1)?;
         let new = match *self.method {
             Method::GET => return Ok(Outcome::Reply(Reply::json(200, &of(&old)).in_form(form))),
-            Method::PUT => self.body("Scale")?,
+            Method::PUT => {
+                let value = self.object(state, "Scale")?;
+                state.oddities.typed_scale(value)?
+            }
             Method::PATCH => self.patch_body()?.apply(kind, of(&old))?,
             _ => return Err(Status::method_not_allowed()),
         };

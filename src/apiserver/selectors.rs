@@ -1,6 +1,6 @@
 //! Which objects a list or a watch is about: a namespace, labels and fields.
 
-use super::kinds::Kind;
+use super::kinds::{JOBS, Kind, RESOURCE_SLICES};
 use super::object::Object;
 use super::status::Status;
 use crate::k8s::{FieldSelector, Selector};
@@ -43,11 +43,6 @@ impl Selection {
         Ok(Self { namespace: namespace.to_owned(), labels, fields })
     }
 
-    /// Narrows down to one object.
-    pub(super) fn only(&mut self, name: &str) {
-        self.fields.push(FieldTerm { source: FieldSource::Name, is_equal: true, value: name.to_owned() });
-    }
-
     /// Whether labels or fields narrow the kind down.
     pub(super) fn narrows(&self) -> bool {
         !self.labels.is_empty() || !self.fields.is_empty()
@@ -88,7 +83,11 @@ impl FieldSource {
         if let Some(column) = kind.field(label).filter(|_| !label.starts_with('#')) {
             return Ok(Self::Column(column));
         }
-        Err(Status::bad_request(if kind.has_own_fields() {
+        Err(Status::bad_request(if kind.slot == JOBS.slot {
+            format!("field label {label:?} not supported for Job")
+        } else if kind.slot == RESOURCE_SLICES.slot {
+            format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {label}")
+        } else if kind.has_own_fields() {
             format!("field label not supported: {label}")
         } else {
             format!("{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")

@@ -155,6 +155,11 @@ impl Status {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
+    /// A patch of a type that there is not.
+    pub(super) fn unsupported_patch() -> Self {
+        Self::unsupported_media_type("415: Unsupported Media Type").about("", "", "")
+    }
+
     /// Follows `apiserver/pkg/endpoints/handlers/negotiation/errors.go#errNotAcceptable @v1.36.3`.
     pub(super) fn not_acceptable() -> Self {
         Self::new(

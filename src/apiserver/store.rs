@@ -11,6 +11,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::decode::Oddities;
 use super::kinds::{self, Kind};
 use super::names::Names;
 use super::object::Object;
@@ -27,6 +28,8 @@ pub(super) struct State {
     pub(super) applied: Option<Managed>,
     pub(super) names: Names,
     pub(super) settings: Settings,
+    /// What is odd about the body of the request that holds the lock.
+    pub(super) oddities: Oddities,
     /// The newest resource version, one counter for all kinds.
     pub(super) version: u64,
     /// The version of the last object that the server made for itself.
@@ -110,6 +113,7 @@ impl State {
             applied: None,
             names: Names::new(seed),
             settings,
+            oddities: Oddities::default(),
             version: 0,
             built_in: 0,
             shelves: kinds::ALL.iter().map(|_| Shelf::default()).collect(),

@@ -6,15 +6,21 @@ use serde_json::{Map, Value, json};
 
 use super::create::Origin;
 use super::kinds::{
-    Kind, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, RESOURCE_CLAIMS, VOLUME_ATTACHMENTS,
+    DAEMON_SETS, Kind, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, RESOURCE_CLAIMS,
+    VOLUME_ATTACHMENTS, VOLUME_ATTRIBUTES_CLASSES,
 };
 use super::status::Status;
 use super::store::State;
+use super::update::Part;
 use super::{meta, pods};
 
 /// Prepares a new object, after admission and before validation.
 pub(super) fn prepare_create(state: &State, kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Status> {
     let keeps_status = origin != Origin::Client && !meta::is_empty(&value["status"]);
+    drop_disabled(kind, value);
+    if kind.slot == VOLUME_ATTRIBUTES_CLASSES.slot && origin == Origin::Client {
+        add_finalizer(meta::metadata(value), "finalizers", "kubernetes.io/vac-protection");
+    }
     if kind.slot == PODS.slot {
         return pods::prepare_create(state.now, value, keeps_status);
     }
@@ -35,6 +41,18 @@ pub(super) fn prepare_create(state: &State, kind: &Kind, value: &mut Value, orig
     Ok(())
 }
 
+/// Members of features that are off, or are no more, are dropped without a word.
+fn drop_disabled(kind: &Kind, value: &mut Value) {
+    let gone: &[&str] = match kind.plural {
+        "leases" => &["strategy", "preferredHolder"],
+        "nodes" => &["configSource"],
+        _ => &[],
+    };
+    if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
+        gone.iter().for_each(|key| drop(spec.remove(*key)));
+    }
+}
+
 /// Adds `name` to a list of texts unless it is there.
 pub(super) fn add_finalizer(map: &mut Map<String, Value>, list: &str, name: &str) {
     let slot = map.entry(list).or_insert_with(|| json!([]));
@@ -49,15 +67,23 @@ pub(super) fn add_finalizer(map: &mut Map<String, Value>, list: &str, name: &str
 }
 
 /// Prepares an update of the main resource: the status stays, and a change of the rest counts up the generation.
-pub(super) fn prepare_update(kind: &Kind, value: &mut Value, old: &Value) {
+pub(super) fn prepare_update(kind: &Kind, part: Part, value: &mut Value, old: &Value) {
     if kind.has_status {
         copy(value, old, "status");
     }
-    if kind.slot == NAMESPACES.slot {
+    if kind.slot == NAMESPACES.slot && part == Part::Main {
         copy_in(value, old, "spec", "finalizers");
     }
     if kind.slot == PODS.slot {
         pods::prepare_update(value, old);
+    }
+    if kind.slot == DAEMON_SETS.slot && value["spec"]["template"] != old["spec"]["template"] {
+        const COUNT: &str = "deprecated.daemonset.template.generation";
+        let before = old["metadata"]["annotations"][COUNT].as_str().and_then(|count| count.parse::<i64>().ok());
+        let annotations = meta::metadata(value).entry("annotations").or_insert_with(|| json!({}));
+        if let (Some(annotations), Some(before)) = (annotations.as_object_mut(), before) {
+            annotations.insert(COUNT.to_owned(), json!((before + 1).to_string()));
+        }
     }
     // `registry/apps/deployment/strategy.go#deploymentStrategy.PrepareForUpdate @v1.36.3` counts annotations, too.
     let annotated = kind.plural == "deployments" && value["metadata"]["annotations"] != old["metadata"]["annotations"];

@@ -11,9 +11,10 @@ use super::create::{Origin, set_namespace};
 use super::field_error::FieldError;
 use super::kinds::{EVENTS, Kind, PODS};
 use super::object::{Object, key_of};
+use super::schema::{self, Object as Type};
 use super::status::Status;
 use super::store::State;
-use super::{admission, decode, defaulting, events, meta, owners, strategy, validation};
+use super::{admission, defaulting, events, meta, owners, strategy, validation};
 
 /// Which part of an object a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub(super) enum Part {
     Main,
     /// The status subresource.
     Status,
+    /// What a namespace's finalizers are changed by: like the main part, but for them.
+    Finalizers,
 }
 
 /// What became of an update.
@@ -82,24 +85,23 @@ impl State {
         value: Value,
         dry_run: bool,
     ) -> Result<Updated, Status> {
-        let mut value = decode::typed(kind, value)?;
-        let own_name = meta::text(&value, "name");
-        if own_name.is_empty() {
-            meta::metadata(&mut value).insert("name".to_owned(), json!(name));
-        } else if own_name != name {
-            return Err(Status::bad_request(format!(
-                "the name of the object ({own_name}) does not match the name on the URL ({name})"
-            )));
-        }
+        let mut value = self.oddities.typed(kind, value)?;
+        check_name(&value, name)?;
         set_namespace(kind, namespace, &mut value)?;
         match self.existing(kind, namespace, name) {
             Ok(old) => {
+                check_uid(&old, meta::text(&value, "uid"))?;
                 events::to_storage(kind, &mut value);
                 let before = Before::read(old, part, self.settings.exact)?;
                 let object = self.update(kind, &before, part, value, dry_run)?;
                 Ok(Updated { object, created: false })
             }
             Err(_) if kind.create_on_update && part == Part::Main => {
+                let uid = meta::text(&value, "uid");
+                if !uid.is_empty() {
+                    return Err(other_uid(kind, &key_of(namespace, name), name, uid, ""));
+                }
+                meta::metadata(&mut value).remove("resourceVersion");
                 let object = self.create(kind, namespace, value, Origin::Client, dry_run)?;
                 Ok(Updated { object, created: true })
             }
@@ -122,22 +124,27 @@ impl State {
             defaulting::apply(kind, &mut value, Some(&before.value));
         }
         let managers = self.managers(kind, part, &value, Some(&before.value));
-        if part == Part::Main {
-            admission::on_update(self, kind, &mut value, &before.value)?;
+        if part != Part::Status {
+            admission::on_update(self, kind, &mut value, &before.value);
         }
         meta::set(meta::metadata(&mut value), "generation", before.value["metadata"]["generation"].clone());
+        schema::complete(Type::of(kind.storage()), &mut value);
         match part {
-            Part::Main => strategy::prepare_update(kind, &mut value, &before.value),
+            Part::Main | Part::Finalizers => strategy::prepare_update(kind, part, &mut value, &before.value),
             Part::Status => strategy::prepare_status_update(self, kind, &mut value, &before.value),
         }
-        let mut errors = keep_identity(&mut value, &before.value);
-        errors.extend(validation::on_update(kind, part, &value, &before.value, old));
+        schema::complete(Type::of(kind.storage()), &mut value);
+        keep_identity(&mut value, &before.value);
+        let errors = validation::on_update(kind, part, &value, &before.value, old);
         if !errors.is_empty() {
-            return Err(Status::invalid(kind.group, kind.kind, old.name(), &errors));
+            return Err(Status::invalid(kind.error_group(), kind.kind, old.name(), &errors));
         }
-        self.complete(kind, &mut value, Some(&before.value));
+        if part == Part::Main {
+            admission::check_update(self, kind, &value)?;
+        }
+        self.give_address(kind, &mut value, Some(&before.value));
         owners::set(meta::metadata(&mut value), managers.as_ref());
-        let ends = deletes(&value, &before.value);
+        let ends = deletes(part, &value, &before.value);
         if dry_run || ends {
             let object = Arc::new(before.next(old.version, &value));
             if !dry_run {
@@ -167,15 +174,43 @@ fn check_version(kind: &Kind, old: &Object, value: &Value) -> Result<(), Status>
     match version.parse::<u64>() {
         Ok(version) if version == old.version => Ok(()),
         Ok(_) => Err(Status::modified(kind, old.name())),
-        Err(error) => {
-            let error = FieldError::invalid("metadata.resourceVersion", &json!(version), error.to_string());
-            Err(Status::invalid(kind.group, kind.plural, old.name(), &[error]))
-        }
+        Err(_) => Err(Status::unknown(format!("strconv.ParseUint: parsing {version:?}: invalid syntax"))),
     }
 }
 
-/// Keeps what an update cannot change, and reports what it tried to change of the rest.
-fn keep_identity(value: &mut Value, before: &Value) -> Vec<FieldError> {
+/// An object names itself as the URL does.
+/// Follows `apiserver/pkg/endpoints/handlers/rest.go#checkName @v1.36.3`.
+pub(super) fn check_name(value: &Value, name: &str) -> Result<(), Status> {
+    match meta::text(value, "name") {
+        "" => Err(Status::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        ))),
+        own if own == name => Ok(()),
+        own => Err(Status::bad_request(format!(
+            "the name of the object ({own}) does not match the name on the URL ({name})"
+        ))),
+    }
+}
+
+/// What replaces an object and names a UID is meant for that object.
+fn check_uid(old: &Object, uid: &str) -> Result<(), Status> {
+    if uid.is_empty() || *uid == *old.uid {
+        return Ok(());
+    }
+    Err(other_uid(old.kind, &old.key, old.name(), uid, &old.uid))
+}
+
+fn other_uid(kind: &Kind, key: &str, name: &str, uid: &str, actual: &str) -> Status {
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: \
+         Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}",
+        kind.plural, key
+    );
+    Status::conflict(kind, name, &why)
+}
+
+/// Keeps what an update cannot change and need not say.
+fn keep_identity(value: &mut Value, before: &Value) {
     let old = &before["metadata"];
     let metadata = meta::metadata(value);
     metadata.remove("managedFields");
@@ -191,36 +226,15 @@ fn keep_identity(value: &mut Value, before: &Value) -> Vec<FieldError> {
     if metadata.get("uid").is_none_or(meta::is_empty) {
         meta::set(metadata, "uid", old["uid"].clone());
     }
-    let mut errors = Vec::new();
-    for key in ["name", "namespace", "uid", "deletionTimestamp", period] {
-        let new = metadata.get(key).unwrap_or(&Value::Null);
-        if *new != old[key] {
-            errors.push(FieldError::invalid(format!("metadata.{key}"), new, "field is immutable"));
-        }
-    }
-    if !old["deletionTimestamp"].is_null() {
-        let known: Vec<&Value> = meta::list(&old["finalizers"]).collect();
-        let added: Vec<&Value> = meta::list(metadata.get("finalizers").unwrap_or(&Value::Null))
-            .filter(|finalizer| !known.contains(finalizer))
-            .collect();
-        if !added.is_empty() {
-            let names: Vec<String> = added.iter().map(ToString::to_string).collect();
-            errors.push(FieldError::forbidden(
-                "metadata.finalizers",
-                format!(
-                    "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-                    names.join(", ")
-                ),
-            ));
-        }
-    }
-    errors
 }
 
 /// Whether an update takes away the last thing that kept a deleted object.
 /// Follows `registry/generic/registry/store.go#ShouldDeleteDuringUpdate @v1.36.3`.
-fn deletes(value: &Value, before: &Value) -> bool {
-    meta::finalizers(value).next().is_none()
-        && meta::is_deleting(before)
-        && meta::is_empty(&before["metadata"]["deletionGracePeriodSeconds"])
+fn deletes(part: Part, value: &Value, before: &Value) -> bool {
+    let kept = if value["kind"] == "Namespace" {
+        part != Part::Finalizers || !meta::is_empty(&value["spec"]["finalizers"])
+    } else {
+        !meta::is_empty(&before["metadata"]["deletionGracePeriodSeconds"])
+    };
+    !kept && meta::finalizers(value).next().is_none() && meta::is_deleting(before)
 }

@@ -19,7 +19,7 @@ use super::route::Query;
 use super::selectors::Selection;
 use super::status::Status;
 use super::store::{Change, ChangeKind, State};
-use super::{events, table};
+use super::{events, list, schema, table};
 
 /// What a watch request asks for.
 #[derive(Clone, Debug)]
@@ -77,6 +77,7 @@ impl WatchOptions {
     /// Reads the options and rejects combinations that make no sense.
     /// Follows `apimachinery/pkg/apis/meta/internalversion/validation/validation.go#validateWatchOptions @v1.36.3`.
     pub(super) fn parse(query: &Query) -> Result<Self, Status> {
+        let timeout = query.number("timeoutSeconds")?;
         let version_match = query.text("resourceVersionMatch");
         let initial = query.get("sendInitialEvents");
         let mut errors = Vec::new();
@@ -103,19 +104,13 @@ impl WatchOptions {
         }
         let from = match query.text("resourceVersion") {
             "" => None,
-            text => Some(
-                text.parse()
-                    .map_err(|_| Status::unknown(format!("strconv.ParseUint: parsing {text:?}: invalid syntax")))?,
-            ),
+            text => Some(list::parse_version(text).map_err(Status::unknown)?),
         };
         Ok(Self {
             from,
             initial_events: initial.is_some() && query.flag("sendInitialEvents"),
             bookmarks: query.flag("allowWatchBookmarks"),
-            timeout_seconds: query
-                .get("timeoutSeconds")
-                .and_then(|text| text.parse().ok())
-                .filter(|seconds| *seconds > 0),
+            timeout_seconds: timeout.and_then(|seconds| seconds.try_into().ok()).filter(|seconds| *seconds > 0),
         })
     }
 
@@ -178,7 +173,8 @@ impl Watcher {
         if let Form::Table(form) = self.form {
             return Item::Line(table::bookmark(form, self.kind, &metadata));
         }
-        let object = json!({"kind": self.kind.kind, "apiVersion": self.kind.api_version(), "metadata": metadata});
+        let mut object = json!({"kind": self.kind.kind, "apiVersion": self.kind.api_version(), "metadata": metadata});
+        schema::complete(schema::Object::of(self.kind), &mut object);
         // The type comes first, since clients decode an object faster once they know what it is.
         Item::Line(format!("{{\"type\":\"BOOKMARK\",\"object\":{object}}}\n").into())
     }

@@ -1,6 +1,9 @@
 //! The `kube-scheduler` command: arguments to a running scheduler, or to one of the commands that schedule none.
 
+mod connect;
 mod debugger;
+mod lead;
+mod logging;
 mod serve;
 
 use std::ffi::OsString;

@@ -21,12 +21,12 @@ pub struct SimClock(Arc<SimState>);
 /// What all handles of one simulated clock share. The lock guards the reading and the registered sleepers; it is never held
 /// while a waker runs.
 pub(super) struct SimState {
-    /// The wall reading at [`Mono::ZERO`].
-    origin: Timestamp,
     inner: Mutex<Inner>,
 }
 
 struct Inner {
+    /// The wall reading at [`Mono::ZERO`].
+    origin: Timestamp,
     mono: Mono,
     registered: u64,
     /// By deadline and registration number; without a waker until the first poll.
@@ -42,8 +42,8 @@ pub(super) struct SimSleep {
 impl SimClock {
     /// A clock that reads `wall` and monotonic zero.
     pub fn new(wall: Timestamp) -> Self {
-        let inner = Inner { mono: Mono::ZERO, registered: 0, sleepers: BTreeMap::new() };
-        Self(Arc::new(SimState { origin: wall, inner: Mutex::new(inner) }))
+        let inner = Inner { origin: wall, mono: Mono::ZERO, registered: 0, sleepers: BTreeMap::new() };
+        Self(Arc::new(SimState { inner: Mutex::new(inner) }))
     }
 
     /// A handle that reads this clock and sleeps by it.
@@ -76,6 +76,12 @@ impl SimClock {
         self.advance_to(self.now().mono + duration)
     }
 
+    /// Has the wall clock step by so many seconds, as when a machine's time is set. The monotonic reading stays.
+    pub fn step_wall(&self, seconds: i64) {
+        let mut inner = self.0.lock();
+        inner.origin = inner.origin.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(inner.origin);
+    }
+
     /// The earliest deadline that anyone sleeps for.
     pub fn next_deadline(&self) -> Option<Mono> {
         self.0.lock().sleepers.first_key_value().map(|((deadline, _), _)| *deadline)
@@ -94,8 +100,8 @@ impl SimState {
     }
 
     pub(super) fn now(&self) -> Now {
-        let mono = self.lock().mono;
-        let wall = self.origin.checked_add(mono.since(Mono::ZERO)).unwrap_or(Timestamp::MAX);
+        let Inner { origin, mono, .. } = *self.lock();
+        let wall = origin.checked_add(mono.since(Mono::ZERO)).unwrap_or(Timestamp::MAX);
         Now { mono, wall }
     }
 

@@ -31,7 +31,7 @@ impl Config {
                 "kubeconfig": client.kubeconfig,
                 "acceptContentTypes": client.accept_content_types,
                 "contentType": client.content_type,
-                "qps": client.qps,
+                "qps": number(client.qps),
                 "burst": client.burst,
             },
             "enableProfiling": self.enable_profiling,
@@ -45,6 +45,15 @@ impl Config {
         set(&mut out, "delayCacheUntilActive", some_if(self.delay_cache_until_active));
         out
     }
+}
+
+/// As Go prints it: a whole number without a point.
+fn number(value: f32) -> Value {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "whole and small enough for a float to tell from its neighbours"
+    )]
+    if value.fract() == 0.0 && value.abs() < 16_777_216.0 { Value::from(value as i64) } else { Value::from(value) }
 }
 
 /// Sets a field, unless it is empty and would be left out.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// `text` in double quotes, escaped as Go's `strconv.Quote` (and `%q`) does.
-pub(super) fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {

@@ -11,6 +11,12 @@ use super::request::Target;
 /// How much of a body that is no Status object is quoted. Follows `client-go/rest/request.go#maxUnstructuredResponseTextBytes @v1.36.3`.
 const MAX_QUOTED_BYTES: usize = 2048;
 
+/// hyper's words for pings of HTTP/2 that nobody answers.
+const PINGS_LOST: &str = "keep-alive timed out";
+
+/// Go's words for the same. `apimachinery/pkg/util/net/util.go#IsHTTP2ConnectionLost @v1.36.3`.
+const CONNECTION_LOST: &str = "http2: client connection lost";
+
 /// A request that failed. `Display` is the text that upstream would put into a message.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ApiError {
@@ -28,6 +34,9 @@ pub enum ApiError {
     /// The request could not be put together; sending it again would not help.
     #[error("{0}")]
     Request(String),
+    /// This process does not lead any more: what it has to write is another one's to decide.
+    #[error("the lease has run out")]
+    NotLeading,
     /// The dispatcher was closed before the request was sent.
     #[error("context canceled")]
     Closed,
@@ -78,7 +87,12 @@ impl ApiError {
             cause = error.source();
         }
         // The innermost text says what happened; what wraps it repeats or only names a layer.
-        let text = texts.pop().unwrap_or_default();
+        let text = if texts.iter().any(|text| text.contains(PINGS_LOST)) {
+            kind = TransportKind::Reset;
+            CONNECTION_LOST.to_owned()
+        } else {
+            texts.pop().unwrap_or_default()
+        };
         let mut verb = method.as_str().to_ascii_lowercase();
         verb[..1].make_ascii_uppercase();
         Self::Transport { message: format!("{verb} \"{path}\": {text}"), kind }

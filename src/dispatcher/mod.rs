@@ -14,6 +14,7 @@
 //! [`RestClient`], its [`retry`] rules and the [`RateLimiter`] serve other writers too.
 
 pub mod client;
+mod connection;
 mod error;
 mod flowcontrol;
 mod request;
@@ -37,7 +38,7 @@ use crate::clock::Rng;
 use crate::k8s::Pod;
 pub use error::{ApiError, TransportKind};
 pub use flowcontrol::RateLimiter;
-pub use request::{Call, RestClient, Target};
+pub use request::{Call, Fence, RestClient, Target};
 use retry::Backoff;
 use status::Draft;
 pub use status::{POD_SCHEDULED, StatusUpdate};

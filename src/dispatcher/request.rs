@@ -1,6 +1,7 @@
 //! One request: built, throttled, sent, sent again where the server asks for it.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -54,8 +55,12 @@ pub enum Call {
 pub struct RestClient {
     client: kube::Client,
     limiter: Option<RateLimiter>,
+    fence: Option<Fence>,
     clock: Clock,
 }
+
+/// Whether anything may be written at this moment. Asked before each try of each write.
+pub type Fence = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl<'a> Target<'a> {
     /// A pod.
@@ -115,7 +120,14 @@ impl Call {
 impl RestClient {
     /// A client whose own retries must be off (see [`client`](super::client::client)). No limiter means no limit.
     pub fn new(client: kube::Client, limiter: Option<RateLimiter>, clock: Clock) -> Self {
-        Self { client, limiter, clock }
+        Self { client, limiter, fence: None, clock }
+    }
+
+    /// The same client, which writes only while `fence` says so, if there is one.
+    #[must_use]
+    pub fn behind(mut self, fence: Option<Fence>) -> Self {
+        self.fence = fence;
+        self
     }
 
     /// The clock that retries and the limit wait by.
@@ -134,6 +146,9 @@ impl RestClient {
         loop {
             if let Some(limiter) = &self.limiter {
                 limiter.acquire(&self.clock).await;
+            }
+            if !matches!(call, Call::Get) && self.fence.as_ref().is_some_and(|may_write| !may_write()) {
+                return Err(ApiError::NotLeading);
             }
             let (wait, error) = match self.send_once(call, &method, &path, target).await {
                 Ok(body) => return Ok(body),

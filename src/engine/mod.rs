@@ -17,7 +17,7 @@ pub use tasks::{Fatal, TaskEnd, Tasks};
 use crate::cache::Cache;
 use crate::clock::{Clock, Rng};
 use crate::config::{Config, ExpandError, FeatureGates, Gate, ProfileChecker};
-use crate::dispatcher::{ApiWrites, RateLimiter, RestClient};
+use crate::dispatcher::{ApiWrites, Fence, RateLimiter, RestClient};
 use crate::events::{EventBroadcaster, EventsApi};
 use crate::framework::{BuildError, Framework, HandleParts, Parallelizer, PluginError, Registry, resource_gates};
 use crate::metrics::{FLUSH_INTERVAL, Metrics};
@@ -38,6 +38,8 @@ pub struct EngineOptions {
     pub extenders: Vec<Arc<dyn Extender>>,
     /// Time.
     pub clock: Clock,
+    /// Says whether anything may be written at a moment, where several schedulers take turns.
+    pub fence: Option<Fence>,
     /// Where metric families are registered.
     pub metrics: prometheus::Registry,
     /// Decides between equal nodes where extenders have a say; the jitter of retries and the like come from it, too.
@@ -99,11 +101,13 @@ impl Engine {
 
         let limiter = |rng_free: f32, burst: i32| RateLimiter::new(rng_free, u32::try_from(burst).unwrap_or(0));
         let connection = &config.client_connection;
-        let rest = RestClient::new(client.clone(), limiter(connection.qps, connection.burst), clock.clone());
+        let rest = RestClient::new(client.clone(), limiter(connection.qps, connection.burst), clock.clone())
+            .behind(options.fence.clone());
         let (writes, dispatcher) = ApiWrites::new(rest, rng.split());
         tasks.serve("dispatcher", dispatcher.run());
         // Events have a limit of their own: they must not hold bindings up.
-        let events = RestClient::new(client.clone(), limiter(connection.qps, connection.burst), clock.clone());
+        let events = RestClient::new(client.clone(), limiter(connection.qps, connection.burst), clock.clone())
+            .behind(options.fence);
         let api = EventsApi::discover(&events).await;
         let (broadcaster, recording) = EventBroadcaster::new(events, api, &options.hostname, rng.split());
         tasks.serve("event recorder", recording.run());

@@ -24,10 +24,9 @@ pub enum EventType {
 }
 
 /// A reference to the object that an event is about, as upstream fills it in: without a field path.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
-    // First what tells two objects apart soonest: references are compared in this order.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) uid: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -131,6 +130,12 @@ impl ObjectRef {
 }
 
 impl Event {
+    /// The event that this one repeats, of which only this is known besides.
+    pub(super) fn into_first(self, name: &str, note: &str, time: Timestamp) -> Self {
+        let said = EventNote { note: note.to_owned(), ..self.said };
+        Self { name: name.to_owned(), time, said, ..self }
+    }
+
     /// The body that creates it as an events.k8s.io/v1 object.
     pub(super) fn create_body(&self, series: Option<Series>) -> Bytes {
         json(&EventsV1 {

@@ -1,8 +1,8 @@
 //! The task that writes events.k8s.io/v1 events, and knows which repeat one another.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,25 +34,39 @@ pub(super) type Queued = (Event, Ticket);
 pub(super) struct SeriesTask {
     sink: Arc<Sink>,
     queue: mpsc::Receiver<Queued>,
-    /// The first event of each series, and the series once it was repeated.
-    cache: BTreeMap<Key, Option<Series>>,
+    /// The events of the last minutes by what makes another one their repetition.
+    cache: BTreeMap<Identity, Remembered>,
     /// Ticks are counted from here.
     started: Mono,
     /// The next look for series that are over; none while the cache is empty, so that idle time needs no timer.
     tick: Option<(u64, Sleep)>,
 }
 
-/// An event, compared by what makes another one its repetition: all but the note.
+/// What makes an event another one's repetition, which is all but the name, the time and the note, as 128 bits of hashes.
 /// Follows `client-go/tools/events/event_broadcaster.go#getKey @v1.36.3`.
-#[derive(Clone)]
-struct Key(Arc<Event>);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Identity([u64; 2]);
+
+/// An event of the last minutes. There is one for every pod that was bound, so it is small.
+struct Remembered {
+    /// When it was seen last, by the clock that does not step.
+    last: Mono,
+    what: What,
+}
+
+enum What {
+    /// It came once: what its repetition would not say, too, which are its name, up to the first line break, and its note.
+    Once { text: Box<str>, time: Timestamp },
+    /// The first event of a series.
+    Series(Arc<Event>, Series),
+}
 
 /// A write that ended.
 enum Done {
     /// An event, or its series' first patch.
     Written,
     /// The last patch of a series, which has left the cache; `Again` if it must come back.
-    Finished(Key, Series, Verdict),
+    Finished(Identity, Remembered, Verdict),
 }
 
 type Writes = FuturesUnordered<BoxFuture<'static, Done>>;
@@ -105,58 +119,62 @@ impl SeriesTask {
     /// A new event is written; its first repetition makes it a series, which is written; further ones are counted.
     /// Follows `client-go/tools/events/event_broadcaster.go#recordToSink @v1.36.3`.
     fn observe(&mut self, (event, ticket): Queued, writes: &Writes) {
-        let now = self.sink.rest.clock().now().wall;
-        let (key, series) = match self.cache.entry(Key(Arc::new(event))) {
+        let now = self.sink.rest.clock().now();
+        let (event, series) = match self.cache.entry(Identity::of(&event)) {
             Entry::Vacant(entry) => {
-                let key = entry.key().clone();
-                entry.insert(None);
-                (key, None)
+                let text = format!("{}\n{}", event.name, event.said.note).into_boxed_str();
+                let what = What::Once { text, time: event.time };
+                entry.insert(Remembered { last: now.mono, what });
+                (Arc::new(event), None)
             }
             Entry::Occupied(mut entry) => {
-                if let Some(series) = entry.get_mut() {
-                    series.count = series.count.saturating_add(1);
-                    series.last_observed_time = now;
-                    return;
+                let Remembered { last, what } = entry.get_mut();
+                *last = now.mono;
+                match what {
+                    What::Series(_, series) => {
+                        series.count = series.count.saturating_add(1);
+                        series.last_observed_time = now.wall;
+                        return;
+                    }
+                    What::Once { text, time } => {
+                        let (name, note) = text.split_once('\n').unwrap_or_default();
+                        let first = Arc::new(event.into_first(name, note, *time));
+                        let series = Series { count: 2, last_observed_time: now.wall };
+                        *what = What::Series(Arc::clone(&first), series);
+                        (first, Some(series))
+                    }
                 }
-                let series = Series { count: 2, last_observed_time: now };
-                entry.insert(Some(series));
-                (entry.key().clone(), Some(series))
             }
         };
-        writes.push(Box::pin(record(Arc::clone(&self.sink), key, series, ticket)));
+        writes.push(Box::pin(record(Arc::clone(&self.sink), event, series, ticket)));
     }
 
     /// Takes out of the cache what was not repeated for a while; a series is written a last time.
-    /// Follows `client-go/tools/events/event_broadcaster.go#finishSeries @v1.36.3`.
+    /// Follows `client-go/tools/events/event_broadcaster.go#finishSeries @v1.36.3`, but for a clock that steps: upstream's then
+    /// forgets all at once, or nothing for as long as the clock went back.
     fn finish(&mut self, writes: &Writes) {
-        let now = self.sink.rest.clock().now().wall;
-        let over = now.checked_sub(FINISH).unwrap_or(Timestamp::MIN);
-        let sink = &self.sink;
-        self.cache.retain(|key, series| {
-            let last = series.map_or(key.0.time, |series| series.last_observed_time);
-            if last >= over {
-                return true;
-            }
-            if let Some(series) = *series {
-                let (sink, key, ticket) = (Arc::clone(sink), key.clone(), sink.ticket());
-                writes.push(Box::pin(async move {
-                    let verdict = write(&sink, &key, Some(series)).await;
-                    drop(ticket);
-                    Done::Finished(key, series, verdict)
-                }));
-            }
-            false
-        });
+        let over = self.sink.rest.clock().mono() - FINISH;
+        let ended = self.cache.extract_if(.., |_, event| event.last < over);
+        for (identity, event) in ended {
+            let Remembered { last, what: What::Series(first, series) } = event else { continue };
+            let (sink, ticket) = (Arc::clone(&self.sink), self.sink.ticket());
+            writes.push(Box::pin(async move {
+                let verdict = write(&sink, &first, Some(series)).await;
+                drop(ticket);
+                Done::Finished(identity, Remembered { last, what: What::Series(first, series) }, verdict)
+            }));
+        }
     }
 
     /// Writes every series, so that the server keeps it.
     /// Follows `client-go/tools/events/event_broadcaster.go#refreshExistingEventSeries @v1.36.3`.
     fn refresh(&mut self, writes: &Writes) {
-        for (key, series) in &self.cache {
-            if let Some(series) = *series {
-                let (sink, key, ticket) = (Arc::clone(&self.sink), key.clone(), self.sink.ticket());
+        for event in self.cache.values() {
+            if let What::Series(first, series) = &event.what {
+                let (sink, first, ticket) = (Arc::clone(&self.sink), Arc::clone(first), self.sink.ticket());
+                let series = *series;
                 writes.push(Box::pin(async move {
-                    write(&sink, &key, Some(series)).await;
+                    write(&sink, &first, Some(series)).await;
                     drop(ticket);
                     Done::Written
                 }));
@@ -165,9 +183,9 @@ impl SeriesTask {
     }
 
     fn done(&mut self, done: Done) {
-        if let Done::Finished(key, series, Verdict::Again) = done {
+        if let Done::Finished(identity, event, Verdict::Again) = done {
             // A later tick tries again, unless the event began anew.
-            self.cache.entry(key).or_insert(Some(series));
+            self.cache.entry(identity).or_insert(event);
         }
     }
 }
@@ -184,12 +202,12 @@ async fn next_tick(tick: &mut Option<(u64, Sleep)>) -> u64 {
 }
 
 /// Writes an event, up to twelve times. Follows `client-go/tools/events/event_broadcaster.go#attemptRecording @v1.36.3`.
-async fn record(sink: Arc<Sink>, key: Key, series: Option<Series>, ticket: Ticket) -> Done {
+async fn record(sink: Arc<Sink>, event: Arc<Event>, series: Option<Series>, ticket: Ticket) -> Done {
     let mut tries = 0;
-    while write(&sink, &key, series).await == Verdict::Again {
+    while write(&sink, &event, series).await == Verdict::Again {
         tries += 1;
         if tries >= MAX_TRIES {
-            tracing::error!(name = key.0.name, "Unable to write event (retry limit exceeded!)");
+            tracing::error!(name = event.name, "Unable to write event (retry limit exceeded!)");
             break;
         }
         let wait = jitter(RETRY_WAIT, RETRY_JITTER, sink.split_rng().unit());
@@ -199,36 +217,20 @@ async fn record(sink: Arc<Sink>, key: Key, series: Option<Series>, ticket: Ticke
     Done::Written
 }
 
-async fn write(sink: &Sink, key: &Key, series: Option<Series>) -> Verdict {
-    let event = &key.0;
+async fn write(sink: &Sink, event: &Event, series: Option<Series>) -> Verdict {
     let patch = series.map(Series::patch_body);
     sink.write(event.regarding.event_namespace(), &event.name, patch, || event.create_body(series)).await
 }
 
-impl Ord for Key {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let (this, that) = (&*self.0, &*other.0);
-        this.regarding
-            .cmp(&that.regarding)
-            .then_with(|| this.said.kind.cmp(&that.said.kind))
-            .then_with(|| this.said.reason.cmp(&that.said.reason))
-            .then_with(|| this.said.action.cmp(&that.said.action))
-            .then_with(|| this.controller.cmp(&that.controller))
-            .then_with(|| this.instance.cmp(&that.instance))
-            .then_with(|| this.related.cmp(&that.related))
+impl Identity {
+    fn of(event: &Event) -> Self {
+        Self([0_u64, 1].map(|salt| {
+            // Its keys are fixed.
+            let mut hasher = DefaultHasher::new();
+            salt.hash(&mut hasher);
+            (&event.regarding, &event.related, event.said.kind).hash(&mut hasher);
+            (&event.said.reason, &event.said.action, &event.controller, &event.instance).hash(&mut hasher);
+            hasher.finish()
+        }))
     }
 }
-
-impl PartialOrd for Key {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Key {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Key {}

@@ -100,7 +100,7 @@ fn judge(error: &ApiError, namespace: &str, name: &str, exists_later: bool) -> V
             tracing::error!(namespace, name, %error, "Server rejected event (will not retry!)");
             Verdict::Settled
         }
-        ApiError::Request(_) | ApiError::Closed => {
+        ApiError::Request(_) | ApiError::NotLeading | ApiError::Closed => {
             tracing::error!(namespace, name, %error, "Unable to construct event (will not retry!)");
             Verdict::Settled
         }

@@ -120,6 +120,25 @@ async fn the_second_makes_a_series_and_the_rest_is_counted() {
 }
 
 #[tokio::test]
+async fn steps_of_the_wall_clock_end_no_series_and_keep_none() {
+    for step in [-1_000_000, 1_000_000] {
+        let world = world(EventsApi::EventsV1);
+        world.run_until(300).await;
+        for note in ["a", "b"] {
+            world.recorder.failed_scheduling(&pod("p"), note);
+        }
+        settle().await;
+        world.sim.step_wall(step);
+        // The first look, six minutes in, finds a series of one minute.
+        world.run_until(400).await;
+        assert_eq!(world.api.lines().len(), 2, "{step}");
+        world.run_until(2000).await;
+        assert_eq!(world.api.lines().len(), 3, "{step}: the series was written a last time");
+        assert_eq!(world.sim.next_deadline(), None, "{step}: the cache is empty");
+    }
+}
+
+#[tokio::test]
 async fn what_is_told_apart_is_no_series() {
     let world = world(EventsApi::EventsV1);
     let mut changed = pod("p");
@@ -162,6 +181,7 @@ async fn an_event_that_vanished_is_created_again() {
     let (first, again) = (&world.bodies()[0], &world.bodies()[2]);
     assert_eq!(world.api.lines()[2], POSTED);
     assert_eq!((&again["metadata"], &again["series"]["count"]), (&first["metadata"], &json!(2)));
+    assert_eq!((&again["note"], &again["eventTime"]), (&json!("m"), &first["eventTime"]), "it is the first one");
 }
 
 #[tokio::test]

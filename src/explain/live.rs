@@ -164,6 +164,7 @@ impl Reader {
             hostname: String::new(),
             runtime: tokio::runtime::Handle::current(),
             max_in_unschedulable: Duration::MAX,
+            fence: None,
         })
         .await
         .map_err(|error| SimulateError::Engine(error.to_string()))?;

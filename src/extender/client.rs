@@ -17,7 +17,7 @@ use super::tls::{self, Tls};
 use crate::config::{Extender, base64_encode};
 
 /// Follows `pkg/scheduler/extender.go#DefaultExtenderTimeout @v1.36.3`.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a connection is kept that nobody uses.
 /// Follows `apimachinery/pkg/util/net/http.go#SetOldTransportDefaults @v1.36.3`, which leaves it at Go's default.

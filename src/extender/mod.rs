@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 pub use http::HttpExtender;
 
-use crate::config::{Config, PluginArgs, PluginConfig};
+use crate::config::{Config, GoDuration, PluginArgs, PluginConfig};
 use crate::scheduler::Extender;
 use client::Background;
 
@@ -29,11 +29,16 @@ use client::Background;
 pub struct BuildError(String);
 
 /// The extenders of a configuration, in its order. What they want the scheduler to ignore replaces the resources that
-/// `NodeResourcesFit` ignores, in every profile.
+/// `NodeResourcesFit` ignores, in every profile. Both the default timeout and what is ignored are put into `config`.
 /// Follows `pkg/scheduler/scheduler.go#buildExtenders @v1.36.3`.
 pub fn build(config: &mut Config) -> Result<Vec<Arc<dyn Extender>>, BuildError> {
     if config.extenders.is_empty() {
         return Ok(Vec::new());
+    }
+    for extender in &mut config.extenders {
+        if extender.http_timeout == GoDuration::ZERO {
+            extender.http_timeout = client::DEFAULT_TIMEOUT.into();
+        }
     }
     let background = Background::start().map_err(|error| BuildError(error.to_string()))?;
     let mut extenders: Vec<Arc<dyn Extender>> = Vec::with_capacity(config.extenders.len());

@@ -90,6 +90,7 @@ impl World {
             hostname: "host".to_owned(),
             runtime: tokio::runtime::Handle::current(),
             max_in_unschedulable: Duration::from_mins(5),
+            fence: None,
         };
         let engine = Engine::new(options).await.expect("its parts fit");
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &gates, server.client()).with_seed(7);

@@ -189,6 +189,7 @@ impl World {
             hostname: "simulation".to_owned(),
             runtime: handle,
             max_in_unschedulable: MAX_IN_UNSCHEDULABLE,
+            fence: None,
         });
         let engine = self.runtime.block_on(building).map_err(|error| SimulateError::Engine(error.to_string()))?;
         engine.tasks.drive(&self.runtime);

@@ -1,10 +1,15 @@
-//! Random sequences of changes under both schedulers, each change made when the effects of the one before have settled: what
-//! is written about every pod, and every event, is the same.
+//! Sequences of changes under both schedulers, each change made when the effects of the one before have settled: what is
+//! written about every pod, and every event, is the same. Random sequences, and recorded ones of clusters in which users,
+//! upstream's controllers and kubelets were at work.
 //!
 //! Upstream leaves some choices to chance. So it plays each sequence `KS_RUNS` times, and only those are compared on which
 //! all its runs agree.
 
+mod change;
+mod record;
+mod recorded;
 mod sequence;
+mod stories;
 
 use std::time::Duration;
 
@@ -23,62 +28,121 @@ const SEQUENCES: u64 = 4;
 /// How often upstream plays them unless `KS_RUNS` says otherwise.
 const RUNS: u64 = 2;
 
+/// Control planes that run at the same time. With more of them what one waits for comes later than it looks.
+const PLANES: usize = 3;
+
 /// How long a scheduler may take until nothing happens any more: attempts wait for up to ten seconds, and for each other.
 const SETTLED: Duration = Duration::from_mins(2);
 
 /// Looks at a scheduler's metrics that have to be alike for it to count as settled.
 const QUIET: usize = 12;
 
+type Step = Box<dyn Fn(&Stage<'_>) -> Result<(), String> + Sync>;
+
+/// A sequence as it is played.
+struct Script {
+    name: String,
+    changes: Vec<Step>,
+    /// Whether whatever is told to end does so before the next change.
+    ends_pods: bool,
+    /// What is shown of it where it plays differently.
+    shown: String,
+}
+
 pub(crate) fn both_write_the_same_in_random_sequences() -> Result<(), Failed> {
     let count = from_environment("KS_CASES")?.unwrap_or(SEQUENCES);
     let first = from_environment("KS_SEED")?.unwrap_or(0);
-    let runs = from_environment("KS_RUNS")?.unwrap_or(RUNS);
-    let sequences: Vec<Sequence> = (first..first + count).map(Sequence::new).collect();
-    let plane = ControlPlane::start()?;
-    let mut theirs = Vec::new();
-    for run in 0..runs {
-        theirs.push(play(&plane, Upstream::start(&plane)?, &sequences, run)?);
+    let script = |seed| {
+        let sequence = Sequence::new(seed);
+        let shown = sequence.to_string();
+        let changes = sequence.steps.into_iter().map(|step| Box::new(move |stage: &Stage<'_>| step.take(stage)) as _);
+        Script { name: format!("sequence-{seed}"), changes: changes.collect(), ends_pods: true, shown }
+    };
+    compare(&(first..first + count).map(script).collect::<Vec<_>>())
+}
+
+/// With `KS_RECORD` the sequences are recorded anew before.
+pub(crate) fn both_write_the_same_in_recorded_sequences() -> Result<(), Failed> {
+    if from_environment("KS_RECORD")?.is_some() {
+        recorded::record()?;
     }
-    plane.remove()?;
-    let plane = ControlPlane::start()?;
-    let ours = play(&plane, Ours::start(&plane)?, &sequences, 0)?;
-    plane.remove()?;
+    let script = |sequence: recorded::Recorded| {
+        let make = |change: change::Change| Box::new(move |stage: &Stage<'_>| change.make(stage)) as _;
+        let shown = format!("  see abreast/recorded/{}.jsonl", sequence.name);
+        Script {
+            changes: sequence.changes.into_iter().map(make).collect(),
+            name: sequence.name,
+            ends_pods: false,
+            shown,
+        }
+    };
+    compare(&recorded::all()?.into_iter().map(script).collect::<Vec<_>>())
+}
+
+/// Plays all under both, and compares those on which upstream's runs agree.
+fn compare(scripts: &[Script]) -> Result<(), Failed> {
+    let runs = from_environment("KS_RUNS")?.unwrap_or(RUNS);
+    let (ours, theirs) = play_all(scripts, runs)?;
     let mut differences = Vec::new();
     let mut agreed = 0;
     let mut writes = 0;
-    for (at, sequence) in sequences.iter().enumerate() {
+    for (at, script) in scripts.iter().enumerate() {
         if theirs.iter().any(|run| run[at] != theirs[0][at]) {
+            println!("{}: upstream's runs differ", script.name);
             continue;
         }
         agreed += 1;
         writes += ours[at].count();
         let found = audit::compare(&theirs[0][at], &ours[at]);
         if !found.is_empty() {
-            differences.push(format!("seed {}:\n{sequence}\n{}", sequence.seed, found.join("\n")));
+            differences.push(format!("{}:\n{}\n{}", script.name, script.shown, found.join("\n")));
         }
     }
-    println!("{agreed} of {count} sequences on which {runs} runs of upstream agree; {writes} writes in them");
+    println!("{agreed} of {} sequences on which {runs} runs of upstream agree; {writes} writes in them", scripts.len());
     if agreed == 0 {
         return Err("upstream agrees with itself on no sequence".into());
     }
     if differences.is_empty() { Ok(()) } else { Err(differences.join("\n\n").into()) }
 }
 
+/// What ours wrote in each sequence, and upstream's in each of its runs.
+fn play_all(scripts: &[Script], runs: u64) -> Result<(Vec<Written>, Vec<Vec<Written>>), String> {
+    let mut played = Vec::new();
+    // The first of them is ours.
+    let numbers: Vec<u64> = (0..=runs).collect();
+    for numbers in numbers.chunks(PLANES) {
+        played.extend(std::thread::scope(|scope| {
+            let threads: Vec<_> = numbers
+                .iter()
+                .map(|number| {
+                    scope.spawn(move || {
+                        let plane = ControlPlane::start()?;
+                        let written = match number {
+                            0 => play(&plane, Ours::start(&plane)?, scripts)?,
+                            _ => play(&plane, Upstream::start(&plane)?, scripts)?,
+                        };
+                        plane.remove()?;
+                        Ok(written)
+                    })
+                })
+                .collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            threads.into_iter().map(join).collect::<Result<Vec<_>, String>>()
+        })?);
+    }
+    Ok((played.remove(0), played))
+}
+
 /// What a scheduler wrote in each sequence.
-fn play<S: Scheduler>(
-    plane: &ControlPlane,
-    mut scheduler: S,
-    sequences: &[Sequence],
-    run: u64,
-) -> Result<Vec<Written>, String> {
-    let name = |sequence: &Sequence| format!("sequence-{}-{run}", sequence.seed);
-    for sequence in sequences {
-        on_stage(plane, &mut scheduler, &name(sequence), |stage| {
+fn play<S: Scheduler>(plane: &ControlPlane, mut scheduler: S, scripts: &[Script]) -> Result<Vec<Written>, String> {
+    for script in scripts {
+        on_stage(plane, &mut scheduler, &script.name, |stage| {
             sequence::priority_classes(stage)?;
-            for step in &sequence.steps {
-                step.take(stage)?;
-                settle(stage)?;
-                while stage.end_pods()? {
+            for (at, change) in script.changes.iter().enumerate() {
+                change(stage).and_then(|()| settle(stage)).map_err(|error| format!("change {}: {error}", at + 1))?;
+                while script.ends_pods && stage.end_pods()? {
                     settle(stage)?;
                 }
             }
@@ -87,10 +151,7 @@ fn play<S: Scheduler>(
     }
     scheduler.stop()?;
     let audited = plane.audited(SCHEDULER)?;
-    sequences
-        .iter()
-        .map(|sequence| Written::read_namespace(&audited, &name(sequence), &format!("sequence-{}", sequence.seed)))
-        .collect()
+    scripts.iter().map(|script| Written::read_namespace(&audited, &script.name, &script.name)).collect()
 }
 
 /// Waits until the scheduler has nothing to try, and nothing has happened for a while: no event was handled, no attempt made.

@@ -132,6 +132,7 @@ fn engine(runtime: &tokio::runtime::Runtime, case: &Case, clock: &SimClock) -> R
         hostname: "host".to_owned(),
         runtime: runtime.handle().clone(),
         max_in_unschedulable: Duration::from_mins(5),
+        fence: None,
     };
     runtime.block_on(Engine::new(options)).map_err(|error| error.to_string())
 }

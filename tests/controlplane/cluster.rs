@@ -1,9 +1,10 @@
 //! A real control plane: etcd and kube-apiserver, on free ports of the loopback address, in a folder of their own.
 
 use std::fs::{self, File};
-use std::net::TcpListener;
+use std::io::{BufRead as _, BufReader};
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,14 +12,12 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
+pub(crate) use crate::process::Process;
 use crate::programs::{folder, program};
 use crate::stage::merge;
 
 /// How long anything may take to become ready: the API server takes two to three seconds on an idle machine.
 const READY: Duration = Duration::from_secs(90);
-
-/// How long a process may take to end once it is told to: the API server takes three seconds.
-const END: Duration = Duration::from_secs(30);
 
 /// The user that schedulers are: it may do what the API server's own role for them allows, and nothing else.
 pub(crate) const SCHEDULER: &str = "system:kube-scheduler";
@@ -40,79 +39,6 @@ rules:
 /// Between two looks at something that is waited for.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A process that ends with its owner, its output in a file.
-pub(crate) struct Process {
-    name: String,
-    child: Child,
-    log: PathBuf,
-}
-
-impl Process {
-    /// Starts a program; its output goes to `<name>.log` in `folder`.
-    pub(crate) fn start(name: &str, folder: &Path, command: &mut Command) -> Result<Self, String> {
-        let log = folder.join(format!("{name}.log"));
-        let file = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
-        let errors = file.try_clone().map_err(|error| error.to_string())?;
-        let child = command.stdin(Stdio::null()).stdout(file).stderr(errors).spawn();
-        let child = child.map_err(|error| format!("starting {name}: {error}"))?;
-        Ok(Self { name: name.to_owned(), child, log })
-    }
-
-    /// The end of what it has printed.
-    pub(crate) fn tail(&self) -> String {
-        let text = fs::read_to_string(&self.log).unwrap_or_default();
-        let lines: Vec<&str> = text.lines().collect();
-        let tail = lines[lines.len().saturating_sub(30)..].join("\n");
-        format!("the end of {}:\n{tail}", self.log.display())
-    }
-
-    /// Sends it a signal, such as `STOP`.
-    pub(crate) fn signal(&self, name: &str) -> Result<(), String> {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
-        if sent.is_ok_and(|status| status.success()) { Ok(()) } else { Err(format!("{} got no {name}", self.name)) }
-    }
-
-    /// Ends it without warning.
-    pub(crate) fn kill(&mut self) -> Result<(), String> {
-        self.child.kill().map_err(|error| format!("{}: {error}", self.name))?;
-        self.child.wait().map(drop).map_err(|error| format!("{}: {error}", self.name))
-    }
-
-    /// A line of what the kernel says of it, such as `VmRSS` in KiB or `Threads`.
-    pub(crate) fn status(&self, what: &str) -> Result<u64, String> {
-        let path = format!("/proc/{}/status", self.child.id());
-        let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-        let line = text.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(':'));
-        let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-        number.ok_or_else(|| format!("{path} has no {what}"))
-    }
-
-    /// How it ended, if it has.
-    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
-    }
-
-    /// Tells it to end, and waits until it has.
-    pub(crate) fn terminate(&mut self) -> Result<ExitStatus, String> {
-        if let Some(status) = self.ended() {
-            return Ok(status);
-        }
-        self.signal("TERM")?;
-        let name = self.name.clone();
-        wait_for(&format!("the end of {name}"), END, || Ok(self.ended()))
-            .map_err(|error| format!("{error}; {}", self.tail()))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        if self.terminate().is_err() {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
-    }
-}
-
 /// A control plane. Dropping it stops the API server, then etcd; their folder stays, for what it says of a failure.
 pub(crate) struct ControlPlane {
     /// The API server, then etcd: stopped in this order.
@@ -120,6 +46,8 @@ pub(crate) struct ControlPlane {
     folder: PathBuf,
     /// Where etcd listens, and the API server.
     ports: [u16; 2],
+    /// The API server's flags beyond the usual.
+    flags: &'static [&'static str],
     /// Runs what a test does with [`Self::client`].
     pub(crate) runtime: Runtime,
     /// An administrator's client.
@@ -140,6 +68,11 @@ pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N], String> {
 impl ControlPlane {
     /// Starts one and waits until it is ready.
     pub(crate) fn start() -> Result<Self, String> {
+        Self::start_with(&[])
+    }
+
+    /// The same, with more flags for the API server.
+    pub(crate) fn start_with(flags: &'static [&'static str]) -> Result<Self, String> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = folder().join("run").join(format!("{}-{number}", std::process::id()));
@@ -147,10 +80,11 @@ impl ControlPlane {
         let [clients, peers, secure] = free_ports()?;
         write_files(&folder, secure)?;
         let etcd = Process::start("etcd", &folder, &mut etcd(&folder, clients, peers))?;
-        let apiserver = Process::start("kube-apiserver", &folder, &mut apiserver(&folder, clients, secure))?;
+        let apiserver = Process::start("kube-apiserver", &folder, apiserver(&folder, clients, secure).args(flags))?;
         let runtime = Runtime::new().map_err(|error| error.to_string())?;
         let client = runtime.block_on(client(&folder))?;
-        let mut plane = Self { processes: vec![apiserver, etcd], folder, ports: [clients, secure], runtime, client };
+        let mut plane =
+            Self { processes: vec![apiserver, etcd], folder, ports: [clients, secure], flags, runtime, client };
         plane.wait_until_ready()?;
         Ok(plane)
     }
@@ -159,13 +93,19 @@ impl ControlPlane {
     pub(crate) fn restart_api_server(&mut self) -> Result<(), String> {
         self.processes[0].kill()?;
         let [etcd, secure] = self.ports;
-        self.processes[0] = Process::start("kube-apiserver", &self.folder, &mut apiserver(&self.folder, etcd, secure))?;
+        let mut command = apiserver(&self.folder, etcd, secure);
+        self.processes[0] = Process::start("kube-apiserver", &self.folder, command.args(self.flags))?;
         self.wait_until_ready()
     }
 
     /// etcd.
     pub(crate) fn etcd(&self) -> &Process {
         &self.processes[1]
+    }
+
+    /// Where etcd listens, and the API server.
+    pub(crate) fn addresses(&self) -> [SocketAddr; 2] {
+        self.ports.map(|port| SocketAddr::from(([127, 0, 0, 1], port)))
     }
 
     /// The administrator's kubeconfig.
@@ -176,6 +116,14 @@ impl ControlPlane {
     /// The kubeconfig of the user that the API server has a role for: `system:kube-scheduler`.
     pub(crate) fn scheduler_kubeconfig(&self) -> PathBuf {
         self.folder.join("scheduler.kubeconfig")
+    }
+
+    /// The same for somebody who stands between it and the API server; it takes the place of the one before of that name.
+    pub(crate) fn kubeconfig_through(&self, name: &str, address: SocketAddr) -> Result<PathBuf, String> {
+        let path = self.folder.join(format!("{name}.kubeconfig"));
+        fs::write(&path, kubeconfig(SCHEDULER, address.port()))
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(path)
     }
 
     /// The kubeconfig of the user that may do nothing by itself.
@@ -200,11 +148,24 @@ impl ControlPlane {
 
     /// What a user asked for so far: the audit log's entries, in the order in which they were answered.
     pub(crate) fn audited(&self, user: &str) -> Result<Vec<Value>, String> {
+        let mut entries = Vec::new();
+        self.each_audited(user, "", |entry| entries.push(entry))?;
+        Ok(entries)
+    }
+
+    /// The same one by one, and only those with this text somewhere: the log may be large.
+    pub(crate) fn each_audited(&self, user: &str, text: &str, mut each: impl FnMut(Value)) -> Result<(), String> {
         let path = self.folder.join("audit.log");
-        let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        // The last line may be half written.
-        let entries = text.lines().filter_map(|line| serde_json::from_str(line).ok());
-        Ok(entries.filter(|entry: &Value| entry["user"]["username"] == user).collect())
+        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+        for line in BufReader::new(File::open(&path).map_err(failed)?).lines() {
+            let line = line.map_err(failed)?;
+            // The last line may be half written.
+            let entry = || serde_json::from_str(&line).ok().filter(|entry: &Value| entry["user"]["username"] == user);
+            if let Some(entry) = line.contains(text).then(entry).flatten() {
+                each(entry);
+            }
+        }
+        Ok(())
     }
 
     /// Where it keeps everything.
@@ -274,27 +235,28 @@ fn write_files(folder: &Path, port: u16) -> Result<(), String> {
     if !status.is_ok_and(|status| status.success()) {
         return Err("certificates could not be made".to_owned());
     }
-    let kubeconfig = |user: &str| {
-        format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: test\n\
-             clusters: [{{name: test, cluster: {{server: 'https://127.0.0.1:{port}', insecure-skip-tls-verify: true}}}}]\n\
-             users: [{{name: '{user}', user: {{token: '{user}-token'}}}}]\n\
-             contexts: [{{name: test, context: {{cluster: test, user: '{user}'}}}}]\n"
-        )
-    };
     let tokens = format!(
         "admin-token,admin,admin,system:masters\n{SCHEDULER}-token,{SCHEDULER},scheduler\n{GUEST}-token,{GUEST},guest\n"
     );
     for (name, text) in [
-        ("kubeconfig", kubeconfig("admin")),
-        ("scheduler.kubeconfig", kubeconfig(SCHEDULER)),
-        ("guest.kubeconfig", kubeconfig(GUEST)),
+        ("kubeconfig", kubeconfig("admin", port)),
+        ("scheduler.kubeconfig", kubeconfig(SCHEDULER, port)),
+        ("guest.kubeconfig", kubeconfig(GUEST, port)),
         ("tokens.csv", tokens),
         ("audit.yaml", AUDIT_POLICY.to_owned()),
     ] {
         fs::write(folder.join(name), text).map_err(|error| format!("{name}: {error}"))?;
     }
     Ok(())
+}
+
+fn kubeconfig(user: &str, port: u16) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: test\n\
+         clusters: [{{name: test, cluster: {{server: 'https://127.0.0.1:{port}', insecure-skip-tls-verify: true}}}}]\n\
+         users: [{{name: '{user}', user: {{token: '{user}-token'}}}}]\n\
+         contexts: [{{name: test, context: {{cluster: test, user: '{user}'}}}}]\n"
+    )
 }
 
 async fn client(folder: &Path) -> Result<kube::Client, String> {
@@ -308,6 +270,7 @@ fn etcd(folder: &Path, clients: u16, peers: u16) -> Command {
     let (clients, peers) = (format!("http://127.0.0.1:{clients}"), format!("http://127.0.0.1:{peers}"));
     let mut command = Command::new(program("etcd"));
     command.arg("--data-dir").arg(folder.join("etcd")).args(["--unsafe-no-fsync", "--log-level", "warn"]);
+    command.args(["--quota-backend-bytes", "8589934592"]);
     command.args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients]);
     command.args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers]);
     command.args(["--initial-cluster", &format!("default={peers}")]);
@@ -340,6 +303,8 @@ fn apiserver(folder: &Path, etcd: u16, port: u16) -> Command {
         "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
         "--service-cluster-ip-range=10.0.0.0/24",
         "--endpoint-reconciler-type=none",
+        // In MiB: by itself it would begin a new file after 100.
+        "--audit-log-maxsize=100000",
     ]);
     command
 }

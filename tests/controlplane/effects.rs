@@ -11,14 +11,16 @@ use serde_json::json;
 use crate::audit::{self, Written};
 use crate::cluster::{ControlPlane, SCHEDULER};
 use crate::programs::program;
+use crate::schedulers::at_once;
 use crate::stage::on_stage;
 
 /// Runs all scenarios under both schedulers.
 pub(crate) fn writes_what_upstream_writes() -> Result<(), Failed> {
     let mut theirs = Command::new(program("kube-scheduler"));
     theirs.arg("--secure-port=0");
-    let (theirs, their_plane) = play(theirs)?;
-    let (ours, our_plane) = play(Command::new(env!("CARGO_BIN_EXE_kube-scheduler")))?;
+    let ours = Command::new(env!("CARGO_BIN_EXE_kube-scheduler"));
+    let [theirs, ours] = at_once([theirs, ours].map(|scheduler| move || play(scheduler)));
+    let ((theirs, their_plane), (ours, our_plane)) = (theirs?, ours?);
     let differences = audit::compare(&theirs, &ours);
     if !differences.is_empty() {
         let folders = format!("{} and {}", their_plane.folder().display(), our_plane.folder().display());

@@ -6,6 +6,7 @@
 mod abreast;
 mod alike;
 mod audit;
+mod beside;
 mod binds;
 mod case;
 mod changes;
@@ -15,6 +16,7 @@ mod compare;
 mod corpus;
 mod coverage;
 mod effects;
+mod election;
 mod embedded;
 mod explain;
 mod extenders;
@@ -22,14 +24,17 @@ mod generate;
 mod oracle;
 mod ours;
 mod parity;
+mod process;
 mod programs;
 mod reach;
 mod record;
+mod replay;
 mod requeue;
 mod schedulers;
 mod shrink;
 mod spread;
 mod stage;
+mod surface;
 mod survives;
 mod terms;
 mod ties;
@@ -54,9 +59,19 @@ fn main() {
         Trial::test("writes_what_upstream_writes", effects::writes_what_upstream_writes),
         Trial::test("wakes_pods_as_upstream_does", requeue::wakes_pods_as_upstream_does),
         Trial::test("both_write_the_same_in_random_sequences", abreast::both_write_the_same_in_random_sequences),
+        Trial::test("both_write_the_same_in_recorded_sequences", abreast::both_write_the_same_in_recorded_sequences),
+        Trial::test("each_scheduler_keeps_to_its_own_pods", beside::each_scheduler_keeps_to_its_own_pods),
         Trial::test("survives_being_killed", survives::survives_being_killed),
         Trial::test("survives_what_befalls_the_control_plane", survives::survives_what_befalls_the_control_plane),
+        Trial::test("survives_faulty_connections", survives::survives_faulty_connections),
+        Trial::test("survives_clock_steps", survives::survives_clock_steps),
         Trial::test("survives_churn", survives::survives_churn),
+        Trial::test("elects_as_upstream_does", election::elects_as_upstream_does),
+        Trial::test("three_replicas_take_turns", election::three_replicas_take_turns),
+        Trial::test("flags_are_upstreams", surface::flags_are_upstreams),
+        Trial::test("gates_are_upstreams", surface::gates_are_upstreams),
+        Trial::test("command_lines_are_read_the_same", surface::command_lines_are_read_the_same),
+        Trial::test("configurations_are_read_the_same", surface::configurations_are_read_the_same),
         Trial::test("explains_a_running_cluster", explain::explains_a_running_cluster),
         Trial::test(
             "kubectl_sees_the_same_on_the_embedded_server",
@@ -67,6 +82,7 @@ fn main() {
             embedded::upstream_schedules_a_thousand_pods_on_the_embedded_server,
         ),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
+        Trial::test("embedded_server_answers_as_the_real_one", replay::embedded_server_answers_as_the_real_one),
     ];
     libtest_mimic::run(&arguments, trials).exit();
 }

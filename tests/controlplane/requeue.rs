@@ -10,9 +10,8 @@ use std::time::Duration;
 use libtest_mimic::Failed;
 
 use crate::cluster::ControlPlane;
-use crate::schedulers::{Ours, Scheduler, Upstream};
+use crate::schedulers::{Ours, Scheduler, Upstream, at_once};
 use crate::stage::on_stage;
-use trials::ALL;
 
 /// What each trial came to, by its name.
 type Outcomes = BTreeMap<&'static str, Outcome>;
@@ -27,8 +26,10 @@ struct Outcome {
 
 /// Plays all trials under both schedulers.
 pub(crate) fn wakes_pods_as_upstream_does() -> Result<(), Failed> {
-    let theirs = play(Upstream::start)?;
-    let ours = play(Ours::start)?;
+    let [theirs, ours]: [Box<dyn FnOnce() -> _ + Send>; 2] =
+        [Box::new(|| play(Upstream::start)), Box::new(|| play(Ours::start))];
+    let [theirs, ours] = at_once([theirs, ours]);
+    let (theirs, ours) = (theirs?, ours?);
     let mut differences = Vec::new();
     println!("{:24} {:>12} {:>12}", "bound after", "upstream", "ours");
     for (name, theirs) in &theirs {
@@ -45,7 +46,7 @@ fn play<S: Scheduler>(start: impl FnOnce(&ControlPlane) -> Result<S, String>) ->
     let plane = ControlPlane::start()?;
     let mut scheduler = start(&plane)?;
     let mut played = BTreeMap::new();
-    for trial in ALL {
+    for trial in trials::all() {
         let before = counts(&scheduler.metrics(&plane)?);
         let delay = on_stage(&plane, &mut scheduler, trial.name, |stage| trial.play(stage))?;
         let mut counts = counts(&scheduler.metrics(&plane)?);

@@ -25,6 +25,14 @@ pub(crate) trait Scheduler: Alive {
     fn stop(self) -> Result<(), String>;
 }
 
+/// Does several things at the same time, each on a control plane of its own: most of the time is spent waiting.
+pub(crate) fn at_once<T: Send, const N: usize>(plays: [impl FnOnce() -> T + Send; N]) -> [T; N] {
+    std::thread::scope(|scope| {
+        let threads = plays.map(|play| scope.spawn(play));
+        threads.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
 /// One worker, since several find nodes in an order of their own.
 fn write_config(plane: &ControlPlane) -> Result<PathBuf, String> {
     plane.write_config(json!({"parallelism": 1, "percentageOfNodesToScore": 100}))
@@ -106,6 +114,7 @@ impl Ours {
                 hostname: std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned(),
                 runtime: tokio::runtime::Handle::current(),
                 max_in_unschedulable: Duration::from_mins(5),
+                fence: None,
             })
             .await
             .map_err(|error| error.to_string())?;

@@ -125,6 +125,10 @@ impl Stage<'_> {
         match resource {
             "nodes" => format!("/api/v1/nodes{name}"),
             "poddisruptionbudgets" => format!("/apis/policy/v1/namespaces/{namespace}/{resource}{name}"),
+            "deployments" | "replicasets" | "statefulsets" | "daemonsets" => {
+                format!("/apis/apps/v1/namespaces/{namespace}/{resource}{name}")
+            }
+            "jobs" => format!("/apis/batch/v1/namespaces/{namespace}/{resource}{name}"),
             "events" => format!("/apis/events.k8s.io/v1/namespaces/{namespace}/{resource}{name}"),
             "priorityclasses" => format!("/apis/scheduling.k8s.io/v1/{resource}{name}"),
             _ => format!("/api/v1/namespaces/{namespace}/{resource}{name}"),
@@ -253,6 +257,15 @@ impl Stage<'_> {
                     && event["note"].as_str().is_some_and(|note| note.contains(words))
             };
             Ok(events["items"].as_array().into_iter().flatten().any(is_it).then_some(()))
+        })
+    }
+
+    /// Waits until there are so many events of one reason about this pod.
+    pub(crate) fn wait_events(&mut self, pod: &str, reason: &str, count: usize) -> Result<(), String> {
+        self.wait(&format!("{count} events {reason} about pod {pod}"), |stage| {
+            let events = stage.send(Method::GET, &stage.path("events", ""), &Value::Null)?;
+            let is_it = |event: &&Value| event["regarding"]["name"] == pod && event["reason"] == reason;
+            Ok((events["items"].as_array().into_iter().flatten().filter(is_it).count() == count).then_some(()))
         })
     }
 

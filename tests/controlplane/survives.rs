@@ -1,22 +1,39 @@
-//! What happens to schedulers and to control planes: processes are killed, stopped and started again in the middle of many
-//! bindings. Judged from the API server's objects and its audit log: each pod ends bound, and was bound once.
+//! What happens to schedulers, to control planes and to what lies between: processes are killed, stopped and started again,
+//! requests and connections fail, clocks step, all in the middle of many bindings. Judged from the API server's objects,
+//! their history in etcd, and the audit log: each pod ends bound, and was bound once.
 
-use std::collections::BTreeMap;
+mod churn;
+mod connections;
+mod history;
+mod proxy;
+mod relay;
+mod silence;
+mod steps;
+mod verdict;
+
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use kube::api::{Api, PostParams};
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
 
 use crate::binds::{list, node_of, typed};
-use crate::cluster::{ControlPlane, Process, SCHEDULER, wait_for};
-use crate::parity::from_environment;
+use crate::cluster::{ControlPlane, Process, free_ports, wait_for};
+use crate::programs::program;
+use history::History;
+
+pub(crate) use churn::survives_churn;
+pub(crate) use connections::survives_faulty_connections;
+pub(crate) use steps::survives_clock_steps;
 
 /// How long all pods may take, the backoff of those included whose binding failed.
 const BOUND: Duration = Duration::from_mins(3);
+
+/// How long a scheduler may take to end that is told to.
+const ENDED: Duration = Duration::from_secs(10);
 
 /// How many pods are bound in the middle of it all.
 const PODS: usize = 1000;
@@ -26,92 +43,122 @@ const NODES: usize = 50;
 /// Requests that are sent at the same time.
 const SENDERS: usize = 20;
 
-/// SIGKILL and SIGTERM in the middle of 1,000 bindings, and another scheduler each time.
-pub(crate) fn survives_being_killed() -> Result<(), Failed> {
-    let plane = ControlPlane::start()?;
-    create_nodes(&plane)?;
-    create_pods(&plane, "p", PODS)?;
-    for (at, signal) in ["KILL", "TERM", "KILL"].into_iter().enumerate() {
-        let mut scheduler = start(&plane, &format!("scheduler-{at}"))?;
-        wait_until_bound(&plane, &mut scheduler, PODS * (at + 1) / 5)?;
-        scheduler.signal(signal)?;
-        wait_for("the scheduler's end", BOUND, || Ok(scheduler.ended()))?;
+/// A control plane with nodes, whose history is followed.
+struct Scene {
+    plane: ControlPlane,
+    history: History,
+}
+
+impl Scene {
+    fn open() -> Result<Self, String> {
+        let plane = ControlPlane::start_with(history::FLAGS)?;
+        let history = History::follow(&plane)?;
+        create_nodes(&plane)?;
+        Ok(Self { plane, history })
     }
-    let bound = count_bound(&plane)?;
+
+    fn check(&self, scheduler: &mut Process) -> Result<(), String> {
+        verdict::check(&self.plane, scheduler, &self.history)
+    }
+
+    fn close(self) -> Result<(), Failed> {
+        Ok(self.plane.remove()?)
+    }
+}
+
+/// SIGKILL and SIGTERM in the middle of 1,000 bindings, and another scheduler each time, once upstream's: ours ends as it does.
+pub(crate) fn survives_being_killed() -> Result<(), Failed> {
+    let scene = Scene::open()?;
+    let plane = &scene.plane;
+    create_pods(plane, "p", PODS)?;
+    let mut codes = Vec::new();
+    for (at, signal) in ["KILL", "TERM", "upstream's TERM", "KILL"].into_iter().enumerate() {
+        let name = format!("scheduler-{at}");
+        let is_upstreams = signal.starts_with("upstream");
+        let mut scheduler = if is_upstreams { start_upstream(plane, &name)? } else { start(plane, &name)? };
+        wait_until_bound(plane, &mut scheduler, PODS * (at + 1) / 6)?;
+        scheduler.signal(signal.rsplit(' ').next().unwrap_or(signal))?;
+        let status = wait_for(&format!("{name} to end"), ENDED, || Ok(scheduler.ended()))?;
+        if signal.ends_with("TERM") {
+            codes.push(status.code());
+            let tail = scheduler.tail();
+            if !tail.contains("finished without leader elect") {
+                return Err(format!("{name} does not say why it ended; {tail}").into());
+            }
+        }
+    }
+    let bound = count_bound(plane)?;
     if bound == PODS {
         return Err("all were bound before the last scheduler was killed".into());
     }
-    let mut scheduler = start(&plane, "scheduler-last")?;
-    wait_until_bound(&plane, &mut scheduler, PODS)?;
-    check(&plane, &mut scheduler)?;
+    if codes[0] != codes[1] || codes[0].is_none() {
+        return Err(format!("ours and upstream's end with {codes:?} after SIGTERM").into());
+    }
+    let mut scheduler = start(plane, "scheduler-last")?;
+    wait_until_bound(plane, &mut scheduler, PODS)?;
+    scene.check(&mut scheduler)?;
     drop(scheduler);
-    Ok(plane.remove()?)
+    scene.close()
 }
 
 /// The API server is killed and another one takes its place, etcd stands still, and a watch has become too old by the time
 /// the scheduler can go on.
 pub(crate) fn survives_what_befalls_the_control_plane() -> Result<(), Failed> {
-    let mut plane = ControlPlane::start()?;
-    create_nodes(&plane)?;
-    let mut scheduler = start(&plane, "scheduler")?;
-    create_pods(&plane, "killed", PODS)?;
-    wait_until_bound(&plane, &mut scheduler, PODS / 5)?;
+    let mut scene = Scene::open()?;
+    let plane = &mut scene.plane;
+    let mut scheduler = start(plane, "scheduler")?;
+    create_pods(plane, "killed", PODS)?;
+    wait_until_bound(plane, &mut scheduler, PODS / 5)?;
     plane.restart_api_server()?;
-    wait_until_bound(&plane, &mut scheduler, PODS)?;
+    wait_until_bound(plane, &mut scheduler, PODS)?;
 
-    create_pods(&plane, "paused", PODS)?;
-    wait_until_bound(&plane, &mut scheduler, PODS + PODS / 5)?;
+    create_pods(plane, "paused", PODS)?;
+    wait_until_bound(plane, &mut scheduler, PODS + PODS / 5)?;
     plane.etcd().signal("STOP")?;
     // Long enough for requests to fail: the API server gives up on etcd after a while, and clients on the API server.
     let stopped = wait_for("a request to fail", BOUND, || Ok(plane.get("/readyz").is_err().then_some(())));
     plane.etcd().signal("CONT")?;
     stopped?;
-    wait_until_bound(&plane, &mut scheduler, 2 * PODS)?;
+    wait_until_bound(plane, &mut scheduler, 2 * PODS)?;
 
     scheduler.signal("STOP")?;
-    create_pods(&plane, "unseen", PODS)?;
+    create_pods(plane, "unseen", PODS)?;
     // The new server's memory of changes begins after what the scheduler has seen last.
     plane.restart_api_server()?;
     scheduler.signal("CONT")?;
-    wait_until_bound(&plane, &mut scheduler, 3 * PODS)?;
-    check(&plane, &mut scheduler)?;
+    wait_until_bound(plane, &mut scheduler, 3 * PODS)?;
+    scene.check(&mut scheduler)?;
     drop(scheduler);
-    Ok(plane.remove()?)
+    scene.close()
 }
 
-/// Pods and nodes come and go, 200 changes a second for `KS_CHURN` seconds; afterwards the scheduler has bound what is left,
-/// and is as large as it was, with as many threads.
-#[expect(clippy::disallowed_methods, reason = "so many changes a second are made")]
-pub(crate) fn survives_churn() -> Result<(), Failed> {
-    let seconds = from_environment("KS_CHURN")?.unwrap_or(60);
-    let plane = ControlPlane::start()?;
-    create_nodes(&plane)?;
-    let mut scheduler = start(&plane, "scheduler")?;
-    // Grown to what it needs for so many.
-    create_pods(&plane, "warm", PODS)?;
-    wait_until_bound(&plane, &mut scheduler, PODS)?;
-    churn(&plane, 10)?;
-    let before = [scheduler.status("VmRSS")?, scheduler.status("Threads")?];
-    let began = Instant::now();
-    let changes = churn(&plane, seconds)?;
-    let took = began.elapsed();
-    wait_until_bound(&plane, &mut scheduler, count_pods(&plane)?)?;
-    check(&plane, &mut scheduler)?;
-    let after = [scheduler.status("VmRSS")?, scheduler.status("Threads")?];
-    println!(
-        "{changes} changes in {took:.1?}: {} a second; KiB and threads were {before:?}, are {after:?}",
-        changes as u64 / took.as_secs().max(1)
-    );
-    if after[0] > before[0] + before[0] / 4 || after[1] > before[1] {
-        return Err(format!("KiB and threads were {before:?}, are {after:?}").into());
-    }
-    drop(scheduler);
-    Ok(plane.remove()?)
+fn config(more: Value) -> Value {
+    let mut config = json!({"clientConnection": {"qps": 300, "burst": 300}});
+    crate::stage::merge(&mut config, more);
+    config
 }
 
 fn start(plane: &ControlPlane, name: &str) -> Result<Process, String> {
-    let path = plane.write_config(json!({"clientConnection": {"qps": 300, "burst": 300}}))?;
-    plane.run(name, Command::new(env!("CARGO_BIN_EXE_kube-scheduler")).arg("--config").arg(path))
+    start_with(plane, name, json!({}), &[])
+}
+
+/// With this configuration too, and with these variables in its environment.
+fn start_with(plane: &ControlPlane, name: &str, more: Value, variables: &[(&str, &str)]) -> Result<Process, String> {
+    let path = plane.write_config(config(more))?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kube-scheduler"));
+    plane.run(name, command.arg("--config").arg(path).envs(variables.iter().copied()))
+}
+
+fn start_upstream(plane: &ControlPlane, name: &str) -> Result<Process, String> {
+    start_upstream_with(plane, name, json!({}))
+}
+
+fn start_upstream_with(plane: &ControlPlane, name: &str, more: Value) -> Result<Process, String> {
+    let path = plane.write_config(config(more))?;
+    let [port] = free_ports()?;
+    let mut command = Command::new(program("kube-scheduler"));
+    command.args(["--bind-address=127.0.0.1", "--secure-port"]).arg(port.to_string());
+    plane.run(name, command.arg("--config").arg(path))
 }
 
 fn node(name: &str) -> Value {
@@ -152,11 +199,18 @@ fn create_nodes(plane: &ControlPlane) -> Result<(), String> {
 }
 
 fn create_pods(plane: &ControlPlane, stem: &str, count: usize) -> Result<(), String> {
+    create_pods_like(plane, stem, count, &json!({}))
+}
+
+/// Pods into which `more` is merged.
+fn create_pods_like(plane: &ControlPlane, stem: &str, count: usize, more: &Value) -> Result<(), String> {
     let pods = pods_of(plane);
     let create = stream::iter(0..count)
         .map(|at| {
             let pods = &pods;
-            async move { pods.create(&PostParams::default(), &typed(pod(&format!("{stem}-{at}")))).await.map(drop) }
+            let mut pod = pod(&format!("{stem}-{at}"));
+            crate::stage::merge(&mut pod, more.clone());
+            async move { pods.create(&PostParams::default(), &typed(pod)).await.map(drop) }
         })
         .buffer_unordered(SENDERS)
         .try_collect::<()>();
@@ -186,106 +240,4 @@ fn wait_until_bound(plane: &ControlPlane, scheduler: &mut Process, count: usize)
         Ok((last >= count).then_some(()))
     });
     waited.map_err(|error| format!("{error}, {last} are bound; {}", scheduler.tail()))
-}
-
-/// Every pod is on a node that has room for it, and nobody was bound twice; the scheduler still runs.
-fn check(plane: &ControlPlane, scheduler: &mut Process) -> Result<(), String> {
-    if let Some(status) = scheduler.ended() {
-        return Err(format!("the scheduler ended with {status}; {}", scheduler.tail()));
-    }
-    let pods = pods_there(plane)?;
-    let mut on_node: BTreeMap<&str, usize> = BTreeMap::new();
-    for pod in &pods {
-        let node = node_of(pod).ok_or_else(|| format!("pod {:?} was forgotten", pod.metadata.name))?;
-        *on_node.entry(node).or_default() += 1;
-    }
-    // 64 cores and half a core each.
-    if let Some((node, count)) = on_node.iter().find(|(_, count)| **count > 128) {
-        return Err(format!("{count} pods are on {node}"));
-    }
-    let mut bindings: BTreeMap<String, usize> = BTreeMap::new();
-    let mut refused: BTreeMap<String, usize> = BTreeMap::new();
-    for entry in plane.audited(SCHEDULER)? {
-        if entry["objectRef"]["subresource"] != "binding" {
-            continue;
-        }
-        if entry["responseStatus"]["code"] == 201 {
-            let uid = entry["requestObject"]["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-            *bindings.entry(uid).or_default() += 1;
-        } else {
-            let message = entry["responseStatus"]["message"].as_str().unwrap_or_default();
-            let words =
-                message.split(' ').filter(|word| !word.contains(['"', '-'])).take(8).collect::<Vec<_>>().join(" ");
-            *refused.entry(format!("{} {words}", entry["responseStatus"]["code"])).or_default() += 1;
-        }
-    }
-    if let Some((uid, count)) = bindings.iter().find(|(_, count)| **count > 1) {
-        return Err(format!("pod {uid} was bound {count} times"));
-    }
-    let unanswered =
-        pods.iter().filter(|pod| pod.metadata.uid.as_ref().is_none_or(|uid| !bindings.contains_key(uid))).count();
-    println!("{} pods bound once each; {unanswered} whose answer was lost; refused: {refused:?}", pods.len());
-    Ok(())
-}
-
-/// Makes and removes pods, and relabels, adds and removes nodes, at 200 changes a second. Gives the number of changes.
-#[expect(clippy::disallowed_methods, reason = "so many changes a second are made")]
-fn churn(plane: &ControlPlane, seconds: u64) -> Result<usize, String> {
-    const A_SECOND: u64 = 200;
-    let (pods, nodes) = (pods_of(plane), nodes_of(plane));
-    let now = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
-    let began = Instant::now();
-    let change = |at: u64| {
-        let (pods, nodes, now) = (&pods, &nodes, &now);
-        async move {
-            tokio::time::sleep_until((began + Duration::from_millis(1000 * at / A_SECOND)).into()).await;
-            let post = PostParams::default();
-            let merge = kube::api::PatchParams::default();
-            // A pod lives for 400 changes, which is two seconds.
-            match at % 20 {
-                0 => {
-                    let labels = kube::api::Patch::Merge(json!({"metadata": {"labels": {"round": at.to_string()}}}));
-                    nodes.patch(&format!("node-{}", at / 20 % NODES as u64), &merge, &labels).await.map(drop)
-                }
-                1 => nodes.create(&post, &typed(node(&format!("extra-{at}")))).await.map(drop),
-                2 if at >= 100 => nodes.delete(&format!("extra-{}", at - 101), now).await.map(drop),
-                other if other % 2 == 1 => pods.create(&post, &typed(pod(&format!("churn-{at}")))).await.map(drop),
-                _ if at >= 401 => pods.delete(&format!("churn-{}", at - 401), now).await.map(drop),
-                _ => Ok(()),
-            }
-        }
-    };
-    let total = seconds * A_SECOND;
-    let all = stream::iter(0..total).map(change).buffer_unordered(SENDERS * 5).map(|done| match done {
-        // The one before it may not be through yet, or there was none.
-        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => Ok(0),
-        Err(error) => Err(error.to_string()),
-        Ok(()) => Ok(1),
-    });
-    let changes = plane.runtime.block_on(all.try_fold(0, |sum, one: usize| async move { Ok(sum + one) }))?;
-    // What this round has made goes, but for the pods of its last two seconds.
-    plane
-        .runtime
-        .block_on(async {
-            for node in nodes.list(&ListParams::default()).await?.items {
-                let name = node.metadata.name.unwrap_or_default();
-                if name.starts_with("extra-") {
-                    nodes.delete(&name, &now).await?;
-                }
-            }
-            for pod in pods.list(&ListParams::default()).await?.items {
-                let gone = pod
-                    .spec
-                    .as_ref()
-                    .and_then(|spec| spec.node_name.as_deref())
-                    .is_some_and(|node| node.starts_with("extra-"));
-                let name = pod.metadata.name.unwrap_or_default();
-                if gone || name.starts_with("churn-") {
-                    pods.delete(&name, &now).await?;
-                }
-            }
-            Ok(())
-        })
-        .map_err(|error: kube::Error| error.to_string())?;
-    Ok(changes)
 }

@@ -90,24 +90,25 @@ fn bad_input_is_named_by_file_document_object_and_field() {
     check_bad_file(
         "type.yaml",
         pod("{containers: 5}"),
-        "type.yaml: document 2: Pod p: Pod in version \"v1\" cannot be handled as a Pod: spec.containers: invalid type: ",
+        "type.yaml: document 2: Pod p: Pod in version \"v1\" cannot be handled as a Pod: \
+         json: cannot unmarshal number into Go struct field PodSpec.spec.containers of type []v1.Container",
     );
     check_bad_file(
         "replicas.yaml",
         dumped("Deployment", "{replicas: '3'}", ""),
         "replicas.yaml: document 2: Deployment default/w: Deployment in version \"v1\" cannot be handled as a Deployment: \
-         spec.replicas: invalid type: string \"3\", expected a 32-bit integer",
+         json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32",
     );
     // These two ended in a panic.
     check_bad_file(
         "selector.yaml",
         dumped("Deployment", "{selector: a}", ""),
-        "spec.selector: invalid type: string \"a\"",
+        "cannot unmarshal string into Go struct field DeploymentSpec.spec.selector of type v1.LabelSelector",
     );
     check_bad_file(
         "metadata.yaml",
         dumped("Job", "{template: {metadata: 5}}", ""),
-        "spec.template.metadata: invalid type",
+        "cannot unmarshal number into Go struct field PodTemplateSpec.spec.template.metadata of type v1.ObjectMeta",
     );
     check_bad_file(
         "duplicate-key.yaml",
@@ -165,7 +166,7 @@ fn workloads_that_cannot_have_their_pods_are_named() {
     check_bad_file(
         "no-containers.yaml",
         dumped("Deployment", "{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}}}", ""),
-        "no-containers.yaml: document 2: Deployment default/w: ReplicaSet.apps \"w-846cbb7b5c\" is invalid: \
+        "no-containers.yaml: document 2: Deployment default/w: ReplicaSet.apps \"w-6c849d4946\" is invalid: \
          spec.template.spec.containers: Required value",
     );
     for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {

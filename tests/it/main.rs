@@ -2,6 +2,7 @@
 
 mod command;
 mod cycle;
+mod election;
 mod examples;
 mod explain;
 mod extender;

@@ -187,6 +187,7 @@ impl WorldBuilder {
             hostname: "host".to_owned(),
             runtime: runtime.handle().clone(),
             max_in_unschedulable: Duration::from_mins(5),
+            fence: None,
         });
         let engine = runtime.block_on(building).expect("an engine");
         engine.tasks.drive(&runtime);

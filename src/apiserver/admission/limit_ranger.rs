@@ -15,12 +15,16 @@ use crate::k8s::field_error::aggregate;
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 const CONTAINERS: [(&str, &str); 2] = [("containers", "container"), ("initContainers", "init container")];
 
-/// Fills in the defaults of a new pod's containers, then checks all bounds.
-pub(super) fn on_pod(state: &State, pod: &mut Value) -> Result<(), Status> {
-    let ranges = ranges(state, meta::text(pod, "namespace"));
-    for range in &ranges {
+/// Fills in the defaults of a new pod's containers.
+pub(super) fn on_pod(state: &State, pod: &mut Value) {
+    for range in &ranges(state, meta::text(pod, "namespace")) {
         fill(range, pod);
     }
+}
+
+/// Checks all bounds of a new pod.
+pub(super) fn check_pod(state: &State, pod: &Value) -> Result<(), Status> {
+    let ranges = ranges(state, meta::text(pod, "namespace"));
     let empty = Map::new();
     let spec = pod["spec"].as_object().unwrap_or(&empty);
     for range in &ranges {

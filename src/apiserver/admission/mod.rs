@@ -24,7 +24,7 @@ pub(super) fn on_create(state: &State, kind: &Kind, value: &mut Value, origin: O
     if kind.slot == PODS.slot {
         // A pod that is being deleted or runs already has been admitted before.
         if origin != Origin::Dump {
-            limit_ranger::on_pod(state, value)?;
+            limit_ranger::on_pod(state, value);
         }
         priority::on_pod(state, value, origin)?;
         tolerations::on_pod(value);
@@ -33,15 +33,23 @@ pub(super) fn on_create(state: &State, kind: &Kind, value: &mut Value, origin: O
         }
         topology_labels(state, value);
     } else if kind.slot == PERSISTENT_VOLUME_CLAIMS.slot {
-        limit_ranger::on_claim(state, value)?;
         if origin != Origin::Dump {
             storage::protect_claim(value);
         }
         storage::default_class(state, value);
-    } else if kind.slot == PERSISTENT_VOLUMES.slot {
-        if origin != Origin::Dump {
-            storage::protect_volume(value);
-        }
+    } else if kind.slot == PERSISTENT_VOLUMES.slot && origin != Origin::Dump {
+        storage::protect_volume(value);
+    }
+    Ok(())
+}
+
+/// What admission says of a new object that is known to be valid.
+pub(super) fn check_create(state: &State, kind: &Kind, value: &Value, origin: Origin) -> Result<(), Status> {
+    if kind.slot == PODS.slot && origin != Origin::Dump {
+        limit_ranger::check_pod(state, value)?;
+        runtime_class::check_pod(state, value)?;
+    } else if kind.slot == PERSISTENT_VOLUME_CLAIMS.slot {
+        limit_ranger::on_claim(state, value)?;
     } else if kind.slot == PRIORITY_CLASSES.slot {
         priority::on_class(state, value)?;
     }
@@ -49,16 +57,18 @@ pub(super) fn on_create(state: &State, kind: &Kind, value: &mut Value, origin: O
 }
 
 /// Admits an update of the main resource.
-pub(super) fn on_update(state: &State, kind: &Kind, value: &mut Value, before: &Value) -> Result<(), Status> {
+pub(super) fn on_update(state: &State, kind: &Kind, value: &mut Value, before: &Value) {
     if kind.slot == PODS.slot {
         priority::keep(value, before);
         tolerations::on_pod(value);
     } else if kind.slot == PERSISTENT_VOLUME_CLAIMS.slot {
         storage::default_class(state, value);
-    } else if kind.slot == PRIORITY_CLASSES.slot {
-        priority::on_class(state, value)?;
     }
-    Ok(())
+}
+
+/// What admission says of a change that is known to be valid.
+pub(super) fn check_update(state: &State, kind: &Kind, value: &Value) -> Result<(), Status> {
+    if kind.slot == PRIORITY_CLASSES.slot { priority::on_class(state, value) } else { Ok(()) }
 }
 
 /// Hands a node's topology labels to a pod that is created on it.

@@ -15,6 +15,7 @@ pub(super) fn on_pod(state: &State, pod: &mut Value) -> Result<(), Status> {
     let refuse = |why: String| Status::forbidden(&PODS, &pod_name, why);
     let class = match pod["spec"]["runtimeClassName"].as_str() {
         None => Value::Null,
+        Some("") => return Err(Status::unknown("resource name may not be empty")),
         Some(name) => match state.find(&RUNTIME_CLASSES, name) {
             Some(class) => class.value(),
             None => return Err(refuse(format!("pod rejected: RuntimeClass {name:?} not found"))),
@@ -22,16 +23,14 @@ pub(super) fn on_pod(state: &State, pod: &mut Value) -> Result<(), Status> {
     };
     let fixed = &class["overhead"]["podFixed"];
     let own = &pod["spec"]["overhead"];
-    if class["overhead"].is_null() {
-        if !own.is_null() {
-            let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
+    if !class["overhead"].is_null() {
+        if !meta::is_empty(own) && own != fixed {
+            let why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
             return Err(refuse(why.to_owned()));
         }
-    } else if !meta::is_empty(own) && own != fixed {
-        let why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
-        return Err(refuse(why.to_owned()));
-    } else if !fixed.is_null() {
-        pod["spec"]["overhead"] = fixed.clone();
+        if !fixed.is_null() {
+            pod["spec"]["overhead"] = fixed.clone();
+        }
     }
     let spec = meta::child(pod, "spec");
     for (key, value) in class["scheduling"]["nodeSelector"].as_object().into_iter().flatten() {
@@ -52,6 +51,17 @@ pub(super) fn on_pod(state: &State, pod: &mut Value) -> Result<(), Status> {
         spec.insert("tolerations".to_owned(), json!(merge(&own.into_iter().chain(added).collect::<Vec<_>>())));
     }
     Ok(())
+}
+
+/// Refuses a valid pod whose overhead is no runtime class's.
+pub(super) fn check_pod(state: &State, pod: &Value) -> Result<(), Status> {
+    let class = pod["spec"]["runtimeClassName"].as_str().and_then(|name| state.find(&RUNTIME_CLASSES, name));
+    let has_overhead = class.is_some_and(|class| !class.value()["overhead"].is_null());
+    if has_overhead || pod["spec"]["overhead"].is_null() {
+        return Ok(());
+    }
+    let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
+    Err(Status::forbidden(&PODS, meta::text(pod, "name"), why))
 }
 
 /// All tolerations but those that another one makes superfluous.

@@ -3,6 +3,7 @@
 //! Follows the `SetDefaults_*` functions of `pkg/apis/*/v1/defaults.go @v1.36.3`, for the fields that scheduling, its
 //! clients and their messages can see.
 
+mod device;
 mod pod;
 mod storage;
 mod workload;
@@ -10,9 +11,9 @@ mod workload;
 use serde_json::{Map, Value, json};
 
 use super::kinds::{
-    CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, Kind, LIMIT_RANGES, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES, PODS, PRIORITY_CLASSES, REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS,
-    STORAGE_CLASSES,
+    CRON_JOBS, CSI_DRIVERS, DAEMON_SETS, DEPLOYMENTS, JOBS, Kind, LIMIT_RANGES, NAMESPACES, NODES,
+    PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, PRIORITY_CLASSES, REPLICA_SETS, REPLICATION_CONTROLLERS,
+    RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RUNTIME_CLASSES, SECRETS, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
 };
 use super::meta;
 use crate::k8s::Quantity;
@@ -31,7 +32,12 @@ pub(super) fn apply(kind: &Kind, value: &mut Value, old: Option<&Value>) {
         (&PERSISTENT_VOLUMES, storage::volume),
         (&PERSISTENT_VOLUME_CLAIMS, storage::claim),
         (&STORAGE_CLASSES, storage::class),
+        (&CSI_DRIVERS, storage::driver),
+        (&SECRETS, secret),
+        (&RESOURCE_CLAIMS, device::claim),
+        (&RESOURCE_CLAIM_TEMPLATES, device::template),
         (&PRIORITY_CLASSES, priority_class),
+        (&RUNTIME_CLASSES, runtime_class),
         (&REPLICATION_CONTROLLERS, workload::replication_controller),
         (&REPLICA_SETS, workload::replica_set),
         (&DEPLOYMENTS, workload::deployment),
@@ -45,6 +51,8 @@ pub(super) fn apply(kind: &Kind, value: &mut Value, old: Option<&Value>) {
     }
     if old.is_none() && kind.slot == JOBS.slot {
         workload::job_selector(value);
+    } else if old.is_none() && kind.slot == PERSISTENT_VOLUME_CLAIMS.slot {
+        storage::claim_sources(value);
     }
 }
 
@@ -88,6 +96,15 @@ fn next_thousandth(mut amount: Quantity) -> Quantity {
 }
 
 fn node(node: &mut Value) {
+    // The first network is said twice; the older member counts. `pkg/apis/core/v1/conversion.go @v1.36.3`.
+    if let Some(spec) = node.get_mut("spec").and_then(Value::as_object_mut) {
+        let first = spec.get("podCIDRs").and_then(|list| list[0].as_str()).unwrap_or_default().to_owned();
+        match spec.get("podCIDR").and_then(Value::as_str).filter(|cidr| !cidr.is_empty()).map(str::to_owned) {
+            Some(cidr) if cidr != first => drop(spec.insert("podCIDRs".to_owned(), json!([cidr]))),
+            None if !first.is_empty() => drop(spec.insert("podCIDR".to_owned(), json!(first))),
+            _ => {}
+        }
+    }
     let Some(status) = node.get_mut("status").and_then(Value::as_object_mut) else { return };
     resource_list(status.get_mut("capacity"));
     if let Some(capacity) = status.get("capacity").cloned() {
@@ -144,6 +161,41 @@ fn limit_range(range: &mut Value) {
                 }
             }
         }
+    }
+}
+
+/// Follows `pkg/apis/core/v1/defaults.go#SetDefaults_Secret` and `pkg/apis/core/v1/conversion.go @v1.36.3`, which turns
+/// texts into data.
+fn secret(secret: &mut Value) {
+    let Some(secret) = secret.as_object_mut() else { return };
+    default(secret, "type", "Opaque");
+    let Some(Value::Object(texts)) = secret.remove("stringData") else { return };
+    let data = secret.entry("data").or_insert_with(|| json!({}));
+    if let Some(data) = data.as_object_mut() {
+        for (key, text) in texts {
+            data.insert(key, json!(base64(text.as_str().unwrap_or_default().as_bytes())));
+        }
+    }
+}
+
+/// The standard encoding, padded.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let word = chunk.iter().enumerate().fold(0_u32, |word, (at, byte)| word | u32::from(*byte) << (16 - 8 * at));
+        for at in 0..4 {
+            let digit = DIGITS[(word >> (18 - 6 * at) & 63) as usize];
+            text.push(if at <= chunk.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
+/// Follows `pkg/apis/node/v1`: amounts are written as everywhere.
+fn runtime_class(class: &mut Value) {
+    if let Some(overhead) = class.get_mut("overhead") {
+        resource_list(overhead.get_mut("podFixed"));
     }
 }
 

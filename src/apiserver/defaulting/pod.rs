@@ -33,7 +33,7 @@ pub(super) fn apply(pod: &mut Value) {
     }
 }
 
-/// Follows `#SetDefaults_PodSpec`, `#SetDefaults_Container` and `#SetDefaults_Volume`.
+/// Follows `#SetDefaults_PodSpec` and `#SetDefaults_Container`.
 pub(super) fn spec(spec: &mut Map<String, Value>) {
     default(spec, "dnsPolicy", "ClusterFirst");
     default(spec, "restartPolicy", "Always");
@@ -43,23 +43,98 @@ pub(super) fn spec(spec: &mut Map<String, Value>) {
     for list in CONTAINERS {
         elements(spec, list).for_each(container);
     }
-    for volume in elements(spec, "volumes") {
-        if volume.len() == 1 && volume.contains_key("name") {
-            volume.insert("emptyDir".to_owned(), json!({}));
-        }
-    }
+    elements(spec, "volumes").for_each(volume);
     resource_list(spec.get_mut("overhead"));
     if let Some(resources) = spec.get_mut("resources") {
         resource_list(resources.get_mut("requests"));
         resource_list(resources.get_mut("limits"));
     }
-    // The older name of the service account follows the newer one.
-    if let Some(account) = spec.get("serviceAccountName").filter(|name| !meta::is_empty(name)).cloned() {
-        spec.insert("serviceAccount".to_owned(), account);
+    if spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|seconds| seconds < 0) {
+        spec.insert("terminationGracePeriodSeconds".to_owned(), json!(1));
+    }
+    // The older name of the service account says the same as the newer one, which counts.
+    for (from, to) in [("serviceAccountName", "serviceAccount"), ("serviceAccount", "serviceAccountName")] {
+        if let Some(account) = spec.get(from).filter(|name| !meta::is_empty(name)).cloned() {
+            spec.insert(to.to_owned(), account);
+        }
+    }
+}
+
+/// Follows `#SetDefaults_Volume` and its siblings for sources.
+fn volume(volume: &mut Map<String, Value>) {
+    if volume.len() == 1 && volume.contains_key("name") {
+        volume.insert("emptyDir".to_owned(), json!({}));
+    }
+    for source in ["configMap", "secret", "downwardAPI", "projected"] {
+        if let Some(source) = volume.get_mut(source).and_then(Value::as_object_mut) {
+            default_absent(source, "defaultMode", 0o644);
+            field_references(source, "items");
+            for part in elements(source, "sources") {
+                if let Some(part) = part.get_mut("downwardAPI").and_then(Value::as_object_mut) {
+                    field_references(part, "items");
+                }
+                if let Some(token) = part.get_mut("serviceAccountToken").and_then(Value::as_object_mut) {
+                    default_absent(token, "expirationSeconds", 3600);
+                }
+            }
+        }
+    }
+    if let Some(path) = volume.get_mut("hostPath").and_then(Value::as_object_mut) {
+        default_absent(path, "type", "");
+    }
+    let template = volume.get_mut("ephemeral").and_then(|ephemeral| ephemeral.get_mut("volumeClaimTemplate"));
+    if let Some(template) = template {
+        super::storage::claim_spec(meta::child(template, "spec"));
+    }
+}
+
+/// A reference to a field of the pod is one of version 1. Follows `#SetDefaults_ObjectFieldSelector`.
+fn field_references(owner: &mut Map<String, Value>, list: &str) {
+    for item in elements(owner, list) {
+        if let Some(field) = item.get_mut("fieldRef").and_then(Value::as_object_mut) {
+            default(field, "apiVersion", "v1");
+        }
+    }
+}
+
+/// Follows `#SetDefaults_Probe` and `#SetDefaults_HTTPGetAction`.
+fn probe(probe: &mut Map<String, Value>) {
+    for (key, number) in
+        [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
+    {
+        default(probe, key, number);
+    }
+    http_get(probe);
+    if let Some(grpc) = probe.get_mut("grpc").and_then(Value::as_object_mut) {
+        default_absent(grpc, "service", "");
+    }
+}
+
+fn http_get(handler: &mut Map<String, Value>) {
+    if let Some(action) = handler.get_mut("httpGet").and_then(Value::as_object_mut) {
+        default(action, "path", "/");
+        default(action, "scheme", "HTTP");
     }
 }
 
 fn container(container: &mut Map<String, Value>) {
+    for key in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        if let Some(probe) = container.get_mut(key).and_then(Value::as_object_mut) {
+            self::probe(probe);
+        }
+    }
+    for hook in ["postStart", "preStop"] {
+        let handler = container.get_mut("lifecycle").and_then(|lifecycle| lifecycle.get_mut(hook)?.as_object_mut());
+        if let Some(handler) = handler {
+            http_get(handler);
+        }
+    }
+    for variable in elements(container, "env") {
+        let source = variable.get_mut("valueFrom").and_then(|from| from.get_mut("fieldRef")?.as_object_mut());
+        if let Some(field) = source {
+            default(field, "apiVersion", "v1");
+        }
+    }
     let image = container.get("image").and_then(Value::as_str).unwrap_or_default();
     let policy = if is_latest(image) { "Always" } else { "IfNotPresent" };
     default(container, "imagePullPolicy", policy);

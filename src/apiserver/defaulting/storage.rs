@@ -1,8 +1,8 @@
 //! Defaults of volumes, claims and storage classes.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
-use super::{default, resource_list};
+use super::{default, default_absent, resource_list};
 use crate::apiserver::meta;
 
 /// Follows `pkg/apis/core/v1/defaults.go#SetDefaults_PersistentVolume @v1.36.3`.
@@ -11,18 +11,46 @@ pub(super) fn volume(volume: &mut Value) {
     default(spec, "persistentVolumeReclaimPolicy", "Retain");
     default(spec, "volumeMode", "Filesystem");
     resource_list(spec.get_mut("capacity"));
+    if let Some(path) = spec.get_mut("hostPath").and_then(Value::as_object_mut) {
+        default_absent(path, "type", "");
+    }
     default(meta::child(volume, "status"), "phase", "Pending");
 }
 
 /// Follows `#SetDefaults_PersistentVolumeClaim` and `#SetDefaults_PersistentVolumeClaimSpec`.
 pub(super) fn claim(claim: &mut Value) {
-    let spec = meta::child(claim, "spec");
+    claim_spec(meta::child(claim, "spec"));
+    default(meta::child(claim, "status"), "phase", "Pending");
+}
+
+/// Follows `#SetDefaults_PersistentVolumeClaimSpec`.
+pub(super) fn claim_spec(spec: &mut Map<String, Value>) {
     default(spec, "volumeMode", "Filesystem");
     if let Some(resources) = spec.get_mut("resources") {
         resource_list(resources.get_mut("requests"));
         resource_list(resources.get_mut("limits"));
     }
-    default(meta::child(claim, "status"), "phase", "Pending");
+}
+
+/// Where a claim's content comes from is said in two members, which say the same.
+/// Follows `pkg/registry/core/persistentvolumeclaim/strategy.go#NormalizeDataSources @v1.36.3`.
+pub(super) fn claim_sources(claim: &mut Value) {
+    let spec = meta::child(claim, "spec");
+    // What no volume can be made of counts for nothing. `pkg/api/persistentvolumeclaim/util.go#DropDisabledFields @v1.36.3`.
+    let is_known = |source: &Value| {
+        let group = source["apiGroup"].as_str().unwrap_or_default();
+        matches!((group, source["kind"].as_str()), ("", Some("PersistentVolumeClaim")))
+            || matches!((group, source["kind"].as_str()), ("snapshot.storage.k8s.io", Some("VolumeSnapshot")))
+    };
+    if spec.get("dataSource").is_some_and(|source| !is_known(source)) {
+        spec.remove("dataSource");
+    }
+    for (from, to) in [("dataSource", "dataSourceRef"), ("dataSourceRef", "dataSource")] {
+        let is_foreign = spec.get(from).is_some_and(|source| !source["namespace"].is_null());
+        if let Some(source) = spec.get(from).filter(|_| !is_foreign).cloned() {
+            default_absent(spec, to, source);
+        }
+    }
 }
 
 /// Follows `pkg/apis/storage/v1/defaults.go#SetDefaults_StorageClass @v1.36.3`.
@@ -31,4 +59,15 @@ pub(super) fn class(class: &mut Value) {
         default(class, "reclaimPolicy", "Delete");
         default(class, "volumeBindingMode", "Immediate");
     }
+}
+
+/// Follows `pkg/apis/storage/v1/defaults.go#SetDefaults_CSIDriver @v1.36.3`.
+pub(super) fn driver(driver: &mut Value) {
+    let spec = meta::child(driver, "spec");
+    default_absent(spec, "attachRequired", true);
+    for key in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
+        default_absent(spec, key, false);
+    }
+    default(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+    default(spec, "volumeLifecycleModes", json!(["Persistent"]));
 }

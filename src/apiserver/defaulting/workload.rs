@@ -10,15 +10,17 @@ use crate::apiserver::meta;
 type Object = Map<String, Value>;
 
 fn template(spec: &mut Object) {
-    if let Some(template) = spec.get_mut("template") {
-        pod::spec(meta::child(template, "spec"));
-    }
+    let template = spec.entry("template").or_insert_with(|| json!({}));
+    pod::spec(meta::child(template, "spec"));
 }
 
 pub(super) fn replication_controller(controller: &mut Value) {
     let labels = controller["spec"]["template"]["metadata"]["labels"].clone();
     let spec = meta::child(controller, "spec");
-    template(spec);
+    // Here alone the template may be absent.
+    if spec.contains_key("template") {
+        template(spec);
+    }
     default_absent(spec, "replicas", 1);
     if labels.is_object() {
         default(spec, "selector", labels.clone());
@@ -57,6 +59,10 @@ pub(super) fn stateful_set(set: &mut Value) {
     }
     for claim in spec.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut).into_iter().flatten() {
         storage::claim(claim);
+        if let Some(claim) = claim.as_object_mut() {
+            default(claim, "apiVersion", "v1");
+            default(claim, "kind", "PersistentVolumeClaim");
+        }
     }
 }
 
@@ -66,6 +72,11 @@ pub(super) fn daemon_set(set: &mut Value) {
     default_absent(spec, "revisionHistoryLimit", 10);
     let strategy = spec.entry("updateStrategy").or_insert_with(|| json!({}));
     rolling(strategy, &[("maxUnavailable", json!(1)), ("maxSurge", json!(0))]);
+    // What once counted the templates is kept as an annotation.
+    let annotations = meta::metadata(set).entry("annotations").or_insert_with(|| json!({}));
+    if let Some(annotations) = annotations.as_object_mut() {
+        default_absent(annotations, "deprecated.daemonset.template.generation", "1");
+    }
 }
 
 /// A strategy is a rolling update unless it says otherwise.
@@ -85,6 +96,13 @@ fn rolling(strategy: &mut Value, parameters: &[(&str, Value)]) {
 
 pub(super) fn job(job: &mut Value) {
     job_spec(meta::child(job, "spec"));
+    let rules = job["spec"].get_mut("podFailurePolicy").and_then(|policy| policy.get_mut("rules")?.as_array_mut());
+    for rule in rules.into_iter().flatten() {
+        let conditions = rule.get_mut("onPodConditions").and_then(Value::as_array_mut);
+        for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+            default(condition, "status", "True");
+        }
+    }
 }
 
 fn job_spec(spec: &mut Object) {
@@ -108,7 +126,7 @@ pub(super) fn job_selector(job: &mut Value) {
     let (name, uid) = (meta::text(job, "name").to_owned(), meta::text(job, "uid").to_owned());
     let spec = meta::child(job, "spec");
     if spec.get("manualSelector") == Some(&json!(true)) {
-        return;
+        return labels_of_template(job);
     }
     let template = spec.entry("template").or_insert_with(|| json!({}));
     let labels = meta::metadata(template).entry("labels").or_insert_with(|| json!({}));
@@ -129,6 +147,15 @@ pub(super) fn job_selector(job: &mut Value) {
             default_absent(labels, "batch.kubernetes.io/controller-uid", uid.as_str());
         }
     }
+    labels_of_template(job);
+}
+
+/// A job without labels has those of its pods. Follows `pkg/apis/batch/v1/defaults.go#SetDefaults_Job @v1.36.3`.
+fn labels_of_template(job: &mut Value) {
+    let labels = job["spec"]["template"]["metadata"]["labels"].clone();
+    if labels.is_object() {
+        default(meta::metadata(job), "labels", labels);
+    }
 }
 
 pub(super) fn cron_job(cron_job: &mut Value) {
@@ -137,9 +164,8 @@ pub(super) fn cron_job(cron_job: &mut Value) {
     default_absent(spec, "suspend", false);
     default_absent(spec, "successfulJobsHistoryLimit", 3);
     default_absent(spec, "failedJobsHistoryLimit", 1);
-    if let Some(job) = spec.get_mut("jobTemplate").and_then(|template| template.get_mut("spec")?.as_object_mut()) {
-        template(job);
-    }
+    let job = spec.entry("jobTemplate").or_insert_with(|| json!({}));
+    template(meta::child(job, "spec"));
 }
 
 #[cfg(test)]

@@ -10,10 +10,11 @@ use super::{Managed, Manager, Owned, can_own};
 use crate::apiserver::create::Origin;
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::kinds::Kind;
+use crate::apiserver::schema::Place;
 use crate::apiserver::status::Status;
 use crate::apiserver::store::State;
 use crate::apiserver::update::{Before, Part, Updated};
-use crate::apiserver::{events, meta, types};
+use crate::apiserver::{decode, events, meta};
 
 /// The annotation in which kubectl keeps what it has applied by itself.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -72,7 +73,7 @@ impl State {
             return Err(Status::unsupported_media_type("this server keeps no owners of fields, which an apply needs"));
         }
         apply.check(kind, name)?;
-        let unknown = types::check_whole(kind, &apply.config).unwrap_or_default();
+        let unknown = decode::read(kind, apply.config.clone(), false).map(|(_, unknown)| unknown).unwrap_or_default();
         if !unknown.is_empty() {
             return Err(undeclared(kind, &apply.config, (namespace, name), &unknown));
         }
@@ -94,6 +95,7 @@ impl State {
         let mut live = before.value().clone();
         events::to_view(kind, &mut live);
         let (mut value, managed) = self.applied_to(kind, part, &manager, &live, &config, apply.force)?;
+        value = self.oddities.typed(kind, value)?;
         events::to_storage(kind, &mut value);
         self.applied = Some(managed);
         let updated = self.update(kind, &before, part, value, dry_run);
@@ -233,19 +235,19 @@ fn full_version(kind: &Kind) -> String {
 
 /// A path such as `spec.containers[0].foo` with list elements named by their keys.
 fn keyed(kind: &Kind, config: &Value, path: &str) -> String {
-    let (mut text, mut place, mut at) = (String::new(), String::new(), config);
+    let (mut text, mut place, mut at) = (String::new(), Place::root(kind), config);
     for part in path.split('.') {
         let (name, index) = part.split_once('[').unwrap_or((part, ""));
         text.extend([".", name]);
-        place += if place.is_empty() { "" } else { "." };
-        place += name;
+        place = place.member(name);
         at = &at[name];
         if let Some(item) = index.trim_end_matches(']').parse::<usize>().ok().map(|index| &at[index]) {
             at = item;
-            match super::walk::step_to(super::lists::of(kind, &place), item) {
+            match super::walk::step_to(place.how, item) {
                 Some(step) => text += &set::text(&[step]),
                 None => text.extend(["[", index]),
             }
+            place = place.element();
         }
     }
     text

@@ -3,7 +3,6 @@
 //! Follows `apimachinery/pkg/util/managedfields/internal @v1.36.3` and `structured-merge-diff/v6/merge/update.go`.
 
 mod apply;
-mod lists;
 mod set;
 mod walk;
 
@@ -18,7 +17,7 @@ use super::kinds::Kind;
 use super::route::Query;
 use super::store::State;
 use super::update::Part;
-use super::{defaulting, exact, meta, schema};
+use super::{defaulting, events, meta, schema};
 pub(super) use apply::Apply;
 use set::{Fields, Path, Step};
 use walk::{Difference, Walk};
@@ -160,7 +159,7 @@ fn can_own(kind: &Kind, part: Part, path: &Path) -> bool {
         return false;
     }
     match part {
-        Part::Main => !(kind.has_status && is_field(first, &["status"])),
+        Part::Main | Part::Finalizers => !(kind.has_status && is_field(first, &["status"])),
         Part::Status => is_field(first, &["status", "metadata"]),
     }
 }
@@ -222,20 +221,15 @@ impl State {
     fn difference(kind: &Kind, part: Part, value: &Value, old: Option<&Value>) -> Difference {
         let shown = |value: &Value| {
             let mut shown = value.clone();
-            exact::show(kind, &mut shown, old);
+            schema::complete(schema::Object::of(kind.storage()), &mut shown);
+            events::to_view(kind, &mut shown);
             if let Some(map) = shown["metadata"].as_object_mut() {
                 map.remove("managedFields");
             }
             shown
         };
         let new = shown(value);
-        let before = if let Some(old) = old {
-            shown(old)
-        } else {
-            let mut empty = json!({"metadata": {}});
-            schema::as_go_writes(kind.storage(), &mut empty);
-            empty
-        };
+        let before = old.map_or_else(|| shown(&json!({"metadata": {}})), shown);
         let mut found = Difference::default();
         Walk::new(kind).compare(Some(&before), Some(&new), &mut found);
         for fields in [&mut found.added, &mut found.removed, &mut found.modified] {

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::lists::{self, Ownership};
 use super::set::{Fields, Path, Step};
 use crate::apiserver::kinds::Kind;
+use crate::apiserver::schema::{Ownership, Place};
 
 /// How one version of an object differs from another.
 #[derive(Debug, Default)]
@@ -19,11 +19,9 @@ pub(super) struct Difference {
 }
 
 /// Where a walk is.
-pub(super) struct Walk<'a> {
-    kind: &'a Kind,
+pub(super) struct Walk {
     path: Path,
-    /// The path without list positions, as the table of lists has it.
-    place: String,
+    place: Place,
 }
 
 /// The step to a list's element, if it can be told apart.
@@ -43,27 +41,25 @@ pub(super) fn step_to(how: Ownership, element: &Value) -> Option<Step> {
     }
 }
 
-impl<'a> Walk<'a> {
-    pub(super) fn new(kind: &'a Kind) -> Self {
-        Self { kind, path: Vec::new(), place: String::new() }
+impl Walk {
+    pub(super) fn new(kind: &Kind) -> Self {
+        Self { path: Vec::new(), place: Place::root(kind) }
     }
 
     fn how(&self) -> Ownership {
-        lists::of(self.kind, &self.place)
+        self.place.how
     }
 
     fn inside<T>(&mut self, step: Step, visit: impl FnOnce(&mut Self) -> T) -> T {
-        let length = self.place.len();
-        if let Step::Field(name) = &step {
-            if length > 0 {
-                self.place.push('.');
-            }
-            self.place.push_str(name);
-        }
+        let place = match &step {
+            Step::Field(name) => self.place.member(name),
+            Step::Key(_) | Step::Value(_) => self.place.element(),
+        };
+        let outer = std::mem::replace(&mut self.place, place);
         self.path.push(step);
         let result = visit(self);
         self.path.pop();
-        self.place.truncate(length);
+        self.place = outer;
         result
     }
 
@@ -106,21 +102,14 @@ impl<'a> Walk<'a> {
             (Ownership::Keys(_) | Ownership::Values, Value::Array(_)) => {
                 for (step, element) in self.elements(Some(value)) {
                     self.inside(step, |walk| {
-                        if element.is_object() {
-                            walk.members(element, found);
+                        if walk.how() == Ownership::Plain && element.is_object() {
+                            walk.fields(element, found);
                         }
                         found.insert(&walk.path);
                     });
                 }
             }
             _ => found.insert(&self.path),
-        }
-    }
-
-    /// The fields of a list's element, at whose place the list itself is.
-    fn members(&mut self, element: &Value, found: &mut Fields) {
-        for (key, member) in element.as_object().into_iter().flatten() {
-            self.inside(Step::Field(key.clone()), |walk| walk.fields(member, found));
         }
     }
 
@@ -151,14 +140,7 @@ impl<'a> Walk<'a> {
         for step in steps {
             let old = find(&before, step).map(|at| before[at].1);
             let new = find(&after, step).map(|at| after[at].1);
-            self.inside(step.clone(), |walk| {
-                match (old, new) {
-                    (None, Some(_)) => found.added.insert(&walk.path),
-                    (Some(_), None) => found.removed.insert(&walk.path),
-                    _ => {}
-                }
-                walk.compare_members(old, new, found);
-            });
+            self.inside(step.clone(), |walk| walk.compare(old, new, found));
         }
     }
 
@@ -184,12 +166,10 @@ impl<'a> Walk<'a> {
         let (before, after) = (self.elements(Some(into)), self.elements(Some(applied)));
         let merged: Vec<Value> = order(&before, &after)
             .into_iter()
-            .map(|(old, new)| match (old, new) {
+            .map(|(step, old, new)| match (old, new) {
                 (Some(old), Some(new)) => {
                     let mut value = old.clone();
-                    if value.is_object() {
-                        self.merge_members(&mut value, new);
-                    }
+                    self.inside(step.clone(), |walk| walk.merge(&mut value, new));
                     value
                 }
                 (old, new) => new.or(old).cloned().unwrap_or_default(),
@@ -234,7 +214,10 @@ impl<'a> Walk<'a> {
 
 /// The elements of two lists in one order: that of the applied one, with the others where they were among theirs.
 /// Follows `typed/merge.go#mergingWalker.visitListItems`.
-fn order<'v>(before: &[(Step, &'v Value)], after: &[(Step, &'v Value)]) -> Vec<(Option<&'v Value>, Option<&'v Value>)> {
+fn order<'s, 'v>(
+    before: &'s [(Step, &'v Value)],
+    after: &'s [(Step, &'v Value)],
+) -> Vec<(&'s Step, Option<&'v Value>, Option<&'v Value>)> {
     let find =
         |list: &[(Step, &'v Value)], step: &Step| list.iter().find(|(found, _)| found == step).map(|(_, value)| *value);
     let mut merged = Vec::with_capacity(before.len() + after.len());
@@ -248,14 +231,14 @@ fn order<'v>(before: &[(Step, &'v Value)], after: &[(Step, &'v Value)]) -> Vec<(
                     break;
                 }
                 if find(after, other).is_none() {
-                    merged.push((Some(*value), None));
+                    merged.push((other, Some(*value), None));
                 } else if !done.contains(other) {
                     break;
                 }
                 old.next();
             }
         }
-        merged.push((find(before, step), Some(*new)));
+        merged.push((step, find(before, step), Some(*new)));
         done.insert(step);
         while old.peek().is_some_and(|(other, _)| done.contains(other)) {
             old.next();
@@ -263,7 +246,7 @@ fn order<'v>(before: &[(Step, &'v Value)], after: &[(Step, &'v Value)]) -> Vec<(
     }
     for (step, value) in old {
         if find(after, step).is_none() {
-            merged.push((Some(value), None));
+            merged.push((step, Some(*value), None));
         }
     }
     merged

@@ -18,13 +18,11 @@ pub(super) fn apply(target: &mut Value, patch: &Value) -> Result<(), Status> {
 /// One operation; `None` if it does not apply.
 fn step(target: &mut Value, operation: &Value) -> Option<()> {
     let path = pointer(&operation["path"])?;
+    let value = operation["value"].clone();
     match operation["op"].as_str()? {
-        "add" => add(target, &path, operation.get("value")?.clone()),
+        "add" => add(target, &path, value),
         "remove" => remove(target, &path).map(drop),
-        "replace" => {
-            *find_mut(target, &path)? = operation.get("value")?.clone();
-            Some(())
-        }
+        "replace" => replace(target, &path, value),
         "move" => {
             let moved = remove(target, &pointer(&operation["from"])?)?;
             add(target, &path, moved)
@@ -64,6 +62,33 @@ fn find_mut<'a>(target: &'a mut Value, path: &[String]) -> Option<&'a mut Value>
         Value::Array(items) => items.get_mut(step.parse::<usize>().ok()?),
         _ => None,
     })
+}
+
+/// A member need not be there to be replaced, as the library has it that upstream uses.
+fn replace(target: &mut Value, path: &[String], value: Value) -> Option<()> {
+    let Some((last, parents)) = path.split_last() else {
+        *target = value;
+        return Some(());
+    };
+    match find_mut(target, parents)? {
+        Value::Object(map) => {
+            map.insert(last.clone(), value);
+        }
+        Value::Array(items) => {
+            let at = position(last, items.len())?;
+            *items.get_mut(at)? = value;
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+/// A list position, counted from the end if it is negative.
+fn position(text: &str, length: usize) -> Option<usize> {
+    match text.strip_prefix('-') {
+        None => text.parse().ok(),
+        Some(back) => length.checked_sub(back.parse().ok()?),
+    }
 }
 
 fn add(target: &mut Value, path: &[String], value: Value) -> Option<()> {

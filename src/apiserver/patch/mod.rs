@@ -9,14 +9,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::create::set_namespace;
 use super::field_error::FieldError;
 use super::kinds::Kind;
 use super::object::Object;
+use super::schema::sort_of;
 use super::status::Status;
 use super::store::State;
-use super::strict::Directive;
-use super::update::{Before, Part};
-use super::{events, meta};
+use super::update::{Before, Part, check_name};
+use super::{events, meta, syntax};
 
 /// A patch, parsed.
 #[derive(Debug)]
@@ -37,15 +38,38 @@ impl Patch {
             "application/strategic-merge-patch+json" => Self::Strategic,
             "application/json-patch+json" => Self::Json,
             _ => {
-                return Err(Status::unsupported_media_type(
-                    "the body of the request was in an unknown format - accepted media types include: \
-                     application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json",
-                ));
+                return Err(Status::unsupported_patch());
             }
         };
-        let value = serde_json::from_slice(body)
-            .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
+        let refuse = |why: &str| {
+            // A strategic merge patch is read elsewhere, by what does not say what it reads.
+            let prefix =
+                if content_type == "application/strategic-merge-patch+json" { "" } else { "error decoding patch: " };
+            Status::bad_request(format!("{prefix}{why}"))
+        };
+        let value: Value = serde_json::from_slice(body)
+            .map_err(|error| refuse(&syntax::error(body).unwrap_or_else(|| error.to_string())))?;
+        let unmarshal =
+            |value: &Value, go: &str| format!("json: cannot unmarshal {} into Go value of type {go}", sort_of(value));
+        if content_type == "application/json-patch+json" {
+            let operations = value.as_array().ok_or_else(|| refuse(&unmarshal(&value, "[]handlers.jsonPatchOp")))?;
+            if let Some(wrong) = operations.iter().find(|operation| !operation.is_object()) {
+                return Err(refuse(&unmarshal(wrong, "handlers.jsonPatchOp")));
+            }
+        } else if value.is_null() && content_type == "application/merge-patch+json" {
+            return Err(Status::bad_request("Invalid JSON Patch"));
+        } else if !value.is_object() && !value.is_null() {
+            return Err(refuse(&unmarshal(&value, "map[string]interface {}")));
+        }
         Ok(wrap(value))
+    }
+
+    /// What a message about an unreadable result shows of it.
+    fn shown(&self, result: &Value) -> String {
+        match self {
+            Self::Strategic(patch) => strategic::go_text(patch),
+            Self::Merge(_) | Self::Json(_) => result.to_string(),
+        }
     }
 
     /// The object with the patch applied.
@@ -57,29 +81,14 @@ impl Patch {
         }
         Ok(target)
     }
-
-    /// What messages about members that nobody knows show: the patch, or what it has made of the object.
-    /// Follows `apiserver/pkg/endpoints/handlers/patch.go @v1.36.3`, which prints the one as JSON and the other as Go does.
-    fn shown(&self, patched: &Value) -> String {
-        match self {
-            Self::Strategic(patch) => go_text(patch),
-            Self::Merge(_) | Self::Json(_) => patched.to_string(),
-        }
-    }
 }
 
-/// A value as Go's `%+v` prints it.
-fn go_text(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => format!("[{}]", items.iter().map(go_text).collect::<Vec<_>>().join(" ")),
-        Value::Object(map) => {
-            let members: Vec<String> = map.iter().map(|(key, value)| format!("{key}:{}", go_text(value))).collect();
-            format!("map[{}]", members.join(" "))
-        }
-        other => other.to_string(),
-    }
+/// The refusal of a patch whose result is no object of the kind: upstream shows the patched object, in the order of Go's
+/// members, or the patch, as Go prints maps.
+fn unreadable(shown: &str, status: &Status) -> Status {
+    let why = status.message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": "));
+    let why = why.map_or(status.message.as_str(), |(_, why)| why);
+    Status::invalid("", "", "", &[FieldError::invalid("patch", &shown.into(), why)])
 }
 
 impl State {
@@ -87,24 +96,11 @@ impl State {
     pub(super) fn patch(
         &mut self,
         kind: &'static Kind,
-        at: (&str, &str),
+        (namespace, name): (&str, &str),
         part: Part,
         patch: &Patch,
         dry_run: bool,
     ) -> Result<Arc<Object>, Status> {
-        self.patch_strictly(kind, at, part, patch, Directive::Unsaid, dry_run).map(|(object, _)| object)
-    }
-
-    /// Patches an object, and gives the warnings about members that no object of its kind has.
-    pub(super) fn patch_strictly(
-        &mut self,
-        kind: &'static Kind,
-        (namespace, name): (&str, &str),
-        part: Part,
-        patch: &Patch,
-        directive: Directive,
-        dry_run: bool,
-    ) -> Result<(Arc<Object>, Vec<String>), Status> {
         let old = self.existing(kind, namespace, name)?;
         // A JSON patch may test any field, so it gets to see them all.
         let before = Before::read(old, part, matches!(patch, Patch::Json(_)) || self.settings.exact)?;
@@ -112,17 +108,17 @@ impl State {
         events::to_view(kind, &mut target);
         let version = meta::text(&target, "resourceVersion").to_owned();
         let mut value = patch.apply(kind, target)?;
-        let warnings = directive.apply(kind, &mut value).map_err(|unknown| unknown.in_patch(&patch.shown(&value)))?;
         if meta::text(&value, "resourceVersion").is_empty() {
             meta::metadata(&mut value).insert("resourceVersion".to_owned(), version.into());
         }
-        let own_name = meta::text(&value, "name");
-        if own_name != name {
-            let error = FieldError::invalid("metadata.name", &own_name.into(), "field is immutable");
-            return Err(Status::invalid(kind.group, kind.kind, name, &[error]));
-        }
-        value = super::decode::typed(kind, value)?;
+        let shown = patch.shown(&value);
+        value = match self.oddities.typed(kind, value) {
+            Ok(value) => value,
+            Err(status) => return Err(unreadable(&shown, &status)),
+        };
+        check_name(&value, name)?;
+        set_namespace(kind, namespace, &mut value)?;
         events::to_storage(kind, &mut value);
-        Ok((self.update(kind, &before, part, value, dry_run)?, warnings))
+        self.update(kind, &before, part, value, dry_run)
     }
 }

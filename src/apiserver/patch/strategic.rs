@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::Status;
 use super::keys::{self, ListMerge};
 use crate::apiserver::kinds::Kind;
+use crate::apiserver::meta;
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -87,15 +88,21 @@ impl Change<'_> {
         order: Option<&Value>,
         trail: &mut String,
     ) -> Result<(), Status> {
+        // What is not there, or is something else, is not merged but replaced.
+        let is_merged = match patch {
+            Value::Object(_) => target.get(key).is_some_and(Value::is_object),
+            Value::Array(_) => target.get(key).is_some_and(Value::is_array),
+            _ => true,
+        };
+        if !is_merged {
+            meta::set(target, key, taken(patch).unwrap_or_default());
+            return Ok(());
+        }
         match patch {
             Value::Null => {
                 target.remove(key);
             }
             Value::Object(patch) => {
-                let deletes = patch.get(DIRECTIVE).and_then(Value::as_str) == Some("delete");
-                if deletes && !target.contains_key(key) {
-                    return Ok(());
-                }
                 let slot = target.entry(key).or_insert(Value::Null);
                 if keys::replaces_object(self.kind, trail) {
                     *slot = Value::Null;
@@ -191,7 +198,21 @@ fn delete_elements(items: &mut Vec<Value>, patch: &[Value], key: &str) -> Result
 fn name_of<'a>(element: &'a Value, key: &str) -> Result<&'a Value, Status> {
     element
         .get(key)
-        .ok_or_else(|| Status::unknown(format!("map: {element} does not contain declared merge key: {key}")))
+        .ok_or_else(|| Status::unknown(format!("map: {} does not contain declared merge key: {key}", go_text(element))))
+}
+
+/// A value as Go prints its maps.
+pub(super) fn go_text(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let members: Vec<String> = members.iter().map(|(key, value)| format!("{key}:{}", go_text(value))).collect();
+            format!("map[{}]", members.join(" "))
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(go_text).collect::<Vec<_>>().join(" ")),
+        Value::String(text) => text.clone(),
+        Value::Null => "<nil>".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 /// Whether a list says that it stands for the whole.
@@ -229,6 +250,24 @@ fn sort(items: &mut Vec<Value>, before: &[Value], order: &[Value], merge: ListMe
     }
     items.extend(ordered);
     items.extend(others);
+}
+
+/// What there is of a patch where there is nothing to merge it with: all but directives and nulls, and nothing of what has
+/// a directive of its own. Follows `strategicpatch/patch.go#removeDirectives @v1.36.3`.
+fn taken(patch: &Value) -> Option<Value> {
+    match patch {
+        Value::Null => None,
+        Value::Object(members) if members.contains_key(DIRECTIVE) => None,
+        Value::Object(members) => Some(
+            members
+                .iter()
+                .filter(|(key, _)| !key.starts_with('$'))
+                .filter_map(|(key, value)| Some((key.clone(), taken(value)?)))
+                .collect(),
+        ),
+        Value::Array(items) => Some(items.iter().filter_map(taken).collect()),
+        other => Some(other.clone()),
+    }
 }
 
 /// A patch's content without its directives.

@@ -1,133 +1,256 @@
-//! The fields of the API's types: what each is called in JSON and on the wire, and what becomes of it when it is empty.
+//! What the API's types say of its objects: which members there are, of which types, and how they are written.
 //!
-//! `types.txt` has a line for each type: its name (API group and kind), then its fields as `name:number:type:flags`.
-//! Types are `string`, `int`, `bool`, `bytes`, `quantity`, `time`, `microtime`, `intorstring`, `raw` or the name of a
-//! line; `[]` in front is a list, `{}` a map by text. Flags: `p` may be absent, `e` is left out when empty, `z` also when it
-//! is a structure, `i` its members stand among those of the type it is in. The file is what
-//! `tests/controlplane/cmd/schema` prints, which asks upstream's own types.
+//! `types.txt` is what upstream's own types say, as `tests/controlplane/cmd/schema` prints it; its form is described there.
+//! [`read`] turns what a client sent into what Go's decoder would have made of it, [`complete`] into what Go's encoder
+//! writes; [`from_protobuf`] turns the other encoding into JSON, and a [`Place`] says who can own what is there.
 
-mod shape;
-mod wire;
+mod amount;
+mod own;
+mod protobuf;
+mod read;
+mod write;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
+
+pub(super) use own::{Ownership, Place};
+pub(super) use protobuf::{MEDIA_TYPE as PROTOBUF, decode as from_protobuf};
+pub(super) use read::{read, sort_of};
+pub(super) use write::complete;
 
 use super::kinds::Kind;
 
-pub(super) use shape::{as_go_writes, without_empty};
-pub(super) use wire::{MEDIA_TYPE, decode};
+/// The types of all objects.
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::parse(include_str!("types.txt")));
 
-/// A structure.
-#[derive(Debug)]
-struct Type {
-    fields: Vec<Field>,
+struct Schema {
+    objects: Vec<Object>,
+    names: BTreeMap<&'static str, usize>,
 }
 
-/// A field of a structure.
+/// A type with members.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "flags of a table")]
-struct Field {
+pub(super) struct Object {
+    /// What Go calls it, such as `v1.PodSpec`.
+    go: &'static str,
+    /// Whether it belongs to one owner as a whole.
+    is_atomic: bool,
+    /// The members, sorted by name.
+    members: Vec<Member>,
+}
+
+/// A member of a type.
+#[derive(Debug)]
+pub(super) struct Member {
     name: &'static str,
-    number: u64,
-    repeats: Repeats,
-    holds: Holds,
-    pointer: bool,
-    omit_empty: bool,
-    omit_zero: bool,
-    inline: bool,
+    pub(super) kind: Type,
+    /// What Go calls its type.
+    go: String,
+    omitted: Omitted,
+    pub(super) merge: Merge,
+    /// Whether a patch replaces it whole.
+    pub(super) is_replaced: bool,
+    owned: Owned,
+    /// Its numbers in protobuf: its own, after those of the messages around it that JSON does not show.
+    numbers: Vec<u64>,
 }
 
-/// How often a field's value occurs.
+/// When a member is left out of what is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Repeats {
-    Once,
-    List,
-    Map,
+enum Omitted {
+    Never,
+    /// When it is empty: no object is.
+    Empty,
+    /// When it is what Go makes of nothing.
+    Zero,
 }
 
-/// What a value is.
+/// How a strategic merge patch merges a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Holds {
-    Text,
-    Integer,
+pub(super) enum Merge {
+    /// By the member of its elements that names them.
+    Key(&'static str),
+    /// As a set of plain values.
+    Values,
+    /// Not at all.
+    Replace,
+}
+
+/// How a list's elements, or a map's entries, are owned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Owned {
+    /// As such a type always is: a list as a whole, anything else by what it has.
+    Usually,
+    /// A list, element by element, by the members that tell them apart.
+    Keys(Vec<&'static str>),
+    /// A list of plain values, one by one.
+    Values,
+    /// A map, as a whole.
+    Whole,
+}
+
+/// The type of a value.
+#[derive(Debug)]
+pub(super) enum Type {
     Flag,
+    Text,
+    Int32,
+    Int64,
+    /// Text in base 64.
     Bytes,
-    Quantity,
+    /// Anything.
+    Raw,
     Time,
     MicroTime,
-    IntOrString,
-    Raw,
-    Structure(&'static str),
+    Quantity,
+    IntOrText,
+    /// What may be absent although its type has a value for nothing.
+    Optional(Box<Type>),
+    List(Box<Type>),
+    Map(Box<Type>),
+    Object(usize),
 }
 
-static TYPES: LazyLock<HashMap<&'static str, Type>> =
-    LazyLock::new(|| include_str!("types.txt").lines().map(Type::parse).collect());
+impl Schema {
+    fn parse(text: &'static str) -> Self {
+        let names: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).collect();
+        let names: BTreeMap<&str, usize> = names.into_iter().map(|line| line.trim_end_matches(" a")).zip(0..).collect();
+        let mut objects: Vec<Object> = Vec::new();
+        for line in text.lines() {
+            match line.strip_prefix(' ') {
+                None => {
+                    let name = line.strip_suffix(" a");
+                    let go = after_slash(name.unwrap_or(line));
+                    objects.push(Object { go, is_atomic: name.is_some(), members: Vec::new() });
+                }
+                Some(member) => objects.last_mut().expect("a type").members.push(Member::parse(member, &names)),
+            }
+        }
+        for object in &mut objects {
+            object.members.sort_by_key(|member| member.name);
+        }
+        Self { objects, names }
+    }
+}
+
+impl Object {
+    /// The type of a kind's objects.
+    pub(super) fn of(kind: &Kind) -> &'static Self {
+        let group = kind.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+        Self::named(&format!("{group}/{}.{}", kind.version, kind.kind))
+    }
+
+    /// The type with this name, such as `core/v1.Binding`.
+    pub(super) fn named(name: &str) -> &'static Self {
+        Self::find(name).unwrap_or_else(|| panic!("the schema has no {name}"))
+    }
+
+    /// The type that may have this name.
+    fn find(name: &str) -> Option<&'static Self> {
+        SCHEMA.names.get(name).map(|at| &SCHEMA.objects[*at])
+    }
+
+    /// A member.
+    pub(super) fn member(&self, name: &str) -> Option<&Member> {
+        let at = self.members.binary_search_by_key(&name, |member| member.name).ok()?;
+        Some(&self.members[at])
+    }
+
+    /// The member at a path that leaves out list positions and keys of maps.
+    pub(super) fn at(&'static self, path: &str) -> Option<&'static Member> {
+        let mut steps = path.split('.');
+        let mut member = self.member(steps.next()?)?;
+        for step in steps {
+            member = member.kind.object()?.member(step)?;
+        }
+        Some(member)
+    }
+}
+
+impl Member {
+    fn parse(line: &'static str, names: &BTreeMap<&'static str, usize>) -> Self {
+        let mut words = line.split(' ');
+        let (name, text) = (words.next().expect("a name"), words.next().expect("a type"));
+        let (kind, go) = Type::parse(text, names);
+        let mut member = Self {
+            name,
+            kind,
+            go,
+            omitted: Omitted::Never,
+            merge: Merge::Replace,
+            is_replaced: false,
+            owned: Owned::Usually,
+            numbers: Vec::new(),
+        };
+        for mark in words {
+            match mark {
+                "o" if member.omitted == Omitted::Never => member.omitted = Omitted::Empty,
+                "z" => member.omitted = Omitted::Zero,
+                "m" => member.merge = Merge::Values,
+                "x" => member.is_replaced = true,
+                "s" => member.owned = Owned::Values,
+                "a" => member.owned = Owned::Whole,
+                _ => {
+                    if let Some(key) = mark.strip_prefix("m=") {
+                        member.merge = Merge::Key(key);
+                    } else if let Some(keys) = mark.strip_prefix("k=") {
+                        member.owned = Owned::Keys(keys.split(',').collect());
+                    } else if let Some(numbers) = mark.strip_prefix('#') {
+                        member.numbers = numbers.split('.').map(|number| number.parse().expect("a number")).collect();
+                    }
+                }
+            }
+        }
+        member
+    }
+}
 
 impl Type {
-    fn named(name: &str) -> Option<&'static Self> {
-        TYPES.get(name)
-    }
-
-    /// The type of a kind's objects.
-    fn of(kind: &Kind) -> Option<&'static Self> {
-        let group = if kind.group.is_empty() { "core" } else { kind.group.split('.').next().unwrap_or_default() };
-        Self::named(&format!("{group}.{}", kind.kind))
-    }
-
-    fn parse(line: &'static str) -> (&'static str, Self) {
-        let mut words = line.split(' ');
-        let name = words.next().unwrap_or_default();
-        (name, Self { fields: words.map(Field::parse).collect() })
-    }
-}
-
-impl Field {
-    fn parse(word: &'static str) -> Self {
-        let mut parts = word.split(':');
-        let mut next = || parts.next().unwrap_or_default();
-        let (name, number, sort, flags) = (next(), next(), next(), next());
-        let (repeats, sort) = match (sort.strip_prefix("[]"), sort.strip_prefix("{}")) {
-            (Some(of), _) => (Repeats::List, of),
-            (_, Some(of)) => (Repeats::Map, of),
-            _ => (Repeats::Once, sort),
-        };
-        let has = |flag: char| flags.contains(flag);
-        Self {
-            name,
-            number: number.parse().unwrap_or(0),
-            repeats,
-            holds: Holds::parse(sort),
-            pointer: has('p'),
-            omit_empty: has('e'),
-            omit_zero: has('z'),
-            inline: has('i'),
+    /// A type, and what Go calls it.
+    fn parse(text: &'static str, names: &BTreeMap<&'static str, usize>) -> (Self, String) {
+        if let Some(inner) = text.strip_prefix('*') {
+            let (inner, go) = Self::parse(inner, names);
+            return (Self::Optional(Box::new(inner)), go);
         }
-    }
-}
-
-impl Holds {
-    fn parse(word: &'static str) -> Self {
-        match word {
-            "string" => Self::Text,
-            "int" => Self::Integer,
+        if let Some(inner) = text.strip_prefix("[]") {
+            let (inner, go) = Self::parse(inner, names);
+            return (Self::List(Box::new(inner)), format!("[]{go}"));
+        }
+        let (text, name) = text.split_once(':').unwrap_or((text, ""));
+        if let Some(inner) = text.strip_prefix("map[string]") {
+            let (inner, go) = Self::parse(inner, names);
+            let go = if name.is_empty() { format!("map[string]{go}") } else { name.to_owned() };
+            return (Self::Map(Box::new(inner)), go);
+        }
+        let kind = match text {
             "bool" => Self::Flag,
-            "bytes" => Self::Bytes,
-            "quantity" => Self::Quantity,
+            "string" => Self::Text,
+            "int32" => Self::Int32,
+            "int64" => Self::Int64,
+            "bytes" => return (Self::Bytes, "[]uint8".to_owned()),
+            "raw" => Self::Raw,
             "time" => Self::Time,
             "microtime" => Self::MicroTime,
-            "intorstring" => Self::IntOrString,
-            "raw" => Self::Raw,
-            name => Self::Structure(name),
-        }
+            "quantity" => return (Self::Quantity, "resource.Quantity".to_owned()),
+            "intorstring" => return (Self::IntOrText, "intstr.IntOrString".to_owned()),
+            name => Self::Object(*names.get(name).unwrap_or_else(|| panic!("the schema has no {name}"))),
+        };
+        let go = if name.is_empty() { after_slash(text) } else { name };
+        (kind, go.to_owned())
     }
 
-    /// The structure that it is.
-    fn structure(self) -> Option<&'static Type> {
+    /// The type with members that it is, or that its elements are.
+    pub(super) fn object(&self) -> Option<&'static Object> {
         match self {
-            Self::Structure(name) => Type::named(name),
+            Self::Object(at) => Some(&SCHEMA.objects[*at]),
+            Self::Optional(inner) | Self::List(inner) | Self::Map(inner) => inner.object(),
             _ => None,
         }
     }
+}
+
+fn after_slash(name: &'static str) -> &'static str {
+    name.rsplit_once('/').map_or(name, |(_, name)| name)
 }
 
 #[cfg(test)]
@@ -136,17 +259,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_has_a_type_and_every_type_is_there() {
+    fn every_kind_has_a_type_and_every_member_a_number() {
         for kind in kinds::served() {
-            assert!(Type::of(kind).is_some(), "{kind:?}");
+            assert!(Object::of(kind).member("metadata").is_some(), "{kind:?}");
         }
-        for line in include_str!("types.txt").lines() {
-            let (name, found) = Type::parse(line);
-            for field in found.fields {
-                assert!(field.number > 0, "{name}.{}", field.name);
-                if let Holds::Structure(of) = field.holds {
-                    assert!(Type::named(of).is_some(), "{name}.{} is a {of}", field.name);
-                }
+        for object in &SCHEMA.objects {
+            for member in object.members.iter().filter(|member| !matches!(member.name, "kind" | "apiVersion")) {
+                assert!(!member.numbers.is_empty(), "{}.{}", object.go, member.name);
             }
         }
     }

@@ -88,7 +88,11 @@ async fn versions_are_honoured() {
             422,
             "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list",
         ),
-        ("resourceVersion=abc", 400, "invalid resource version: strconv.ParseUint: parsing \"abc\": invalid syntax"),
+        (
+            "resourceVersion=abc",
+            400,
+            "invalid resource version: resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax",
+        ),
     ] {
         let (got, status) = world.get(&format!("/api/v1/pods?{query}")).await;
         assert_eq!((got.as_u16(), status["message"].as_str().unwrap()), (code, text));

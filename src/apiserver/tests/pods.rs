@@ -112,7 +112,8 @@ async fn binding_writes_all_that_it_should() {
     assert_eq!(bound["status"]["nominatedNodeName"], Value::Null);
     assert_eq!(
         bound["status"]["conditions"],
-        json!([{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:05Z"}])
+        json!([{"type": "PodScheduled", "status": "True", "lastProbeTime": null,
+            "lastTransitionTime": "2026-01-01T00:00:05Z"}])
     );
     assert_eq!(bound["metadata"]["labels"], json!({"topology.kubernetes.io/zone": "z1"}));
     assert_eq!(bound["metadata"]["annotations"], json!({"k": "v"}));
@@ -309,7 +310,7 @@ async fn events_are_one_storage_with_two_faces() {
     let (_, status) = world.post(url, &long).await;
     assert_eq!(
         status["message"],
-        "Event.events.k8s.io \"e2\" is invalid: message: Invalid value: \"\": can have at most 1024 characters"
+        "Event \"e2\" is invalid: message: Invalid value: \"\": can have at most 1024 characters"
     );
     assert_eq!(world.patch(&format!("{url}/none"), &series).await.0, 404);
     world.pass(3599);

@@ -61,7 +61,7 @@ async fn a_streaming_list_ends_with_a_bookmark() {
     assert_eq!(
         lines[1]["object"],
         json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": first.to_string(),
-            "annotations": {"k8s.io/initial-events-end": "true"}}})
+            "annotations": {"k8s.io/initial-events-end": "true"}}, "spec": {"containers": null}, "status": {}})
     );
     let second = version(&world.create(pod("b")));
     assert_eq!(brief(&ready(&world, &mut body).await), [format!("ADDED b@{second}")]);

@@ -9,7 +9,7 @@ use super::{Errors, Path, scheduling};
 use crate::apiserver::field_error::FieldError;
 
 /// What a share that is not one is told.
-const NO_PERCENT: &str = "a valid percent string must be a numeric value followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
+const NO_PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
 
 const POLICIES: [&str; 2] = ["AlwaysAllow", "IfHealthyBudget"];
 
@@ -17,7 +17,12 @@ const POLICIES: [&str; 2] = ["AlwaysAllow", "IfHealthyBudget"];
 pub(super) fn check(value: &Value, errors: &mut Errors) {
     let (spec, path) = (&value["spec"], Path::Root("spec"));
     if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
-        errors.push(FieldError::invalid(path, spec, "minAvailable and maxUnavailable cannot be both set"));
+        let mut error = FieldError::invalid(path, spec, "minAvailable and maxUnavailable cannot be both set");
+        error.value = format!(
+            r#"{{"MinAvailable":{},"Selector":{},"MaxUnavailable":{},"UnhealthyPodEvictionPolicy":{}}}"#,
+            spec["minAvailable"], spec["selector"], spec["maxUnavailable"], spec["unhealthyPodEvictionPolicy"]
+        );
+        errors.push(error);
     }
     for name in ["minAvailable", "maxUnavailable"] {
         non_negative(spec, name, path, errors);
@@ -29,6 +34,13 @@ pub(super) fn check(value: &Value, errors: &mut Errors) {
     let policy = &spec["unhealthyPodEvictionPolicy"];
     if policy.as_str().is_some_and(|policy| !POLICIES.contains(&policy)) {
         errors.push(FieldError::not_supported(path.child("unhealthyPodEvictionPolicy"), policy, &POLICIES));
+    }
+}
+
+/// Follows `#ValidatePodDisruptionBudgetStatusUpdate`.
+pub(super) fn check_status(value: &Value, errors: &mut Errors) {
+    for key in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
+        non_negative(&value["status"], key, Path::Root("status"), errors);
     }
 }
 
@@ -78,7 +90,7 @@ mod tests {
         check_spec(
             &json!({"minAvailable": 1, "maxUnavailable": 1}),
             &[
-                "spec: Invalid value: {\"maxUnavailable\":1,\"minAvailable\":1}: minAvailable and maxUnavailable cannot be both set",
+                r#"spec: Invalid value: {"MinAvailable":1,"Selector":null,"MaxUnavailable":1,"UnhealthyPodEvictionPolicy":null}: minAvailable and maxUnavailable cannot be both set"#,
             ],
         );
     }

@@ -10,11 +10,23 @@ use crate::apiserver::field_error::FieldError;
 /// `pkg/apis/scheduling/types.go: HighestUserDefinablePriority @v1.36.3`.
 const HIGHEST: i64 = 1_000_000_000;
 
+/// Classes that the system has. `pkg/apis/scheduling/v1/helpers.go#SystemPriorityClasses @v1.36.3`.
+const SYSTEM: [(&str, i64); 2] = [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
+
 /// Follows `#ValidatePriorityClass`. The system's own classes are there from the start.
 pub(super) fn on_priority_class(class: &Value, errors: &mut Errors) {
-    if text(&class["metadata"], "name").starts_with("system-") {
-        let detail = "priority class names with 'system-' prefix are reserved for system use only. error: \
-                      name must start with a known system priority class";
+    let name = text(&class["metadata"], "name");
+    if name.starts_with("system-") {
+        let why = match SYSTEM.iter().find(|(known, _)| *known == name) {
+            None => format!("{name} is not a known system priority class"),
+            Some((_, value)) if class["value"] != *value => {
+                format!("value of {name} PriorityClass must be {value}")
+            }
+            Some(_) if class["globalDefault"] == true => format!("globalDefault of {name} PriorityClass must be false"),
+            Some(_) => return,
+        };
+        let detail =
+            format!("priority class names with 'system-' prefix are reserved for system use only. error: {why}");
         errors.push(FieldError::forbidden("metadata.name", detail));
     } else if class["value"].as_i64().is_some_and(|value| value > HIGHEST) {
         let detail = format!("maximum allowed value of a user defined priority is {HIGHEST}");

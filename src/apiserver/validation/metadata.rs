@@ -1,74 +1,222 @@
-//! Names, namespaces and labels.
+//! Names, namespaces, labels, finalizers and owners.
 //!
 //! Follows `apimachinery/pkg/api/validation/objectmeta.go @v1.36.3`.
 
 use serde_json::Value;
 
-use super::{Errors, Path, text};
+use super::{Errors, Path, immutable, text, workload::non_negative};
 use crate::apiserver::field_error::FieldError;
-use crate::apiserver::kinds::{Kind, NAMESPACES, SERVICES};
+use crate::apiserver::kinds::{Kind, LEASES, NAMESPACES, POD_DISRUPTION_BUDGETS, SERVICES, STATEFUL_SETS};
 use crate::apiserver::meta;
 use crate::k8s::names;
 
-/// Rules of a new object's metadata.
+const PATH: Path<'static> = Path::Root("metadata");
+
+/// Whether a kind's own rules include those of metadata. Every other rule of metadata holds for all kinds.
+fn has_own_rules(kind: &Kind) -> bool {
+    kind.slot != POD_DISRUPTION_BUDGETS.slot && !kind.is_view()
+}
+
+/// What a kind says of a new object's metadata, which comes before its other rules.
 pub(super) fn on_create(kind: &Kind, value: &Value) -> Errors {
     let mut errors = Errors::new();
-    let metadata = &value["metadata"];
-    let path = Path::Root("metadata");
-    let name = text(metadata, "name");
-    if name.is_empty() {
-        errors.push(FieldError::required(path.child("name"), "name or generateName is required"));
-    } else {
-        let is_label = kind.slot == NAMESPACES.slot || kind.slot == SERVICES.slot;
-        let complaints =
-            if is_label { names::dns1123_label_errors(name) } else { names::dns1123_subdomain_errors(name) };
-        invalid_each(path.child("name"), name, complaints, &mut errors);
+    if has_own_rules(kind) {
+        let is_label = [&NAMESPACES, &SERVICES, &STATEFUL_SETS].iter().any(|other| other.slot == kind.slot);
+        let rule = if is_label { names::dns1123_label_errors } else { names::dns1123_subdomain_errors };
+        new(value, rule, &mut errors);
+        if kind.slot != LEASES.slot {
+            known_finalizers(value, &mut errors);
+        }
     }
-    common(value, &mut errors);
     errors
 }
 
-/// The rule of every name whatever its kind: it is there, and can be a segment of a URL's path. What other kinds of names
-/// must be is stricter.
-/// Follows `apimachinery/pkg/api/validate/content/path.go#IsPathSegmentName @v1.36.3`.
+/// What holds for new objects of all kinds, and is asked once a kind has found nothing wrong: the name can be a segment of a
+/// URL's path.
+/// Follows `apiserver/pkg/registry/rest/create.go#BeforeCreate @v1.36.3`.
+pub(super) fn of_any_kind(kind: &Kind, value: &Value) -> Errors {
+    let mut errors = Errors::new();
+    if !has_own_rules(kind) {
+        new(value, path_segment_errors, &mut errors);
+    }
+    errors
+}
+
+/// The rule of every name whatever its kind. What other kinds of names must be is stricter.
 pub(super) fn path_segment(value: &Value) -> Errors {
     let mut errors = Errors::new();
-    let path = Path::Root("metadata");
-    let name = text(&value["metadata"], "name");
-    let complaints = match name {
-        "" => {
-            errors.push(FieldError::required(path.child("name"), "name or generateName is required"));
-            Vec::new()
-        }
+    name_errors(value, path_segment_errors, &mut errors);
+    errors
+}
+
+/// Follows `apimachinery/pkg/api/validate/content/path.go#IsPathSegmentName @v1.36.3`.
+fn path_segment_errors(name: &str) -> Vec<String> {
+    match name {
         "." | ".." => vec![format!("may not be '{name}'")],
         _ => ["/", "%"]
             .iter()
             .filter(|part| name.contains(**part))
             .map(|part| format!("may not contain '{part}'"))
             .collect(),
-    };
-    invalid_each(path.child("name"), name, complaints, &mut errors);
+    }
+}
+
+fn name_errors(value: &Value, rule: impl Fn(&str) -> Vec<String>, errors: &mut Errors) {
+    let metadata = &value["metadata"];
+    let prefix = text(metadata, "generateName");
+    if !prefix.is_empty() {
+        // The dash before what is made up is no end of the name.
+        let masked = prefix.strip_suffix('-').map_or_else(|| prefix.to_owned(), |start| format!("{start}a"));
+        invalid_each(PATH.child("generateName"), prefix, rule(&masked), errors);
+    }
+    let name = text(metadata, "name");
+    if name.is_empty() {
+        errors.push(FieldError::required(PATH.child("name"), "name or generateName is required"));
+    } else {
+        invalid_each(PATH.child("name"), name, rule(name), errors);
+    }
+}
+
+/// Follows `#ValidateObjectMetaAccessor`.
+fn new(value: &Value, rule: impl Fn(&str) -> Vec<String>, errors: &mut Errors) {
+    name_errors(value, rule, errors);
+    common(value, errors);
+    finalizers(value, errors);
+}
+
+/// What is wrong with the metadata of a changed object. A kind that has rules of its own asks again what has been asked of
+/// all kinds, and says it again.
+/// Follows `apiserver/pkg/registry/rest/update.go#BeforeUpdate @v1.36.3`.
+pub(super) fn on_update(kind: &Kind, value: &Value, before: &Value) -> Errors {
+    let mut errors = on_update_of_any_kind(value, before);
+    if has_own_rules(kind) {
+        errors.extend(changed(value, before));
+    }
     errors
 }
 
-/// Rules of a changed object's metadata, besides those on what must not change.
-pub(super) fn on_update(value: &Value) -> Errors {
+/// What holds for changed objects of all kinds.
+pub(super) fn on_update_of_any_kind(value: &Value, before: &Value) -> Errors {
+    let mut errors = path_segment(value);
+    common(value, &mut errors);
+    finalizers(value, &mut errors);
+    errors.extend(changed(value, before));
+    errors
+}
+
+/// Follows `#ValidateObjectMetaAccessorUpdate`.
+pub(super) fn changed(value: &Value, before: &Value) -> Errors {
     let mut errors = Errors::new();
+    let (new, old) = (&value["metadata"], &before["metadata"]);
+    if !old["deletionTimestamp"].is_null() {
+        let known: Vec<&Value> = meta::list(&old["finalizers"]).collect();
+        let added = meta::list(&new["finalizers"]).filter(|finalizer| !known.contains(finalizer));
+        let added: Vec<String> = added.map(ToString::to_string).collect();
+        if !added.is_empty() {
+            let detail = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                added.join(", ")
+            );
+            errors.push(FieldError::forbidden(PATH.child("finalizers"), detail));
+        }
+    }
+    if new["generation"].as_i64().unwrap_or(0) < old["generation"].as_i64().unwrap_or(0) {
+        errors.push(FieldError::invalid(PATH.child("generation"), &new["generation"], "must not be decremented"));
+    }
+    for key in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        immutable(PATH.child(key), &new[key], &old[key], &mut errors);
+    }
     common(value, &mut errors);
     errors
 }
 
+/// Rules of new and changed objects.
 fn common(value: &Value, errors: &mut Errors) {
-    let path = Path::Root("metadata");
-    labels(&value["metadata"]["labels"], path.child("labels"), errors);
-    let annotations = value["metadata"]["annotations"].as_object();
-    for key in annotations.into_iter().flatten().map(|(key, _)| key.to_lowercase()) {
-        invalid_each(path.child("annotations"), &key, names::qualified_name_errors(&key), errors);
+    let metadata = &value["metadata"];
+    non_negative(metadata, "generation", PATH, errors);
+    labels(&metadata["labels"], PATH.child("labels"), errors);
+    annotations(&metadata["annotations"], PATH.child("annotations"), errors);
+    owners(&metadata["ownerReferences"], PATH.child("ownerReferences"), errors);
+}
+
+/// Follows `#ValidateAnnotations`, less their size.
+pub(super) fn annotations(annotations: &Value, path: Path<'_>, errors: &mut Errors) {
+    for (key, _) in annotations.as_object().into_iter().flatten() {
+        invalid_each(path, key, names::qualified_name_errors(&key.to_lowercase()), errors);
     }
-    let list = path.child("finalizers");
+}
+
+/// Follows `#ValidateFinalizers`.
+fn finalizers(value: &Value, errors: &mut Errors) {
+    let path = PATH.child("finalizers");
+    for finalizer in meta::finalizers(value) {
+        invalid_each(path, finalizer, names::qualified_name_errors(finalizer), errors);
+    }
+    if ["orphan", "foregroundDeletion"].iter().all(|name| meta::finalizers(value).any(|known| known == *name)) {
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(FieldError::invalid(path, &value["metadata"]["finalizers"], detail));
+    }
+}
+
+/// Follows `pkg/apis/core/validation/validation.go#validateKubeFinalizerName @v1.36.3`.
+fn known_finalizers(value: &Value, errors: &mut Errors) {
+    let list = PATH.child("finalizers");
     for (at, finalizer) in meta::finalizers(value).enumerate() {
-        invalid_each(list.index(at), finalizer, names::qualified_name_errors(finalizer), errors);
+        if !finalizer.contains('/') && !matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion") {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(list.index(at), &finalizer.into(), detail));
+        }
     }
+}
+
+/// Follows `#ValidateOwnerReferences`.
+fn owners(owners: &Value, path: Path<'_>, errors: &mut Errors) {
+    for owner in meta::list(owners) {
+        let api_version = text(owner, "apiVersion");
+        let version = match api_version.matches('/').count() {
+            0 => api_version,
+            1 => api_version.split_once('/').map_or("", |(_, version)| version),
+            _ => "",
+        };
+        if version.is_empty() {
+            errors.push(FieldError::invalid(
+                path.child("apiVersion"),
+                &api_version.into(),
+                "version must not be empty",
+            ));
+        }
+        for key in ["kind", "name", "uid"] {
+            if text(owner, key).is_empty() {
+                errors.push(FieldError::invalid(path.child(key), &"".into(), "must not be empty"));
+            }
+        }
+        if api_version == "v1" && text(owner, "kind") == "Event" {
+            let mut error = FieldError::invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner");
+            error.value = owner_text(owner);
+            errors.push(error);
+        }
+    }
+    let mut controllers = meta::list(owners).filter(|owner| owner["controller"] == true);
+    if let (Some(first), Some(second)) = (controllers.next(), controllers.next()) {
+        let name = |owner: &Value| format!("{}/{}", text(owner, "kind"), text(owner, "name"));
+        let detail = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+            name(first),
+            name(second)
+        );
+        let mut error = FieldError::invalid(path, owners, detail);
+        let shown: Vec<String> = meta::list(owners).map(owner_text).collect();
+        error.value = format!("[{}]", shown.join(","));
+        errors.push(error);
+    }
+}
+
+/// An owner with its members in the order of Go's type.
+fn owner_text(owner: &Value) -> String {
+    let members = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let shown: Vec<String> =
+        members.iter().filter(|key| !owner[**key].is_null()).map(|key| format!("{key:?}:{}", owner[*key])).collect();
+    format!("{{{}}}", shown.join(","))
 }
 
 /// Follows `apimachinery/pkg/apis/meta/v1/validation/validation.go#ValidateLabels @v1.36.3`.

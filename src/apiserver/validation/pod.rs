@@ -1,18 +1,18 @@
-//! New pods.
+//! New pods, and the pods that workloads describe.
 
 use serde_json::{Value, json};
 
 use super::metadata::{invalid_each, labels};
-use super::{Errors, Path, resources, scheduling, text};
+use super::{Errors, Path, container, resources, scheduling, text, volumes};
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;
 use crate::k8s::names;
 
-/// Follows `pkg/apis/core/validation/validation.go#ValidatePodCreate @v1.36.3`.
+/// Follows `pkg/apis/core/validation/validation.go#ValidatePodCreate @v1.36.3`, without metadata.
 pub(super) fn on_create(pod: &Value, errors: &mut Errors) {
     let spec = &pod["spec"];
     let path = Path::Root("spec");
-    self::spec(spec, path, errors);
+    whole(pod, errors);
     if !meta::is_empty(&spec["ephemeralContainers"]) {
         errors.push(FieldError::forbidden(path.child("ephemeralContainers"), "cannot be set on create"));
     }
@@ -22,125 +22,91 @@ pub(super) fn on_create(pod: &Value, errors: &mut Errors) {
     }
 }
 
+/// Follows `#validatePodMetadataAndSpec`, without metadata.
+pub(super) fn whole(pod: &Value, errors: &mut Errors) {
+    let path = Path::Root("spec");
+    self::spec(&pod["spec"], path, errors);
+    container::images(&pod["spec"], path, errors);
+}
+
 /// Follows `#ValidatePodSpec`.
 pub(super) fn spec(spec: &Value, path: Path<'_>, errors: &mut Errors) {
-    if meta::is_empty(&spec["containers"]) {
-        errors.push(FieldError::required(path.child("containers"), ""));
-    }
-    containers(spec, "containers", path, errors);
-    containers(spec, "initContainers", path, errors);
+    volumes::names(&spec["volumes"], path.child("volumes"), errors);
+    resources::claims(&spec["resourceClaims"], path.child("resourceClaims"), errors);
+    container::regular(spec, path, errors);
+    container::initial(spec, path, errors);
+    resources::of_pod(spec, path.child("resources"), errors);
     if spec["hostNetwork"] == true {
-        host_network_ports(spec, path, errors);
+        container::host_network_ports(spec, path, errors);
     }
-    let restart = text(spec, "restartPolicy");
-    if !matches!(restart, "Always" | "OnFailure" | "Never") {
-        let known = ["Always", "Never", "OnFailure"];
-        errors.push(FieldError::not_supported(path.child("restartPolicy"), &json!(restart), &known));
-    }
+    container::one_of(spec, "restartPolicy", &["Always", "OnFailure", "Never"], path, errors);
+    let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
+    container::one_of(spec, "dnsPolicy", &policies, path, errors);
     labels(&spec["nodeSelector"], path.child("nodeSelector"), errors);
     scheduling::affinity(&spec["affinity"], path.child("affinity"), errors);
+    if text(spec, "dnsPolicy") == "None" && meta::is_empty(&spec["dnsConfig"]["nameservers"]) {
+        let (config, here) = (&spec["dnsConfig"], path.child("dnsConfig"));
+        let detail = "must provide `dnsConfig` when `dnsPolicy` is None";
+        errors.push(if config.is_null() {
+            FieldError::required(here, detail)
+        } else {
+            let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+            FieldError::required(here.child("nameservers"), detail)
+        });
+    }
+    let gates = path.child("readinessGates");
+    for (at, gate) in meta::list(&spec["readinessGates"]).enumerate() {
+        let (name, path) = (text(gate, "conditionType"), gates.index(at));
+        invalid_each(path.child("conditionType"), name, names::qualified_name_errors(name), errors);
+    }
     scheduling::gates(&spec["schedulingGates"], path.child("schedulingGates"), errors);
     scheduling::spread(&spec["topologySpreadConstraints"], path.child("topologySpreadConstraints"), errors);
-    for key in ["nodeName", "priorityClassName", "runtimeClassName"] {
+    if spec["hostUsers"] == false {
+        for (key, shown) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
+            if spec[key] == true {
+                errors.push(FieldError::forbidden(path.child(shown), "when `hostUsers` is false"));
+            }
+        }
+    }
+    for key in ["serviceAccountName", "nodeName"] {
+        subdomain(spec, key, path, errors);
+    }
+    let deadline = &spec["activeDeadlineSeconds"];
+    if deadline.as_i64().is_some_and(|seconds| !(1..=i64::from(i32::MAX)).contains(&seconds)) {
+        let detail = format!("must be between 1 and {}, inclusive", i32::MAX);
+        errors.push(FieldError::invalid(path.child("activeDeadlineSeconds"), deadline, detail));
+    }
+    for key in ["hostname", "subdomain"] {
         let name = text(spec, key);
         if !name.is_empty() {
-            invalid_each(path.child(key), name, names::dns1123_subdomain_errors(name), errors);
+            invalid_each(path.child(key), name, names::dns1123_label_errors(name), errors);
         }
     }
     scheduling::tolerations(&spec["tolerations"], path.child("tolerations"), errors);
+    subdomain(spec, "priorityClassName", path, errors);
+    if let Some(name) = spec["runtimeClassName"].as_str() {
+        invalid_each(path.child("runtimeClassName"), name, names::dns1123_subdomain_errors(name), errors);
+    }
     if let Some(policy) = spec["preemptionPolicy"].as_str()
         && !matches!(policy, "PreemptLowerPriority" | "Never")
     {
         let known = ["PreemptLowerPriority", "Never"];
         errors.push(FieldError::not_supported(path.child("preemptionPolicy"), &json!(policy), &known));
     }
-}
-
-/// Follows `#validateContainers` and `#validateInitContainers`.
-fn containers(spec: &Value, list: &str, path: Path<'_>, errors: &mut Errors) {
-    let list_path = path.child(list);
-    let mut known: Vec<&str> = Vec::new();
-    if list == "initContainers" {
-        known.extend(meta::list(&spec["containers"]).map(|container| text(container, "name")));
-    }
-    let mut ports: Vec<String> = Vec::new();
-    for (at, container) in meta::list(&spec[list]).enumerate() {
-        let path = list_path.index(at);
-        let name = text(container, "name");
-        if name.is_empty() {
-            errors.push(FieldError::required(path.child("name"), ""));
-        } else {
-            invalid_each(path.child("name"), name, names::dns1123_label_errors(name), errors);
-        }
-        if text(container, "image").is_empty() {
-            errors.push(FieldError::required(path.child("image"), ""));
-        }
-        container_ports(container, path, errors);
-        resources::requirements(&container["resources"], path.child("resources"), errors);
-        if !name.is_empty() && known.contains(&name) {
-            errors.push(FieldError::duplicate(path.child("name"), &json!(name)));
-        }
-        known.push(name);
-    }
-    // Host ports are compared once all containers have been looked at, init containers each on their own.
-    for (at, container) in meta::list(&spec[list]).enumerate() {
-        if list == "initContainers" {
-            ports.clear();
-        }
-        host_port_conflicts(container, list_path.index(at), &mut ports, errors);
-    }
-}
-
-/// Follows `#validateContainerPorts`.
-fn container_ports(container: &Value, path: Path<'_>, errors: &mut Errors) {
-    let list = path.child("ports");
-    for (at, port) in meta::list(&container["ports"]).enumerate() {
-        let path = list.index(at);
-        if meta::is_empty(&port["containerPort"]) {
-            errors.push(FieldError::required(path.child("containerPort"), ""));
-        }
-        for key in ["containerPort", "hostPort"] {
-            if let Some(number) = port[key].as_i64().filter(|number| *number != 0 && !(1..=65535).contains(number)) {
-                let detail = "must be between 1 and 65535, inclusive";
-                errors.push(FieldError::invalid(path.child(key), &json!(number), detail));
-            }
-        }
-        let protocol = text(port, "protocol");
-        if !matches!(protocol, "TCP" | "UDP" | "SCTP") {
-            let known = ["SCTP", "TCP", "UDP"];
-            errors.push(FieldError::not_supported(path.child("protocol"), &json!(protocol), &known));
+    resources::overhead(&spec["overhead"], path.child("overhead"), errors);
+    if let Some(os) = spec["os"]["name"].as_str() {
+        let here = path.child("os");
+        match os {
+            "linux" | "windows" => {}
+            "" => errors.push(FieldError::required(here.child("name"), "cannot be empty")),
+            _ => errors.push(FieldError::not_supported(here, &json!(os), &["linux", "windows"])),
         }
     }
 }
 
-/// Follows `#AccumulateUniqueHostPorts`.
-fn host_port_conflicts(container: &Value, path: Path<'_>, known: &mut Vec<String>, errors: &mut Errors) {
-    let list = path.child("ports");
-    for (at, port) in meta::list(&container["ports"]).enumerate() {
-        let Some(number) = port["hostPort"].as_i64().filter(|number| *number != 0) else { continue };
-        let shown = format!("{}/{}/{number}", text(port, "protocol"), text(port, "hostIP"));
-        if known.contains(&shown) {
-            let path = list.index(at);
-            errors.push(FieldError::duplicate(path.child("hostPort"), &json!(shown)));
-        } else {
-            known.push(shown);
-        }
-    }
-}
-
-/// Follows `#validateHostNetwork`.
-fn host_network_ports(spec: &Value, path: Path<'_>, errors: &mut Errors) {
-    let list = path.child("containers");
-    for (at, container) in meta::list(&spec["containers"]).enumerate() {
-        let container_path = list.index(at);
-        let ports = container_path.child("ports");
-        for (at, port) in meta::list(&container["ports"]).enumerate() {
-            let number = |key: &str| port[key].as_i64().unwrap_or(0);
-            if number("hostPort") != number("containerPort") {
-                let path = ports.index(at);
-                let detail = "must match `containerPort` when `hostNetwork` is true";
-                errors.push(FieldError::invalid(path.child("hostPort"), &json!(number("hostPort")), detail));
-            }
-        }
+fn subdomain(spec: &Value, key: &str, path: Path<'_>, errors: &mut Errors) {
+    let name = text(spec, key);
+    if !name.is_empty() {
+        invalid_each(path.child(key), name, names::dns1123_subdomain_errors(name), errors);
     }
 }

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::metadata::invalid_each;
-use super::{Errors, Path, difference, immutable, text};
+use super::{Errors, Path, difference, immutable, scheduling, text};
 use crate::apiserver::field_error::FieldError;
+use crate::apiserver::kinds::PODS;
 use crate::apiserver::meta;
 use crate::k8s::names;
 
@@ -14,20 +15,33 @@ const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].imag
      `spec.tolerations` (only additions to existing tolerations),\
      `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
+/// Conditions whose names need not be looked at.
+/// `pkg/apis/core/validation/validation.go#validatePodConditions @v1.36.3`.
+const OWN_CONDITIONS: [&str; 4] = ["PodScheduled", "Ready", "Initialized", "ContainersReady"];
+
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
 /// Follows `#ValidatePodUpdate`.
 pub(super) fn check(pod: &Value, before: &Value, errors: &mut Errors) {
     let (spec, old) = (&pod["spec"], &before["spec"]);
     let path = Path::Root("spec");
-    if spec != old {
-        super::pod::spec(spec, Path::Root("spec"), errors);
-    }
+    errors.extend(super::metadata::on_create(&PODS, pod));
+    super::pod::whole(pod, errors);
     for list in ["containers", "initContainers"] {
         if meta::list(&spec[list]).len() != meta::list(&old[list]).len() {
             let detail = "pod updates may not add or remove containers";
             errors.push(FieldError::forbidden(path.child(list), detail));
             return;
+        }
+        let list_path = path.child(list);
+        for (at, container) in meta::list(&spec[list]).enumerate() {
+            let (image, path) = (text(container, "image"), list_path.index(at));
+            if image.is_empty() {
+                errors.push(FieldError::required(path.child("image"), ""));
+            } else if image.trim() != image {
+                let detail = "must not have leading or trailing whitespace";
+                errors.push(FieldError::invalid(path.child("image"), &json!(image), detail));
+            }
         }
     }
     active_deadline(spec, old, path, errors);
@@ -91,16 +105,19 @@ fn only_added_tolerations(spec: &Value, old: &Value, path: Path<'_>, errors: &mu
     if meta::list(&old["tolerations"]).any(|toleration| !kept.contains(&without_seconds(toleration))) {
         let detail = "existing toleration can not be modified except its tolerationSeconds";
         errors.push(FieldError::forbidden(path.child("tolerations"), detail));
+        return;
     }
+    scheduling::tolerations(&spec["tolerations"], path.child("tolerations"), errors);
 }
 
 /// Follows `#validateOnlyDeletedSchedulingGates`.
 fn only_deleted_gates(spec: &Value, old: &Value, path: Path<'_>, errors: &mut Errors) {
     let known: Vec<&str> = meta::list(&old["schedulingGates"]).map(|gate| text(gate, "name")).collect();
     let list = path.child("schedulingGates");
-    for (at, gate) in meta::list(&spec["schedulingGates"]).enumerate() {
-        let name = text(gate, "name");
-        if !known.contains(&name) {
+    let gates: Vec<&str> = meta::list(&spec["schedulingGates"]).map(|gate| text(gate, "name")).collect();
+    for (at, name) in gates.iter().enumerate() {
+        // Of several with the same name, the last one is complained about.
+        if !known.contains(name) && !gates[at + 1..].contains(name) {
             let path = list.index(at);
             let detail = format!("only deletion is allowed, but found new scheduling gate '{name}'");
             errors.push(FieldError::forbidden(path.child("name"), detail));
@@ -146,7 +163,11 @@ fn affinity_mutation(new: &Value, old: &Value, path: Path<'_>, errors: &mut Erro
     let (new_terms, old_terms) = (terms(new), terms(old));
     if !old_terms.is_empty() && new_terms.len() != old_terms.len() {
         let detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        errors.push(FieldError::invalid(list, &json!(new_terms), detail));
+        let mut error = FieldError::invalid(list, &Value::Null, detail);
+        if !new_terms.is_empty() {
+            error.value = format!("[{}]", new_terms.iter().map(term_text).collect::<Vec<_>>().join(","));
+        }
+        errors.push(error);
         return;
     }
     for (at, (new, old)) in new_terms.iter().zip(&old_terms).enumerate() {
@@ -158,15 +179,49 @@ fn affinity_mutation(new: &Value, old: &Value, path: Path<'_>, errors: &mut Erro
         });
         if !only_adds {
             let detail = "only additions are allowed (no mutations or deletions)";
-            errors.push(FieldError::invalid(list.index(at), new, detail));
+            let mut error = FieldError::invalid(list.index(at), new, detail);
+            error.value = term_text(new);
+            errors.push(error);
         }
     }
+}
+
+/// A term as Go prints the type that upstream keeps it in.
+fn term_text(term: impl std::borrow::Borrow<Value>) -> String {
+    let requirements = |list: &Value| {
+        if meta::is_empty(list) {
+            return "null".to_owned();
+        }
+        let shown: Vec<String> = meta::list(list)
+            .map(|one| {
+                let values = if meta::is_empty(&one["values"]) { &Value::Null } else { &one["values"] };
+                format!(r#"{{"Key":{},"Operator":{},"Values":{values}}}"#, one["key"], one["operator"])
+            })
+            .collect();
+        format!("[{}]", shown.join(","))
+    };
+    let term = term.borrow();
+    let (expressions, fields) = (requirements(&term["matchExpressions"]), requirements(&term["matchFields"]));
+    format!(r#"{{"MatchExpressions":{expressions},"MatchFields":{fields}}}"#)
 }
 
 /// Follows `#ValidatePodStatusUpdate`; `node` is the one that the pod is bound to.
 pub(super) fn check_status(pod: &Value, before: &Value, node: Option<&str>, errors: &mut Errors) {
     let (status, old) = (&pod["status"], &before["status"]);
     let path = Path::Root("status");
+    let list = path.child("conditions");
+    for (at, condition) in meta::list(&status["conditions"]).enumerate() {
+        let path = list.index(at);
+        let generation = &condition["observedGeneration"];
+        if generation.as_i64().is_some_and(|generation| generation < 0) {
+            let detail = "must be a non-negative integer";
+            errors.push(FieldError::invalid(path.child("observedGeneration"), generation, detail));
+        }
+        if !OWN_CONDITIONS.contains(&text(condition, "type")) {
+            let name = text(condition, "type");
+            invalid_each(path.child("Type"), name, names::qualified_name_errors(name), errors);
+        }
+    }
     let nominated = text(status, "nominatedNodeName");
     if !nominated.is_empty() && nominated != text(old, "nominatedNodeName") {
         let field = path.child("nominatedNodeName");
@@ -180,16 +235,4 @@ pub(super) fn check_status(pod: &Value, before: &Value, node: Option<&str>, erro
         errors.push(FieldError::invalid(path.child("observedGeneration"), &status["observedGeneration"], detail));
     }
     immutable(path.child("qosClass"), &status["qosClass"], &old["qosClass"], errors);
-    let list = path.child("conditions");
-    for (at, condition) in meta::list(&status["conditions"]).enumerate() {
-        if condition["observedGeneration"].as_i64().is_some_and(|generation| generation < 0) {
-            let path = list.index(at);
-            let detail = "must be greater than or equal to 0";
-            errors.push(FieldError::invalid(
-                path.child("observedGeneration"),
-                &condition["observedGeneration"],
-                detail,
-            ));
-        }
-    }
 }

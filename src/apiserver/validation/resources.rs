@@ -3,10 +3,12 @@
 use serde_json::{Value, json};
 
 use super::metadata::invalid_each;
-use super::{Errors, Path};
+use super::{Errors, Path, text};
 use crate::apiserver::amounts;
 use crate::apiserver::field_error::FieldError;
-use crate::k8s::names;
+use crate::apiserver::meta;
+use crate::k8s::requests::is_pod_level_resource;
+use crate::k8s::{Quantity, names};
 
 /// Resources without a domain that the API knows, beside huge pages.
 /// `pkg/apis/core/helper/helpers.go#standardResources @v1.36.3`.
@@ -33,25 +35,168 @@ const STANDARD: [&str; 20] = [
     "services.loadbalancers",
 ];
 
-/// Follows `pkg/apis/core/validation/validation.go#validateResourceRequirements @v1.36.3` for a container.
-pub(super) fn requirements(resources: &Value, path: Path<'_>, errors: &mut Errors) {
+/// Of these there are only whole ones, beside extended resources.
+/// `pkg/apis/core/helper/helpers.go#integerResources @v1.36.3`.
+const INTEGERS: [&str; 9] = [
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+
+/// Follows `pkg/apis/core/validation/validation.go#ValidateContainerResourceRequirements @v1.36.3`.
+pub(super) fn of_container(resources: &Value, pod_claims: &Value, path: Path<'_>, errors: &mut Errors) {
+    requirements(resources, container_resource_name, path, errors);
+    claim_names(resources, pod_claims, path, errors);
+}
+
+/// Follows `#validateResourceClaimNames`.
+fn claim_names(resources: &Value, pod_claims: &Value, path: Path<'_>, errors: &mut Errors) {
+    let mut known: Vec<&str> = meta::list(pod_claims).map(|claim| text(claim, "name")).collect();
+    known.sort_unstable();
+    let list = path.child("claims");
+    let name_of = |claim: &Value| (text(claim, "name").to_owned(), text(claim, "request").to_owned());
+    let claims: Vec<(String, String)> = meta::list(&resources["claims"]).map(name_of).collect();
+    for (at, (name, request)) in claims.iter().enumerate() {
+        let path = list.index(at);
+        if name.is_empty() {
+            errors.push(FieldError::required(path, ""));
+            continue;
+        }
+        let shown = if request.is_empty() { name.clone() } else { format!("{name}/{request}") };
+        let covers = |other: &(String, String)| other.0 == *name && (other.1.is_empty() || other.1 == *request);
+        if claims[..at].iter().any(covers) {
+            errors.push(FieldError::duplicate(path, &json!(shown)));
+        }
+        if !known.contains(&name.as_str()) {
+            let mut error = FieldError::not_found(path, &json!(name));
+            error.detail = if known.is_empty() {
+                "must be one of the names in pod.spec.resourceClaims which is empty".to_owned()
+            } else {
+                format!("must be one of the names in pod.spec.resourceClaims: {}", known.join(", "))
+            };
+            errors.push(error);
+        }
+    }
+}
+
+/// Follows `#validateResourceRequirements`.
+fn requirements(resources: &Value, name_rule: fn(&str, Path<'_>, &mut Errors), path: Path<'_>, errors: &mut Errors) {
     let (mut has_compute, mut has_huge_pages) = (false, false);
     let (limits, requests) = (&resources["limits"], &resources["requests"]);
     for (part, list) in [("limits", limits), ("requests", requests)] {
         let list_path = path.child(part);
         for (name, amount) in list.as_object().into_iter().flatten() {
             let entry = list_path.key(name);
-            resource_name(name, entry, errors);
+            name_rule(name, entry, errors);
             quantity(name, amount, entry, errors);
             has_compute |= matches!(&**name, "cpu" | "memory");
-            has_huge_pages |= names::is_huge_page_resource(name);
             if part == "requests" {
                 against_limit(name, amount, &limits[name], path, errors);
+            }
+            if names::is_huge_page_resource(name) {
+                has_huge_pages = true;
+                huge_pages(name, amount, entry, errors);
             }
         }
     }
     if has_huge_pages && !has_compute {
         errors.push(FieldError::forbidden(path, "HugePages require cpu or memory"));
+    }
+}
+
+/// An amount of huge pages is so many of them. Follows `#validateResourceQuantityHugePageValue`.
+fn huge_pages(name: &str, amount: &Value, path: Path<'_>, errors: &mut Errors) {
+    let size = name.strip_prefix(names::HUGE_PAGES_PREFIX).and_then(|size| Quantity::parse(size).ok());
+    let (Some(size), Some(quantity)) = (size, amounts::quantity(amount)) else { return };
+    if size.value() > 0 && quantity.value() % size.value() != 0 {
+        let detail = format!("{quantity} is not positive integer multiple of {name}");
+        errors.push(FieldError::invalid(path, &json!(quantity.to_string()), detail));
+    }
+}
+
+/// Resources of the pod as a whole. Follows `#validatePodResources`.
+pub(super) fn of_pod(spec: &Value, path: Path<'_>, errors: &mut Errors) {
+    let resources = &spec["resources"];
+    if resources.is_null() {
+        return;
+    }
+    if !resources["claims"].is_null() {
+        let detail = "claims may not be set for Resources at pod-level";
+        errors.push(FieldError::forbidden(path.child("claims"), detail));
+    }
+    requirements(resources, pod_resource_name, path, errors);
+    claim_names(resources, &spec["resourceClaims"], path, errors);
+    let Some(map) = spec.as_object() else { return };
+    let list = path.child("requests");
+    for (name, sum) in amounts::of_containers(map, "requests") {
+        if let Some(own) = amounts::quantity(&resources["requests"][&name]).filter(|own| sum > *own) {
+            let detail = format!("must be greater than or equal to aggregate container requests of {sum}");
+            errors.push(FieldError::invalid(list.key(&name), &json!(own.to_string()), detail));
+        }
+    }
+    let containers = path.child("containers");
+    for (at, container) in meta::list(&spec["containers"]).enumerate() {
+        let path = containers.index(at);
+        for (name, limit) in amounts::of_list(&container["resources"]["limits"]) {
+            if let Some(own) = amounts::quantity(&resources["limits"][&name]).filter(|own| limit > *own) {
+                let detail = format!("must be less than or equal to pod limits of {own}");
+                let key = path.key(&name);
+                errors.push(FieldError::invalid(key.child("limits"), &json!(limit.to_string()), detail));
+            }
+        }
+    }
+}
+
+/// Follows `#validateOverhead`.
+pub(super) fn overhead(overhead: &Value, path: Path<'_>, errors: &mut Errors) {
+    let Some(list) = overhead.as_object() else { return };
+    let limits = path.child("limits");
+    for (name, amount) in list {
+        let entry = limits.key(name);
+        container_resource_name(name, entry, errors);
+        quantity(name, amount, entry, errors);
+    }
+}
+
+/// Claims of devices. Follows `#validatePodResourceClaims`.
+pub(super) fn claims(claims: &Value, path: Path<'_>, errors: &mut Errors) {
+    let mut known: Vec<&str> = Vec::new();
+    for (at, claim) in meta::list(claims).enumerate() {
+        let path = path.index(at);
+        let name = text(claim, "name");
+        if name.is_empty() {
+            errors.push(FieldError::required(path.child("name"), ""));
+        } else if known.contains(&name) {
+            errors.push(FieldError::duplicate(path.child("name"), &json!(name)));
+        } else {
+            invalid_each(path.child("name"), name, names::dns1123_label_errors(name), errors);
+            known.push(name);
+        }
+        let (own, template) = (&claim["resourceClaimName"], &claim["resourceClaimTemplateName"]);
+        let detail = match (own.is_null(), template.is_null()) {
+            (false, false) => "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified",
+            (true, true) => "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
+            _ => "",
+        };
+        if !detail.is_empty() {
+            let mut error = FieldError::invalid(path, claim, detail);
+            error.value = format!(
+                "{{\"Name\":{},\"ResourceClaimName\":{own},\"ResourceClaimTemplateName\":{template}}}",
+                json!(name)
+            );
+            errors.push(error);
+        }
+        for (key, value) in [("resourceClaimName", own), ("resourceClaimTemplateName", template)] {
+            if let Some(value) = value.as_str() {
+                invalid_each(path.child(key), value, names::dns1123_subdomain_errors(value), errors);
+            }
+        }
     }
 }
 
@@ -76,24 +221,41 @@ fn against_limit(name: &str, request: &Value, limit: &Value, path: Path<'_>, err
     errors.push(FieldError::invalid(path.child("requests"), &json!(amount.to_string()), detail));
 }
 
+/// Follows `#validatePodResourceName`.
+fn pod_resource_name(name: &str, path: Path<'_>, errors: &mut Errors) {
+    let before = errors.len();
+    resource_name(name, path, errors);
+    if errors.len() == before && !is_pod_level_resource(name) {
+        let known = ["cpu", "hugepages-", "memory"];
+        errors.push(FieldError::not_supported(path, &json!(name), &known));
+    }
+}
+
 /// Follows `#validateContainerResourceName`.
-fn resource_name(name: &str, path: Path<'_>, errors: &mut Errors) {
+pub(super) fn container_resource_name(name: &str, path: Path<'_>, errors: &mut Errors) {
+    let before = errors.len();
+    resource_name(name, path, errors);
+    let is_huge = names::is_huge_page_resource(name);
+    if errors.len() > before && name.contains('/') {
+        return;
+    }
+    if !name.contains('/') && !is_huge && !matches!(name, "cpu" | "memory" | "ephemeral-storage") {
+        errors.push(FieldError::invalid(path, &json!(name), "must be a standard resource for containers"));
+    } else if name.contains('/') && !names::is_native_resource(name) && !names::is_extended_resource(name) {
+        errors.push(FieldError::invalid(path, &json!(name), "doesn't follow extended resource name standard"));
+    }
+}
+
+/// Follows `#validateResourceName`.
+pub(super) fn resource_name(name: &str, path: Path<'_>, errors: &mut Errors) {
     let complaints = names::qualified_name_errors(name);
     if !complaints.is_empty() {
         invalid_each(path, name, complaints, errors);
         return;
     }
-    let invalid = |detail: &str| FieldError::invalid(path, &json!(name), detail);
-    if !name.contains('/') {
-        let is_huge = names::is_huge_page_resource(name);
-        if !is_huge && !STANDARD.contains(&name) {
-            errors.push(invalid("must be a standard resource type or fully qualified"));
-        }
-        if !is_huge && !matches!(name, "cpu" | "memory" | "ephemeral-storage") {
-            errors.push(invalid("must be a standard resource for containers"));
-        }
-    } else if !names::is_native_resource(name) && !names::is_extended_resource(name) {
-        errors.push(invalid("doesn't follow extended resource name standard"));
+    if !name.contains('/') && !names::is_huge_page_resource(name) && !STANDARD.contains(&name) {
+        let detail = "must be a standard resource type or fully qualified";
+        errors.push(FieldError::invalid(path, &json!(name), detail));
     }
 }
 
@@ -104,7 +266,7 @@ pub(super) fn quantity(name: &str, amount: &Value, path: Path<'_>, errors: &mut 
         let shown = json!(quantity.to_string());
         errors.push(FieldError::invalid(path, &shown, "must be greater than or equal to 0"));
     }
-    if names::is_extended_resource(name) && quantity.milli_value() % 1000 != 0 {
+    if (names::is_extended_resource(name) || INTEGERS.contains(&name)) && quantity.milli_value() % 1000 != 0 {
         errors.push(FieldError::invalid(path, &json!(quantity.to_string()), "must be an integer"));
     }
 }

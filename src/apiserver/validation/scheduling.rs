@@ -21,45 +21,49 @@ pub(super) fn taint_effect(effect: &str, path: Path<'_>, errors: &mut Errors) {
 
 /// Follows `#ValidateTolerations`, the comparison operators being off.
 pub(super) fn tolerations(list: &Value, path: Path<'_>, errors: &mut Errors) {
-    for (at, toleration) in meta::list(list).enumerate() {
-        let path = path.index(at);
-        let (key, value) = (text(toleration, "key"), text(toleration, "value"));
-        let (operator, effect) = (text(toleration, "operator"), text(toleration, "effect"));
-        if !key.is_empty() {
-            label_name(key, path.child("key"), errors);
-        }
-        if key.is_empty() && operator != "Exists" {
-            let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-            errors.push(FieldError::invalid(path.child("operator"), &json!(operator), detail));
-        }
-        if !toleration["tolerationSeconds"].is_null() && effect != "NoExecute" {
-            let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-            errors.push(FieldError::invalid(path.child("effect"), &json!(effect), detail));
-        }
-        match operator {
-            "Equal" | "" => {
-                let complaints = names::label_value_errors(value);
-                if !complaints.is_empty() {
-                    errors.push(FieldError::invalid(path.child("operator"), &json!(value), complaints.join(";")));
-                }
-            }
-            "Exists" if value.is_empty() => {}
-            "Exists" => {
-                let detail = "value must be empty when `operator` is 'Exists'";
-                errors.push(FieldError::invalid(path.child("operator"), &json!(value), detail));
-            }
-            "Lt" | "Gt" => {
-                let known = ["Equal", "Exists", "Lt", "Gt"];
-                errors.push(FieldError::not_supported(path.child("operator"), &json!(operator), &known));
-            }
-            _ => {
-                let known = ["Equal", "Exists"];
-                errors.push(FieldError::not_supported(path.child("operator"), &json!(operator), &known));
+    for (at, one) in meta::list(list).enumerate() {
+        toleration(one, path.index(at), errors);
+    }
+}
+
+/// Follows `#ValidateTolerations` for one of them.
+pub(super) fn toleration(toleration: &Value, path: Path<'_>, errors: &mut Errors) {
+    let (key, value) = (text(toleration, "key"), text(toleration, "value"));
+    let (operator, effect) = (text(toleration, "operator"), text(toleration, "effect"));
+    if !key.is_empty() {
+        label_name(key, path.child("key"), errors);
+    }
+    if key.is_empty() && operator != "Exists" {
+        let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
+        errors.push(FieldError::invalid(path.child("operator"), &json!(operator), detail));
+    }
+    if !toleration["tolerationSeconds"].is_null() && effect != "NoExecute" {
+        let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
+        errors.push(FieldError::invalid(path.child("effect"), &json!(effect), detail));
+    }
+    match operator {
+        "Equal" | "" => {
+            let complaints = names::label_value_errors(value);
+            if !complaints.is_empty() {
+                errors.push(FieldError::invalid(path.child("operator"), &json!(value), complaints.join(";")));
             }
         }
-        if !effect.is_empty() {
-            taint_effect(effect, path.child("effect"), errors);
+        "Exists" if value.is_empty() => {}
+        "Exists" => {
+            let detail = "value must be empty when `operator` is 'Exists'";
+            errors.push(FieldError::invalid(path.child("operator"), &json!(value), detail));
         }
+        "Lt" | "Gt" => {
+            let known = ["Equal", "Exists", "Lt", "Gt"];
+            errors.push(FieldError::not_supported(path.child("operator"), &json!(operator), &known));
+        }
+        _ => {
+            let known = ["Equal", "Exists"];
+            errors.push(FieldError::not_supported(path.child("operator"), &json!(operator), &known));
+        }
+    }
+    if !effect.is_empty() {
+        taint_effect(effect, path.child("effect"), errors);
     }
 }
 
@@ -141,7 +145,7 @@ fn label_keys(owner: &Value, path: Path<'_>, errors: &mut Errors) {
     let labels = selector["matchLabels"].as_object();
     let mut seen: Vec<&str> = labels.into_iter().flatten().map(|(key, _)| key.as_str()).collect();
     for key in meta::list(&selector["matchExpressions"]).map(|expression| text(expression, "key")) {
-        if let Some(at) = keys.iter().position(|known| *known == key)
+        if let Some(at) = keys.iter().rposition(|known| *known == key)
             && seen.contains(&key)
         {
             let detail = "exists in both matchLabelKeys and labelSelector";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::metadata::invalid_each;
+use super::metadata::{invalid_each, label_name};
 use super::{Errors, Path, difference, immutable, text};
 use crate::apiserver::amounts::quantity;
 use crate::apiserver::field_error::FieldError;
@@ -12,6 +12,44 @@ use crate::k8s::names;
 
 /// Follows `pkg/apis/storage/validation/validation.go#ValidateStorageClass @v1.36.3`.
 pub(super) fn on_class(class: &Value, errors: &mut Errors) {
+    on_class_members(class, errors);
+    topologies(&class["allowedTopologies"], errors);
+}
+
+/// Follows `pkg/apis/core/validation/validation.go#ValidateTopologySelectorTerm @v1.36.3` for each term.
+fn topologies(terms: &Value, errors: &mut Errors) {
+    let root = Path::Root("allowedTopologies");
+    let mut known: Vec<Value> = Vec::new();
+    for (at, term) in meta::list(terms).enumerate() {
+        let term_path = root.index(at);
+        let list = term_path.child("matchLabelExpressions");
+        let mut keys: Vec<&str> = Vec::new();
+        for (at, expression) in meta::list(&term["matchLabelExpressions"]).enumerate() {
+            let path = list.index(at);
+            let values_path = path.child("values");
+            let values: Vec<&str> = meta::list(&expression["values"]).filter_map(Value::as_str).collect();
+            if values.is_empty() {
+                errors.push(FieldError::required(values_path, ""));
+            }
+            for (at, value) in values.iter().enumerate().filter(|(at, value)| values[..*at].contains(value)) {
+                errors.push(FieldError::duplicate(values_path.index(at), &json!(value)));
+            }
+            let key = text(expression, "key");
+            label_name(key, path.child("key"), errors);
+            if keys.contains(&key) {
+                errors.push(FieldError::duplicate(path.child("key"), &json!(key)));
+            }
+            keys.push(key);
+        }
+        let whole = json!(meta::list(&term["matchLabelExpressions"]).collect::<Vec<_>>());
+        if keys.is_empty() || known.contains(&whole) {
+            errors.push(FieldError::duplicate(list, &json!("")));
+        }
+        known.push(whole);
+    }
+}
+
+fn on_class_members(class: &Value, errors: &mut Errors) {
     let provisioner = text(class, "provisioner");
     let path = Path::Root("provisioner");
     if provisioner.is_empty() {
@@ -19,6 +57,9 @@ pub(super) fn on_class(class: &Value, errors: &mut Errors) {
     } else {
         let lower = provisioner.to_lowercase();
         invalid_each(path, &lower, names::qualified_name_errors(&lower), errors);
+    }
+    for (key, _) in class["parameters"].as_object().into_iter().flatten().filter(|(key, _)| key.is_empty()) {
+        errors.push(FieldError::invalid("parameters", &json!(key), "field can not be empty."));
     }
     let lists = [("reclaimPolicy", ["Delete", "Retain"]), ("volumeBindingMode", ["Immediate", "WaitForFirstConsumer"])];
     for (key, known) in lists {

@@ -1,15 +1,14 @@
-//! New workloads: their numbers, their selectors, and the pods that they describe.
+//! New and changed workloads: their numbers, their selectors, and the pods that they describe.
 //!
-//! Follows `pkg/apis/apps/validation/validation.go`, `pkg/apis/batch/validation/validation.go` and
-//! `pkg/apis/core/validation/validation.go @v1.36.3`. Rules on roll-outs, histories and deadlines, none of which a scheduler
-//! sees, are not here.
+//! Follows `pkg/apis/apps/validation/validation.go` and `pkg/apis/core/validation/validation.go @v1.36.3`. Rules on roll-outs,
+//! which no scheduler sees, are not here.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::metadata::labels;
-use super::{Errors, Path, pod, scheduling, text};
+use super::metadata::{annotations, labels};
+use super::{Errors, Path, batch, container, immutable, pod, scheduling, text, volume};
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::kinds::{
     CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, Kind, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS,
@@ -17,92 +16,192 @@ use crate::apiserver::kinds::{
 use crate::apiserver::meta;
 use crate::k8s::{Selector, StringMap};
 
-/// `pkg/apis/batch/validation/validation.go: maxParallelismForIndexedJob @v1.36.3`.
-const MAX_INDEXED_PARALLELISM: i64 = 100_000;
-
-/// What a cron job's name leaves of 63 characters for the time that is added to it.
-/// `pkg/apis/batch/validation/validation.go#ValidateCronJobCreate @v1.36.3`.
-const MAX_CRON_JOB_NAME: usize = 52;
+const PATH: Path<'static> = Path::Root("spec");
 
 /// What is wrong with a new workload; nothing with an object of another kind.
 pub(super) fn on_create(kind: &Kind, value: &Value, errors: &mut Errors) {
-    let path = Path::Root("spec");
     let spec = &value["spec"];
+    if kind.slot == JOBS.slot {
+        batch::on_job(spec, PATH, errors);
+    } else if kind.slot == CRON_JOBS.slot {
+        batch::on_cron_job(value, PATH, errors);
+    } else {
+        controller(kind, spec, errors);
+    }
+}
+
+/// What is wrong with a changed one. Of jobs only the suspended ones may change their pods, which is not asked here.
+pub(super) fn on_update(kind: &Kind, value: &Value, before: &Value, errors: &mut Errors) {
+    let (spec, old) = (&value["spec"], &before["spec"]);
+    controller(kind, spec, errors);
+    if [&DEPLOYMENTS, &REPLICA_SETS, &DAEMON_SETS].iter().any(|other| other.slot == kind.slot) {
+        let path = PATH.child("selector");
+        let before = errors.len();
+        immutable(path, &spec["selector"], &old["selector"], errors);
+        for error in &mut errors[before..] {
+            error.value = selector_text(&spec["selector"]);
+        }
+    } else if kind.slot == CRON_JOBS.slot {
+        batch::cron_job_spec(spec, PATH, errors);
+    }
+}
+
+fn controller(kind: &Kind, spec: &Value, errors: &mut Errors) {
     let is = |other: &Kind| kind.slot == other.slot;
     if is(&REPLICATION_CONTROLLERS) {
-        replication_controller(spec, path, errors);
-    } else if is(&DEPLOYMENTS) || is(&REPLICA_SETS) {
-        non_negative(spec, "replicas", path, errors);
-        selected(spec, path, Some("deployment"), errors);
-        always_restarted(spec, path, errors);
+        replication_controller(spec, errors);
+    } else if is(&DEPLOYMENTS) {
+        non_negative(spec, "replicas", PATH, errors);
+        selected(spec, "deployment", "invalid label selector", "ReplicaSet", errors);
+        for key in ["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"] {
+            non_negative(spec, key, PATH, errors);
+        }
+        let (deadline, ready) = (&spec["progressDeadlineSeconds"], spec["minReadySeconds"].as_i64().unwrap_or(0));
+        if deadline.as_i64().is_some_and(|seconds| seconds <= ready) {
+            let detail = "must be greater than minReadySeconds";
+            errors.push(FieldError::invalid(PATH.child("progressDeadlineSeconds"), deadline, detail));
+        }
+    } else if is(&REPLICA_SETS) {
+        non_negative(spec, "replicas", PATH, errors);
+        non_negative(spec, "minReadySeconds", PATH, errors);
+        selected(spec, "deployment", "invalid label selector", "ReplicaSet", errors);
     } else if is(&STATEFUL_SETS) {
-        non_negative(spec, "replicas", path, errors);
-        let ordinals = path.child("ordinals");
-        non_negative(&spec["ordinals"], "start", ordinals, errors);
-        selected(spec, path, Some("statefulset"), errors);
-        always_restarted(spec, path, errors);
+        stateful_set(spec, errors);
     } else if is(&DAEMON_SETS) {
-        selected(spec, path, Some("daemonset"), errors);
-        always_restarted(spec, path, errors);
-    } else if is(&JOBS) {
-        job(spec, path, errors);
-        selected(spec, path, None, errors);
-    } else if is(&CRON_JOBS) {
-        cron_job(value, path, errors);
+        daemon_set(spec, errors);
     }
 }
 
 /// Follows `#ValidateReplicationControllerSpec`.
-fn replication_controller(spec: &Value, path: Path<'_>, errors: &mut Errors) {
-    non_negative(spec, "replicas", path, errors);
+fn replication_controller(spec: &Value, errors: &mut Errors) {
+    non_negative(spec, "minReadySeconds", PATH, errors);
     if meta::is_empty(&spec["selector"]) {
-        errors.push(FieldError::required(path.child("selector"), ""));
+        errors.push(FieldError::required(PATH.child("selector"), ""));
     }
+    non_negative(spec, "replicas", PATH, errors);
     if spec["template"].is_null() {
-        errors.push(FieldError::required(path.child("template"), ""));
+        errors.push(FieldError::required(PATH.child("template"), ""));
         return;
     }
-    let wanted = StringMap::deserialize(&spec["selector"]).unwrap_or_default();
-    let selector = LabelSelector { match_labels: Some(wanted), ..LabelSelector::default() };
-    matches_template(&selector, spec, path, errors);
-    always_restarted(spec, path, errors);
+    if !meta::is_empty(&spec["selector"]) {
+        matches_template(&json!({"matchLabels": spec["selector"]}), spec, PATH, errors);
+    }
+    always_restarted(spec, "ReplicationController", errors);
 }
 
-/// The selector is there, can be read, and selects the pods that the workload describes. `kind` is how the message about
-/// an empty one calls the workload, or none if it may be empty.
-fn selected(spec: &Value, path: Path<'_>, kind: Option<&str>, errors: &mut Errors) {
-    let (value, here) = (&spec["selector"], path.child("selector"));
+/// Follows `#ValidateStatefulSetSpec`.
+fn stateful_set(spec: &Value, errors: &mut Errors) {
+    let policy = text(spec, "podManagementPolicy");
+    if !matches!(policy, "OrderedReady" | "Parallel") {
+        let detail = "must be 'OrderedReady' or 'Parallel'";
+        errors.push(FieldError::invalid(PATH.child("podManagementPolicy"), &json!(policy), detail));
+    }
+    let retention = PATH.child("persistentVolumeClaimRetentionPolicy");
+    for key in ["whenDeleted", "whenScaled"] {
+        let policy = &spec["persistentVolumeClaimRetentionPolicy"];
+        container::one_of(policy, key, &["Retain", "Delete"], retention, errors);
+    }
+    let claims = PATH.child("volumeClaimTemplates");
+    for (at, claim) in meta::list(&spec["volumeClaimTemplates"]).enumerate() {
+        let path = claims.index(at);
+        volume::on_claim(&claim["spec"], path.child("spec"), errors);
+    }
+    non_negative(spec, "replicas", PATH, errors);
+    non_negative(spec, "minReadySeconds", PATH, errors);
+    non_negative(&spec["ordinals"], "start", PATH.child("ordinals"), errors);
+    let service = text(spec, "serviceName");
+    if !service.is_empty() {
+        let complaints = crate::k8s::names::dns1123_label_errors(service);
+        super::metadata::invalid_each(PATH.child("serviceName"), service, complaints, errors);
+    }
+    selected(spec, "statefulset", "", "StatefulSet", errors);
+}
+
+/// Follows `#ValidateDaemonSetSpec`.
+fn daemon_set(spec: &Value, errors: &mut Errors) {
+    let (value, here) = (&spec["selector"], PATH.child("selector"));
+    scheduling::label_selector(value, here, errors);
+    matches_template(value, spec, PATH, errors);
+    if !value.is_null() && is_empty_selector(value) {
+        errors.push(FieldError::invalid(here, value, "empty selector is invalid for daemonset"));
+    }
+    always_restarted(spec, "DaemonSet", errors);
+    non_negative(spec, "minReadySeconds", PATH, errors);
+    non_negative(spec, "revisionHistoryLimit", PATH, errors);
+}
+
+fn is_empty_selector(selector: &Value) -> bool {
+    meta::is_empty(&selector["matchLabels"]) && meta::is_empty(&selector["matchExpressions"])
+}
+
+/// The selector is there, can be read, and selects the pods that the workload describes. `kind` is how the message about an
+/// empty one calls the workload, `unreadable` what is said of one that cannot be read, `owner` how messages about pods call
+/// it.
+fn selected(spec: &Value, kind: &str, unreadable: &str, owner: &str, errors: &mut Errors) {
+    let (value, here) = (&spec["selector"], PATH.child("selector"));
     if value.is_null() {
         errors.push(FieldError::required(here, ""));
-        return;
+    } else {
+        scheduling::label_selector(value, here, errors);
+        if is_empty_selector(value) {
+            errors.push(FieldError::invalid(here, value, format!("empty selector is invalid for {kind}")));
+        }
+        let readable = LabelSelector::deserialize(value).map(|one| Selector::from_label_selector(Some(&one)));
+        if !readable.is_ok_and(|selector| selector.is_ok()) {
+            let mut error = FieldError::invalid(here, value, unreadable);
+            error.value = selector_text(value);
+            errors.push(error);
+            return;
+        }
     }
-    scheduling::label_selector(value, here, errors);
-    if let Some(kind) = kind
-        && meta::is_empty(&value["matchLabels"])
-        && meta::is_empty(&value["matchExpressions"])
-    {
-        errors.push(FieldError::invalid(here, value, format!("empty selector is invalid for {kind}")));
+    if value.is_null() || !is_empty_selector(value) {
+        matches_template(value, spec, PATH, errors);
     }
-    if let Ok(selector) = LabelSelector::deserialize(value) {
-        matches_template(&selector, spec, path, errors);
-    }
+    always_restarted(spec, owner, errors);
 }
 
-fn matches_template(selector: &LabelSelector, spec: &Value, path: Path<'_>, errors: &mut Errors) {
+/// A selector with the members of its requirements in the order of Go's type.
+fn selector_text(selector: &Value) -> String {
+    let mut parts = Vec::new();
+    if !meta::is_empty(&selector["matchLabels"]) {
+        parts.push(format!("\"matchLabels\":{}", selector["matchLabels"]));
+    }
+    let requirements: Vec<String> = meta::list(&selector["matchExpressions"])
+        .map(|one| {
+            let values =
+                if meta::is_empty(&one["values"]) { String::new() } else { format!(",\"values\":{}", one["values"]) };
+            format!("{{\"key\":{},\"operator\":{}{values}}}", one["key"], one["operator"])
+        })
+        .collect();
+    if !requirements.is_empty() {
+        parts.push(format!("\"matchExpressions\":[{}]", requirements.join(",")));
+    }
+    format!("{{{}}}", parts.join(","))
+}
+
+/// Whether the pods that are described are those that are selected; no selector selects none.
+pub(super) fn matches_template(selector: &Value, spec: &Value, path: Path<'_>, errors: &mut Errors) {
     let template = path.child("template");
     let metadata = template.child("metadata");
     let value = &spec["template"]["metadata"]["labels"];
     let own = StringMap::deserialize(value).unwrap_or_default();
-    if Selector::from_label_selector(Some(selector)).is_ok_and(|selector| !selector.matches(&own)) {
+    let matches = if selector.is_null() {
+        false
+    } else {
+        let selector = LabelSelector::deserialize(selector).map(|one| Selector::from_label_selector(Some(&one)));
+        !matches!(selector, Ok(Ok(selector)) if !selector.matches(&own))
+    };
+    if !matches {
         let detail = "`selector` does not match template `labels`";
-        errors.push(FieldError::invalid(metadata.child("labels"), &json!(own), detail));
+        errors.push(FieldError::invalid(metadata.child("labels"), value, detail));
     }
 }
 
 /// Follows `#ValidatePodTemplateSpec`.
-fn template(spec: &Value, path: Path<'_>, errors: &mut Errors) {
+pub(super) fn template(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     let (value, path) = (&spec["template"], path.child("template"));
     labels(&value["metadata"]["labels"], path.child("labels"), errors);
+    annotations(&value["metadata"]["annotations"], path.child("annotations"), errors);
     pod::spec(&value["spec"], path.child("spec"), errors);
     if !meta::is_empty(&value["spec"]["ephemeralContainers"]) {
         let spec = path.child("spec");
@@ -112,64 +211,18 @@ fn template(spec: &Value, path: Path<'_>, errors: &mut Errors) {
 }
 
 /// Follows `#ValidatePodTemplateSpecForReplicaSet`.
-fn always_restarted(spec: &Value, path: Path<'_>, errors: &mut Errors) {
-    template(spec, path, errors);
-    let (policy, path) = (text(&spec["template"]["spec"], "restartPolicy"), path.child("template"));
-    let path = path.child("spec");
+fn always_restarted(spec: &Value, owner: &str, errors: &mut Errors) {
+    template(spec, PATH, errors);
+    let pod = &spec["template"]["spec"];
+    let template = PATH.child("template");
+    let path = template.child("spec");
+    let policy = text(pod, "restartPolicy");
     if policy != "Always" {
         errors.push(FieldError::not_supported(path.child("restartPolicy"), &json!(policy), &["Always"]));
     }
-}
-
-/// Follows `#validateJobSpec`.
-fn job(spec: &Value, path: Path<'_>, errors: &mut Errors) {
-    for key in ["parallelism", "completions"] {
-        non_negative(spec, key, path, errors);
-    }
-    let mode = text(spec, "completionMode");
-    if !matches!(mode, "NonIndexed" | "Indexed" | "") {
-        let known = ["NonIndexed", "Indexed"];
-        errors.push(FieldError::not_supported(path.child("completionMode"), &json!(mode), &known));
-    }
-    if mode == "Indexed" {
-        if spec["completions"].is_null() {
-            errors.push(FieldError::required(path.child("completions"), "when completion mode is Indexed"));
-        }
-        if spec["parallelism"].as_i64().is_some_and(|number| number > MAX_INDEXED_PARALLELISM) {
-            let detail =
-                format!("must be less than or equal to {MAX_INDEXED_PARALLELISM} when completion mode is Indexed");
-            errors.push(FieldError::invalid(path.child("parallelism"), &spec["parallelism"], detail));
-        }
-    }
-    template(spec, path, errors);
-    let policy = text(&spec["template"]["spec"], "restartPolicy");
-    let template = path.child("template");
-    let pod = template.child("spec");
-    match policy {
-        "OnFailure" | "Never" => {}
-        "Always" | "" => {
-            let detail = r#"valid values: "OnFailure", "Never""#;
-            errors.push(FieldError::required(pod.child("restartPolicy"), detail));
-        }
-        _ => {
-            let known = ["Never", "OnFailure"];
-            errors.push(FieldError::not_supported(pod.child("restartPolicy"), &json!(policy), &known));
-        }
-    }
-}
-
-/// Follows `#ValidateCronJobCreate`. What the schedule says is not read: a simulation takes the next time to be due.
-fn cron_job(value: &Value, path: Path<'_>, errors: &mut Errors) {
-    let spec = &value["spec"];
-    if text(spec, "schedule").is_empty() {
-        errors.push(FieldError::required(path.child("schedule"), ""));
-    }
-    let job_template = path.child("jobTemplate");
-    job(&spec["jobTemplate"]["spec"], job_template.child("spec"), errors);
-    let name = meta::text(value, "name");
-    if name.len() > MAX_CRON_JOB_NAME {
-        let detail = format!("must be no more than {MAX_CRON_JOB_NAME} characters");
-        errors.push(FieldError::invalid("metadata.name", &json!(name), detail));
+    if !pod["activeDeadlineSeconds"].is_null() {
+        let detail = format!("activeDeadlineSeconds in {owner} is not Supported");
+        errors.push(FieldError::forbidden(path.child("activeDeadlineSeconds"), detail));
     }
 }
 
@@ -208,7 +261,11 @@ mod tests {
     fn selectors_select_the_pods_that_are_described() {
         for kind in [&DEPLOYMENTS, &REPLICA_SETS, &STATEFUL_SETS, &DAEMON_SETS] {
             check(kind, &spec(&json!({"matchLabels": {"a": "b"}}), "Always"), &[]);
-            check(kind, &spec(&Value::Null, "Always"), &["spec.selector: Required value"]);
+            let none = r#"spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match template `labels`"#;
+            let expected = ["spec.selector: Required value", none];
+            // Daemon sets do not say that it is missing.
+            let said = if kind.slot == DAEMON_SETS.slot { &expected[1..] } else { &expected };
+            check(kind, &spec(&Value::Null, "Always"), said);
             check(
                 kind,
                 &spec(&json!({"matchLabels": {"a": "c"}}), "Always"),
@@ -219,7 +276,19 @@ mod tests {
             check(
                 kind,
                 &spec(&json!({"matchExpressions": [{"key": "a", "operator": "Is"}]}), "Always"),
-                &[r#"spec.selector.matchExpressions[0].operator: Invalid value: "Is": not a valid selector operator"#],
+                &match kind.kind {
+                    "Deployment" | "ReplicaSet" => vec![
+                        r#"spec.selector.matchExpressions[0].operator: Invalid value: "Is": not a valid selector operator"#,
+                        r#"spec.selector: Invalid value: {"matchExpressions":[{"key":"a","operator":"Is"}]}: invalid label selector"#,
+                    ],
+                    "StatefulSet" => vec![
+                        r#"spec.selector.matchExpressions[0].operator: Invalid value: "Is": not a valid selector operator"#,
+                        r#"spec.selector: Invalid value: {"matchExpressions":[{"key":"a","operator":"Is"}]}"#,
+                    ],
+                    _ => vec![
+                        r#"spec.selector.matchExpressions[0].operator: Invalid value: "Is": not a valid selector operator"#,
+                    ],
+                },
             );
             check(
                 kind,

@@ -52,7 +52,7 @@ fn values_may_follow_or_be_attached_and_look_like_flags() {
 #[test]
 fn wrong_lines_have_upstreams_texts() {
     check_usage(&["--bogus"], "unknown flag: --bogus");
-    check_usage(&["--bogus_flag=3"], "unknown flag: --bogus-flag");
+    check_usage(&["--bogus_flag=3"], "unknown flag: --bogus_flag");
     check_usage(&["-x"], "unknown shorthand flag: 'x' in -x");
     check_usage(&["--config"], "flag needs an argument: --config");
     check_usage(&["-v"], "flag needs an argument: 'v' in -v");

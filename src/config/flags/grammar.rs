@@ -36,17 +36,6 @@ impl Flags {
         }
         Ok(flags)
     }
-
-    /// What `--help` prints.
-    pub fn help() -> String {
-        let command = Self::command()
-            .about("Schedules the pods of a Kubernetes cluster.")
-            .long_about(None)
-            .override_usage(
-                "kube-scheduler [OPTIONS]\n       kube-scheduler simulate [OPTIONS] [FILE]...   (needs no cluster; see 'kube-scheduler simulate --help')\n       kube-scheduler explain -f FILE [POD]          (the same; see 'kube-scheduler explain --help')",
-            );
-        command.clone().render_help().to_string()
-    }
 }
 
 /// Turns `_` into `-` in the names of flags, and leaves values alone.
@@ -64,7 +53,9 @@ fn normalize<I: IntoIterator<Item = String>>(command: &Command, args: I) -> Vec<
             continue;
         };
         let (name, value) = flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
-        let name = name.replace('_', "-");
+        let normal = name.replace('_', "-");
+        // One that is not known is shown as it was given.
+        let name = if find(command, &normal).is_some() { normal } else { name.to_owned() };
         let takes_next = value.is_none() && find(command, &name).is_some_and(|arg| !arg.is_require_equals_set());
         out.push(value.map_or_else(|| format!("--{name}"), |value| format!("--{name}={value}")));
         if takes_next {

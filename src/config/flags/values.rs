@@ -1,7 +1,10 @@
 //! Values of flags, read as Go reads them, with its error texts.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use super::super::duration::GoDuration;
 use super::super::text::{parse_bool, quote};
+use crate::k8s::Quantity;
 
 /// What `--version` asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +56,15 @@ fn reported_version(text: &str) -> Result<String, String> {
 
 /// A 32-bit integer: decimal, or with a prefix `0x`, `0o`, `0b`, `0`; `_` may stand between digits of those.
 pub(super) fn int32(text: &str) -> Result<i32, String> {
+    integer(text, |digits, base| i32::from_str_radix(digits, base).ok())
+}
+
+/// The same with 64 bits.
+pub(super) fn int(text: &str) -> Result<i64, String> {
+    integer(text, |digits, base| i64::from_str_radix(digits, base).ok())
+}
+
+fn integer<T>(text: &str, read: impl Fn(&str, u32) -> Option<T>) -> Result<T, String> {
     let failed = |why: &str| format!("strconv.ParseInt: parsing {}: {why}", quote(text));
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -70,7 +82,7 @@ pub(super) fn int32(text: &str) -> Result<i32, String> {
     if digits.is_empty() || !digits.chars().all(|c| c.is_digit(base)) {
         return Err(failed("invalid syntax"));
     }
-    i32::from_str_radix(&format!("{sign}{digits}"), base).map_err(|_| failed("value out of range"))
+    read(&format!("{sign}{digits}"), base).ok_or_else(|| failed("value out of range"))
 }
 
 /// A log level: decimal, 31 bits, no sign. Follows `component-base/logs/api/v1/pflags.go @v1.36.3`.
@@ -92,6 +104,19 @@ pub(super) fn float32(text: &str) -> Result<f32, String> {
         Ok(value) => Ok(value),
         Err(_) => Err(failed("invalid syntax")),
     }
+}
+
+/// An address without a port; an empty text stands for any. Follows `pflag/ip.go#Set`.
+pub(super) fn ip(text: &str) -> Result<IpAddr, String> {
+    if text.is_empty() {
+        return Ok(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    }
+    text.trim().parse().map_err(|_| format!("failed to parse IP: {}", quote(text)))
+}
+
+/// A quantity, kept as it is written.
+pub(super) fn quantity(text: &str) -> Result<Quantity, String> {
+    Quantity::parse(text).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

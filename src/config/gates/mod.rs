@@ -106,6 +106,21 @@ impl Gate {
         self.spec(BINARY_MINOR).default
     }
 
+    /// Whether it is on by default at version 1.`minor`.
+    pub fn default_at(self, minor: u8) -> bool {
+        self.spec(minor).default
+    }
+
+    /// Whether it cannot be switched at version 1.`minor`.
+    pub fn locked(self, minor: u8) -> bool {
+        self.spec(minor).locked
+    }
+
+    /// The gates that have to be on for it to be on, by name.
+    pub fn needs(self) -> impl Iterator<Item = Self> {
+        self.row().needs.iter().copied()
+    }
+
     fn row(self) -> &'static Row {
         &TABLE[self as usize]
     }

@@ -35,8 +35,8 @@ use request::{Lines, is_expired, is_retriable, is_too_large, is_too_many_request
 /// The shortest time for which a watch is asked for; the longest is twice that.
 /// `client-go/tools/cache/reflector.go#defaultMinWatchTimeout @v1.36.3`.
 const MIN_WATCH: Duration = Duration::from_mins(5);
-/// How much longer than asked for a watch may stay open before its connection counts as dead. Upstream notices by pings of
-/// its HTTP/2 connection.
+/// How much longer than asked for a watch may stay open before its connection counts as dead. Over HTTP/2 pings find that out
+/// much sooner; HTTP/1.1 has none.
 const WATCH_GRACE: Duration = Duration::from_secs(15);
 /// A watch that ends within this time without a word has failed.
 const SHORT_WATCH: Duration = Duration::from_secs(1);

@@ -82,7 +82,6 @@ pub(super) fn priority_classes(stage: &Stage<'_>) -> Result<(), String> {
 
 /// Changes, one after the other.
 pub(super) struct Sequence {
-    pub(super) seed: u64,
     pub(super) steps: Vec<Step>,
 }
 
@@ -111,7 +110,7 @@ impl Sequence {
         while steps.len() < length {
             steps.extend(maker.step());
         }
-        Self { seed, steps }
+        Self { steps }
     }
 }
 

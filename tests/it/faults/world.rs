@@ -103,6 +103,7 @@ impl World {
             hostname: "host".to_owned(),
             runtime: runtime.handle().clone(),
             max_in_unschedulable: Duration::from_mins(5),
+            fence: None,
         };
         let engine = run(runtime, Engine::new(options)).expect("its parts fit");
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_seed(seed);

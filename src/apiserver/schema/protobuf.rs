@@ -5,7 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Field, Holds, Repeats, Type};
+use super::{Object, Type};
+use crate::apiserver::decode::unregistered;
 
 /// The content type.
 pub(in crate::apiserver) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
@@ -16,7 +17,10 @@ const MAGIC: &[u8] = b"k8s\0";
 /// Structures may stand in each other this deep; the API's own are far from it.
 const DEPTH: usize = 64;
 
+const OTHER_TYPE: &str = "a field is of another type than the API's";
+
 /// A value of the wire format.
+#[derive(Clone, Copy)]
 enum Token<'a> {
     Number(u64),
     Bytes(&'a [u8]),
@@ -41,16 +45,15 @@ pub(in crate::apiserver) fn decode(body: &[u8]) -> Result<Value, String> {
         }
         Ok(())
     })?;
-    let group = version.rsplit_once('/').map_or("core", |(group, _)| group.split('.').next().unwrap_or_default());
+    let (group, number) = version.rsplit_once('/').unwrap_or(("core", &version));
+    let group = group.split('.').next().unwrap_or_default();
     let name = match &*kind {
         // Each group has its own name for the same thing.
-        "DeleteOptions" => "meta.DeleteOptions".to_owned(),
-        kind => format!("{group}.{kind}"),
+        "DeleteOptions" => "meta/v1.DeleteOptions".to_owned(),
+        kind => format!("{group}/{number}.{kind}"),
     };
-    let shape = Type::named(&name).ok_or_else(|| format!("no kind {kind:?} is registered for version {version:?}"))?;
-    let mut value = shape.read(raw, DEPTH)?;
-    // Go writes every number and text that is no pointer, whether or not it was set.
-    super::without_empty(&name, &mut value);
+    let object = Object::find(&name).ok_or_else(|| unregistered(&version, &kind))?;
+    let mut value = object.decode(raw, DEPTH)?;
     value["apiVersion"] = json!(version);
     value["kind"] = json!(kind);
     Ok(value)
@@ -100,69 +103,83 @@ fn signed(number: u64) -> i64 {
     number.cast_signed()
 }
 
-impl Type {
-    fn read(&self, bytes: &[u8], depth: usize) -> Result<Value, String> {
-        if depth == 0 {
-            return Err("the body is nested too deeply".to_owned());
-        }
+impl Object {
+    fn decode(&self, bytes: &[u8], depth: usize) -> Result<Value, String> {
         let mut map = Map::new();
-        for_each(bytes, |number, token| {
-            let Some(field) = self.fields.iter().find(|field| field.number == number) else { return Ok(()) };
-            field.read(&mut map, token, depth - 1)
-        })?;
+        self.decode_into(&mut map, &[], bytes, depth)?;
         Ok(Value::Object(map))
     }
-}
 
-impl Field {
-    fn read(&self, map: &mut Map<String, Value>, token: Token<'_>, depth: usize) -> Result<(), String> {
-        if self.inline {
-            let Value::Object(members) = self.holds.read(token, depth)? else { return Ok(()) };
-            map.extend(members);
-            return Ok(());
-        }
-        match (self.repeats, token) {
-            (Repeats::Once, token) => drop(map.insert(self.name.to_owned(), self.holds.read(token, depth)?)),
-            (Repeats::List, Token::Bytes(mut packed)) if matches!(self.holds, Holds::Integer | Holds::Flag) => {
-                while !packed.is_empty() {
-                    let number = Token::Number(varint(&mut packed)?);
-                    push(map, self.name, self.holds.read(number, depth)?);
-                }
+    /// Reads a message whose members are found at `within`: the object's own, or one in it that JSON does not show.
+    fn decode_into(
+        &self,
+        map: &mut Map<String, Value>,
+        within: &[u64],
+        bytes: &[u8],
+        depth: usize,
+    ) -> Result<(), String> {
+        let depth = depth.checked_sub(1).ok_or("the body is nested too deeply")?;
+        for_each(bytes, |number, token| {
+            let numbers = [within, &[number]].concat();
+            let mut inside = self.members.iter().filter(|member| member.numbers.starts_with(&numbers));
+            match (inside.next(), token) {
+                (None, _) => Ok(()),
+                (Some(member), token) if member.numbers == numbers => member.kind.add(map, member.name, token, depth),
+                (Some(_), Token::Bytes(message)) => self.decode_into(map, &numbers, message, depth),
+                (Some(_), Token::Number(_)) => Err(OTHER_TYPE.to_owned()),
             }
-            (Repeats::List, token) => push(map, self.name, self.holds.read(token, depth)?),
-            (Repeats::Map, Token::Bytes(entry)) => {
-                let (mut key, mut value) = (String::new(), Value::Null);
-                for_each(entry, |number, token| {
-                    match (number, token) {
-                        (1, Token::Bytes(bytes)) => key = text(bytes)?,
-                        (2, token) => value = self.holds.read(token, depth)?,
-                        _ => {}
-                    }
-                    Ok(())
-                })?;
-                let entries = map.entry(self.name).or_insert_with(|| json!({}));
-                if let Some(entries) = entries.as_object_mut() {
-                    // An empty text is not written.
-                    let value = if value.is_null() && self.holds == Holds::Text { json!("") } else { value };
-                    entries.insert(key, value);
-                }
-            }
-            (Repeats::Map, Token::Number(_)) => return Err(format!("{} is no map", self.name)),
-        }
-        Ok(())
+        })
     }
 }
 
-fn push(map: &mut Map<String, Value>, name: &str, value: Value) {
-    if let Some(items) = map.entry(name).or_insert_with(|| json!([])).as_array_mut() {
-        items.push(value);
-    }
-}
-
-impl Holds {
-    fn read(self, token: Token<'_>, depth: usize) -> Result<Value, String> {
+impl Type {
+    /// Adds a member's value, or one of its values, to an object.
+    fn add(&self, map: &mut Map<String, Value>, name: &str, token: Token<'_>, depth: usize) -> Result<(), String> {
         match (self, token) {
-            (Self::Integer, Token::Number(number)) => Ok(json!(signed(number))),
+            (Self::Optional(inner), token) => inner.add(map, name, token, depth),
+            (Self::List(inner), token) => {
+                let list = map.entry(name).or_insert_with(|| json!([])).as_array_mut().ok_or(OTHER_TYPE)?;
+                match (&**inner, token) {
+                    (Self::Int32 | Self::Int64 | Self::Flag, Token::Bytes(mut packed)) => {
+                        while !packed.is_empty() {
+                            list.push(inner.decode(Token::Number(varint(&mut packed)?), depth)?);
+                        }
+                    }
+                    (_, token) => list.push(inner.decode(token, depth)?),
+                }
+                Ok(())
+            }
+            (Self::Map(inner), Token::Bytes(entry)) => {
+                let (key, value) = inner.entry(entry, depth)?;
+                let entries = map.entry(name).or_insert_with(|| json!({})).as_object_mut().ok_or(OTHER_TYPE)?;
+                entries.insert(key, value);
+                Ok(())
+            }
+            (_, token) => {
+                map.insert(name.to_owned(), self.decode(token, depth)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// An entry of a map. What it does not say is nothing.
+    fn entry(&self, bytes: &[u8], depth: usize) -> Result<(String, Value), String> {
+        let (mut key, mut value) = (String::new(), super::write::nothing(self));
+        for_each(bytes, |number, token| {
+            match (number, token) {
+                (1, Token::Bytes(bytes)) => key = text(bytes)?,
+                (2, token) => value = self.decode(token, depth)?,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok((key, value))
+    }
+
+    fn decode(&self, token: Token<'_>, depth: usize) -> Result<Value, String> {
+        match (self, token) {
+            (Self::Optional(inner), token) => inner.decode(token, depth),
+            (Self::Int32 | Self::Int64, Token::Number(number)) => Ok(json!(signed(number))),
             (Self::Flag, Token::Number(number)) => Ok(json!(number != 0)),
             (Self::Text, Token::Bytes(bytes)) => Ok(json!(text(bytes)?)),
             (Self::Bytes, Token::Bytes(bytes)) => {
@@ -171,7 +188,7 @@ impl Holds {
             (Self::Quantity, Token::Bytes(bytes)) => Ok(json!(Parts::of(bytes)?.first_text)),
             (Self::Time, Token::Bytes(bytes)) => Parts::of(bytes)?.time(0),
             (Self::MicroTime, Token::Bytes(bytes)) => Parts::of(bytes)?.time(6),
-            (Self::IntOrString, Token::Bytes(bytes)) => Ok(Parts::of(bytes)?.int_or_string()),
+            (Self::IntOrText, Token::Bytes(bytes)) => Ok(Parts::of(bytes)?.int_or_text()),
             (Self::Raw, Token::Bytes(bytes)) => {
                 let raw = Parts::of(bytes)?.first_text;
                 if raw.is_empty() {
@@ -180,10 +197,8 @@ impl Holds {
                     serde_json::from_str(&raw).map_err(|error| error.to_string())
                 }
             }
-            (Self::Structure(name), Token::Bytes(bytes)) => {
-                Type::named(name).ok_or_else(|| format!("no type {name}"))?.read(bytes, depth)
-            }
-            _ => Err("a field is of another type than the API's".to_owned()),
+            (Self::Object(_), Token::Bytes(bytes)) => self.object().ok_or(OTHER_TYPE)?.decode(bytes, depth),
+            _ => Err(OTHER_TYPE.to_owned()),
         }
     }
 }
@@ -225,7 +240,7 @@ impl Parts {
     }
 
     /// A number where the first part says so, else a text.
-    fn int_or_string(self) -> Value {
+    fn int_or_text(self) -> Value {
         if self.first == 0 { json!(self.second) } else { json!(self.third_text) }
     }
 }
@@ -233,6 +248,8 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apiserver::kinds::NAMESPACES;
+    use crate::apiserver::schema;
 
     fn field(number: u8, content: &[u8]) -> Vec<u8> {
         let mut bytes = vec![number << 3 | 2, u8::try_from(content.len()).unwrap()];
@@ -251,7 +268,18 @@ mod tests {
         let raw = [field(1, &metadata), field(2, b""), field(3, &field(1, b""))].concat();
         let expected =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}, "spec": {}, "status": {}});
-        assert_eq!(decode(&body("v1", "Namespace", &raw)), Ok(expected));
+        let mut value = decode(&body("v1", "Namespace", &raw)).unwrap();
+        // Go writes every number and text that is no pointer, whether or not it was set.
+        schema::read(Object::of(&NAMESPACES), &mut value, false).unwrap();
+        assert_eq!(value, expected);
+    }
+
+    #[test]
+    fn messages_that_json_does_not_show_are_looked_into() {
+        let source = field(2, &field(2, &field(1, b"Memory")));
+        let volume = [field(1, b"v"), source].concat();
+        let pod = decode(&body("v1", "Pod", &field(2, &field(1, &volume)))).unwrap();
+        assert_eq!(pod["spec"]["volumes"], json!([{"name": "v", "emptyDir": {"medium": "Memory"}}]));
     }
 
     #[test]

@@ -1,0 +1,189 @@
+//! Containers of new pods. What only a node's agent reads (environment, mounts, probes, security contexts) is not looked at.
+//!
+//! Follows `pkg/apis/core/validation/validation.go @v1.36.3`.
+
+use serde_json::{Value, json};
+
+use super::metadata::invalid_each;
+use super::{Errors, Path, resources, text};
+use crate::apiserver::field_error::FieldError;
+use crate::apiserver::meta;
+use crate::k8s::names;
+
+/// Follows `#validateContainers`.
+pub(super) fn regular(spec: &Value, path: Path<'_>, errors: &mut Errors) {
+    let list_path = path.child("containers");
+    if meta::is_empty(&spec["containers"]) {
+        errors.push(FieldError::required(list_path, ""));
+    }
+    let mut known: Vec<&str> = Vec::new();
+    for (at, container) in meta::list(&spec["containers"]).enumerate() {
+        let path = list_path.index(at);
+        common(container, spec, path, errors);
+        let name = text(container, "name");
+        if known.contains(&name) {
+            errors.push(FieldError::duplicate(path.child("name"), &json!(name)));
+        }
+        known.push(name);
+        restart_policy(container, path, errors);
+    }
+    let mut ports = Vec::new();
+    for (at, container) in meta::list(&spec["containers"]).enumerate() {
+        host_port_conflicts(container, list_path.index(at), &mut ports, errors);
+    }
+}
+
+/// Follows `#validateInitContainers`.
+pub(super) fn initial(spec: &Value, path: Path<'_>, errors: &mut Errors) {
+    let list_path = path.child("initContainers");
+    let mut known: Vec<&str> = meta::list(&spec["containers"]).map(|container| text(container, "name")).collect();
+    for (at, container) in meta::list(&spec["initContainers"]).enumerate() {
+        let path = list_path.index(at);
+        common(container, spec, path, errors);
+        restart_policy(container, path, errors);
+        let name = text(container, "name");
+        if known.contains(&name) {
+            errors.push(FieldError::duplicate(path.child("name"), &json!(name)));
+        } else if !name.is_empty() {
+            known.push(name);
+        }
+        // They run one after the other, so each has the ports to itself; the message calls each the first.
+        host_port_conflicts(container, list_path.index(0), &mut Vec::new(), errors);
+    }
+}
+
+/// Follows `#validateContainerCommon`.
+fn common(container: &Value, spec: &Value, path: Path<'_>, errors: &mut Errors) {
+    let name = text(container, "name");
+    if name.is_empty() {
+        errors.push(FieldError::required(path.child("name"), ""));
+    } else {
+        invalid_each(path.child("name"), name, names::dns1123_label_errors(name), errors);
+    }
+    if text(container, "image").is_empty() {
+        errors.push(FieldError::required(path.child("image"), ""));
+    }
+    one_of(container, "terminationMessagePolicy", &["File", "FallbackToLogsOnError"], path, errors);
+    ports(container, path, errors);
+    one_of(container, "imagePullPolicy", &["Always", "IfNotPresent", "Never"], path, errors);
+    resources::of_container(&container["resources"], &spec["resourceClaims"], path.child("resources"), errors);
+}
+
+/// Follows `#validatePullPolicy` and its siblings.
+pub(super) fn one_of(owner: &Value, key: &str, known: &[&str], path: Path<'_>, errors: &mut Errors) {
+    let value = text(owner, key);
+    if value.is_empty() {
+        errors.push(FieldError::required(path.child(key), ""));
+    } else if !known.contains(&value) {
+        errors.push(FieldError::not_supported(path.child(key), &json!(value), known));
+    }
+}
+
+/// Follows `#validateContainerRestartPolicy` and `#validateInitContainerRestartPolicy`, less the codes of rules.
+fn restart_policy(container: &Value, path: Path<'_>, errors: &mut Errors) {
+    const KNOWN: [&str; 3] = ["Always", "Never", "OnFailure"];
+    let (policy, rules) = (&container["restartPolicy"], &container["restartPolicyRules"]);
+    match policy.as_str() {
+        None if !meta::is_empty(rules) => {
+            let detail = "must specify restartPolicy when restart rules are used";
+            errors.push(FieldError::required(path.child("restartPolicy"), detail));
+        }
+        Some(policy) if !KNOWN.contains(&policy) => {
+            errors.push(FieldError::not_supported(path.child("restartPolicy"), &json!(policy), &KNOWN));
+        }
+        _ => {}
+    }
+}
+
+/// Follows `#validateContainerPorts`.
+fn ports(container: &Value, path: Path<'_>, errors: &mut Errors) {
+    let list = path.child("ports");
+    let mut known: Vec<&str> = Vec::new();
+    for (at, port) in meta::list(&container["ports"]).enumerate() {
+        let path = list.index(at);
+        let name = text(port, "name");
+        if !name.is_empty() {
+            let complaints = port_name_errors(name);
+            if !complaints.is_empty() {
+                invalid_each(path.child("name"), name, complaints, errors);
+            } else if known.contains(&name) {
+                errors.push(FieldError::duplicate(path.child("name"), &json!(name)));
+            } else {
+                known.push(name);
+            }
+        }
+        if meta::is_empty(&port["containerPort"]) {
+            errors.push(FieldError::required(path.child("containerPort"), ""));
+        }
+        for key in ["containerPort", "hostPort"] {
+            if let Some(number) = port[key].as_i64().filter(|number| *number != 0 && !(1..=65535).contains(number)) {
+                let detail = "must be between 1 and 65535, inclusive";
+                errors.push(FieldError::invalid(path.child(key), &json!(number), detail));
+            }
+        }
+        one_of(port, "protocol", &["SCTP", "TCP", "UDP"], path, errors);
+    }
+}
+
+/// Follows `apimachinery/pkg/util/validation/validation.go#IsValidPortName @v1.36.3`.
+fn port_name_errors(name: &str) -> Vec<String> {
+    let is_letter = |byte: u8| byte.is_ascii_lowercase();
+    let rules = [
+        (name.len() <= 15, "must be no more than 15 characters"),
+        (
+            name.bytes().all(|byte| is_letter(byte) || byte.is_ascii_digit() || byte == b'-'),
+            "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
+        ),
+        (name.bytes().any(is_letter), "must contain at least one letter (a-z)"),
+        (!name.contains("--"), "must not contain consecutive hyphens"),
+        (!name.starts_with('-') && !name.ends_with('-'), "must not begin or end with a hyphen"),
+    ];
+    rules.iter().filter(|(holds, _)| !holds).map(|(_, text)| (*text).to_owned()).collect()
+}
+
+/// Follows `#AccumulateUniqueHostPorts`.
+fn host_port_conflicts(container: &Value, path: Path<'_>, known: &mut Vec<String>, errors: &mut Errors) {
+    let list = path.child("ports");
+    for (at, port) in meta::list(&container["ports"]).enumerate() {
+        let Some(number) = port["hostPort"].as_i64().filter(|number| *number != 0) else { continue };
+        let shown = format!("{}/{}/{number}", text(port, "protocol"), text(port, "hostIP"));
+        if known.contains(&shown) {
+            let path = list.index(at);
+            errors.push(FieldError::duplicate(path.child("hostPort"), &json!(shown)));
+        } else {
+            known.push(shown);
+        }
+    }
+}
+
+/// Follows `#validateContainersOnlyForPod`.
+pub(super) fn images(spec: &Value, path: Path<'_>, errors: &mut Errors) {
+    for list in ["containers", "initContainers"] {
+        let list_path = path.child(list);
+        for (at, container) in meta::list(&spec[list]).enumerate() {
+            let image = text(container, "image");
+            if image.trim() != image {
+                let path = list_path.index(at);
+                let detail = "must not have leading or trailing whitespace";
+                errors.push(FieldError::invalid(path.child("image"), &json!(image), detail));
+            }
+        }
+    }
+}
+
+/// Follows `#validatePodHostNetworkDeps`.
+pub(super) fn host_network_ports(spec: &Value, path: Path<'_>, errors: &mut Errors) {
+    let list = path.child("containers");
+    for (at, container) in meta::list(&spec["containers"]).enumerate() {
+        let container_path = list.index(at);
+        let ports = container_path.child("ports");
+        for (at, port) in meta::list(&container["ports"]).enumerate() {
+            let number = |key: &str| port[key].as_i64().unwrap_or(0);
+            if number("hostPort") != number("containerPort") {
+                let path = ports.index(at);
+                let detail = "must match `containerPort` when `hostNetwork` is true";
+                errors.push(FieldError::invalid(path.child("hostPort"), &json!(number("hostPort")), detail));
+            }
+        }
+    }
+}

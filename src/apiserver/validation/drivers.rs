@@ -1,0 +1,160 @@
+//! What volume drivers and their helpers write: what nodes can do, capacities, attachments, classes.
+//!
+//! Follows `pkg/apis/storage/validation/validation.go @v1.36.3`.
+
+use serde_json::{Value, json};
+
+use super::metadata::{invalid_each, label_name};
+use super::{Errors, Path, immutable, resources, scheduling, text, workload::non_negative};
+use crate::apiserver::field_error::FieldError;
+use crate::apiserver::kinds::{
+    CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, Kind, VOLUME_ATTACHMENTS, VOLUME_ATTRIBUTES_CLASSES,
+};
+use crate::apiserver::meta;
+use crate::k8s::names;
+
+/// What is wrong with a new object of one of these kinds; nothing with another one.
+pub(super) fn on_create(kind: &Kind, value: &Value, errors: &mut Errors) {
+    let spec = &value["spec"];
+    let is = |other: &Kind| kind.slot == other.slot;
+    if is(&CSI_NODES) {
+        node(spec, errors);
+    } else if is(&CSI_DRIVERS) {
+        driver(spec, errors);
+    } else if is(&CSI_STORAGE_CAPACITIES) {
+        capacity(value, errors);
+    } else if is(&VOLUME_ATTACHMENTS) {
+        attachment(spec, errors);
+    } else if is(&VOLUME_ATTRIBUTES_CLASSES) && text(value, "driverName").is_empty() {
+        errors.push(FieldError::required("driverName", ""));
+    }
+}
+
+/// What is wrong with a changed one.
+pub(super) fn on_update(kind: &Kind, value: &Value, before: &Value, errors: &mut Errors) {
+    let is = |other: &Kind| kind.slot == other.slot;
+    if is(&CSI_DRIVERS) {
+        let spec = Path::Root("spec");
+        // The message has it so.
+        let path = spec.child("attachedRequired");
+        immutable(path, &value["spec"]["attachRequired"], &before["spec"]["attachRequired"], errors);
+        driver(&value["spec"], errors);
+    } else if is(&CSI_STORAGE_CAPACITIES) {
+        capacity(value, errors);
+        for key in ["nodeTopology", "storageClassName"] {
+            immutable(key, &value[key], &before[key], errors);
+        }
+    } else if is(&VOLUME_ATTACHMENTS) && value["spec"] != before["spec"] {
+        let spec = &value["spec"];
+        let mut error = FieldError::invalid("spec", spec, "field is immutable");
+        error.value = format!(
+            r#"{{"Attacher":{},"Source":{{"PersistentVolumeName":{},"InlineVolumeSpec":{}}},"NodeName":{}}}"#,
+            spec["attacher"],
+            spec["source"]["persistentVolumeName"],
+            spec["source"]["inlineVolumeSpec"],
+            spec["nodeName"]
+        );
+        errors.push(error);
+    } else if is(&VOLUME_ATTRIBUTES_CLASSES) {
+        for key in ["driverName", "parameters"] {
+            if value[key] != before[key] {
+                errors.push(FieldError::forbidden(key, format!("updates to {key} are forbidden.")));
+            }
+        }
+    }
+}
+
+/// Follows `pkg/apis/core/validation/validation.go#ValidateCSIDriverName @v1.36.3`.
+fn driver_name(name: &str, path: Path<'_>, errors: &mut Errors) {
+    if name.is_empty() {
+        errors.push(FieldError::required(path, ""));
+        return;
+    }
+    if name.len() > 63 {
+        errors.push(FieldError::invalid(path, &json!(name), "must be no more than 63 characters"));
+    }
+    invalid_each(path, name, names::dns1123_subdomain_errors(&name.to_lowercase()), errors);
+}
+
+/// Follows `#validateCSINodeDrivers`.
+fn node(spec: &Value, errors: &mut Errors) {
+    let (root, mut known) = (Path::Root("spec"), Vec::new());
+    let list = root.child("drivers");
+    for (at, driver) in meta::list(&spec["drivers"]).enumerate() {
+        let path = list.index(at);
+        let name = text(driver, "name");
+        driver_name(name, path.child("name"), errors);
+        if text(driver, "nodeID").is_empty() {
+            errors.push(FieldError::required(path.child("nodeID"), ""));
+        }
+        non_negative(&driver["allocatable"], "count", path.child("allocatable"), errors);
+        if known.contains(&name) {
+            errors.push(FieldError::duplicate(path.child("name"), &json!(name)));
+        }
+        known.push(name);
+        let keys: Vec<&str> = meta::list(&driver["topologyKeys"]).filter_map(Value::as_str).collect();
+        for (at, key) in keys.iter().enumerate() {
+            let path = path.child("topologyKeys");
+            if key.is_empty() {
+                errors.push(FieldError::required(path, ""));
+            }
+            if keys[..at].contains(key) {
+                errors.push(FieldError::duplicate(path, &json!(key)));
+            }
+            label_name(key, path, errors);
+        }
+    }
+}
+
+/// Follows `#validateCSIDriverSpec`.
+fn driver(spec: &Value, errors: &mut Errors) {
+    let path = Path::Root("spec");
+    let known = ["File", "None", "ReadWriteOnceWithFSType"];
+    if let Some(policy) = spec["fsGroupPolicy"].as_str().filter(|policy| !known.contains(policy)) {
+        errors.push(FieldError::not_supported(path.child("fsGroupPolicy"), &json!(policy), &known));
+    }
+    let known = ["Persistent", "Ephemeral"];
+    for mode in meta::list(&spec["volumeLifecycleModes"]).filter_map(Value::as_str) {
+        if !known.contains(&mode) {
+            errors.push(FieldError::not_supported(path.child("volumeLifecycleModes"), &json!(mode), &known));
+        }
+    }
+}
+
+/// Follows `#ValidateCSIStorageCapacity`.
+fn capacity(value: &Value, errors: &mut Errors) {
+    scheduling::label_selector(&value["nodeTopology"], Path::Root("nodeTopology"), errors);
+    let name = text(value, "storageClassName");
+    invalid_each(Path::Root("storageClassName"), name, names::dns1123_subdomain_errors(name), errors);
+    if !value["capacity"].is_null() {
+        resources::quantity("", &value["capacity"], Path::Root("capacity"), errors);
+    }
+}
+
+/// Follows `#validateVolumeAttachmentSpec`.
+fn attachment(spec: &Value, errors: &mut Errors) {
+    let path = Path::Root("spec");
+    driver_name(text(spec, "attacher"), path.child("attacher"), errors);
+    let source = &spec["source"];
+    let (name, inline) = (&source["persistentVolumeName"], &source["inlineVolumeSpec"]);
+    match (name.as_str(), inline.is_null()) {
+        (None, true) => {
+            let detail = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+            errors.push(FieldError::required(path.child("source"), detail));
+        }
+        (Some(_), false) => {
+            let detail = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+            errors.push(FieldError::forbidden(path.child("source"), detail));
+        }
+        (Some(""), true) => {
+            let source = path.child("source");
+            errors.push(FieldError::required(
+                source.child("persistentVolumeName"),
+                "must specify non empty persistentVolumeName",
+            ));
+        }
+        _ => {}
+    }
+    let node = text(spec, "nodeName");
+    invalid_each(path.child("nodeName"), node, names::dns1123_subdomain_errors(node), errors);
+}

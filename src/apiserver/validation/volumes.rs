@@ -1,0 +1,105 @@
+//! Volumes of pods: their names, and that each has one source.
+//!
+//! Follows `pkg/apis/core/validation/validation.go#ValidateVolumes @v1.36.3`. What is in a source is a matter of nodes.
+
+use serde_json::{Value, json};
+
+use super::metadata::invalid_each;
+use super::{Errors, Path, text, volume};
+use crate::apiserver::field_error::FieldError;
+use crate::apiserver::meta;
+use crate::k8s::names;
+
+/// What is wrong with a list of volumes.
+pub(super) fn names(volumes: &Value, path: Path<'_>, errors: &mut Errors) {
+    let mut known: Vec<&str> = Vec::new();
+    for (at, volume) in meta::list(volumes).enumerate() {
+        let path = path.index(at);
+        let before = errors.len();
+        source(volume, path, errors);
+        let name = text(volume, "name");
+        if name.is_empty() {
+            errors.push(FieldError::required(path.child("name"), ""));
+        } else {
+            invalid_each(path.child("name"), name, names::dns1123_label_errors(name), errors);
+        }
+        if known.contains(&name) {
+            errors.push(FieldError::duplicate(path.child("name"), &json!(name)));
+        }
+        if errors.len() == before {
+            known.push(name);
+        }
+    }
+}
+
+/// Follows `#validateVolumeSource`, in its order.
+fn source(volume: &Value, path: Path<'_>, errors: &mut Errors) {
+    const SOURCES: [&str; 29] = [
+        "emptyDir",
+        "hostPath",
+        "gitRepo",
+        "gcePersistentDisk",
+        "awsElasticBlockStore",
+        "secret",
+        "nfs",
+        "iscsi",
+        "glusterfs",
+        "flocker",
+        "persistentVolumeClaim",
+        "rbd",
+        "cinder",
+        "cephfs",
+        "quobyte",
+        "downwardAPI",
+        "fc",
+        "configMap",
+        "azureFile",
+        "vsphereVolume",
+        "photonPersistentDisk",
+        "portworxVolume",
+        "azureDisk",
+        "storageos",
+        "projected",
+        "scaleIO",
+        "csi",
+        "ephemeral",
+        "image",
+    ];
+    let mut given = SOURCES.iter().filter(|source| !volume[**source].is_null());
+    let Some(first) = given.next() else {
+        errors.push(FieldError::required(path, "must specify a volume type"));
+        return;
+    };
+    content(first, &volume[*first], path, errors);
+    for other in given {
+        errors.push(FieldError::forbidden(path.child(other), "may not specify more than 1 volume type"));
+    }
+}
+
+/// What scheduling reads of a source has to be there.
+fn content(source: &str, value: &Value, path: Path<'_>, errors: &mut Errors) {
+    // The message calls this one so.
+    let here = path.child(if source == "gcePersistentDisk" { "persistentDisk" } else { source });
+    let required: &[&str] = match source {
+        "persistentVolumeClaim" => &["claimName"],
+        "gcePersistentDisk" => &["pdName"],
+        "awsElasticBlockStore" => &["volumeID"],
+        "configMap" => &["name"],
+        "secret" => &["secretName"],
+        "hostPath" => &["path"],
+        "csi" => &["driver"],
+        _ => &[],
+    };
+    for key in required {
+        if text(value, key).is_empty() {
+            errors.push(FieldError::required(here.child(key), ""));
+        }
+    }
+    let template = &value["volumeClaimTemplate"];
+    if source == "ephemeral" && template.is_null() {
+        errors.push(FieldError::required(here.child("volumeClaimTemplate"), ""));
+    } else if source == "ephemeral" {
+        let here = here.child("volumeClaimTemplate");
+        volume::on_claim(&template["spec"], here.child("spec"), errors);
+    }
+}

@@ -1,0 +1,281 @@
+//! A running scheduler: informers, then the lease if there is an election, then scheduling, until it is told to end.
+//!
+//! Follows `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
+
+use std::process::ExitCode;
+use std::thread::JoinHandle;
+
+use anyhow::{Context as _, anyhow};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+use tracing::{error, info};
+
+use super::{DONE, FAILED, debugger};
+use crate::election::{Elector, Ended};
+use crate::engine::{Engine, Fatal, TaskEnd};
+use crate::ingest::Ingest;
+use crate::scheduler::Scheduler;
+
+/// What ends a scheduler that was told to end, without leader election.
+const FINISHED: &str = "finished without leader elect";
+
+/// How a scheduler takes its turn.
+pub(super) struct Turn {
+    /// The candidate, if several take turns.
+    pub(super) elector: Option<Elector>,
+    /// Whether a candidate that does not lead has no informers.
+    pub(super) delays_cache: bool,
+}
+
+/// What makes a scheduler end.
+#[derive(Debug)]
+enum End {
+    /// SIGTERM or SIGINT.
+    Told,
+    /// A task has ended that must not.
+    Task(TaskEnd),
+    /// The lease is somebody else's.
+    Lost,
+    /// Something that was not to end, or to go wrong, did.
+    Wrong(anyhow::Error),
+}
+
+/// Where ends are heard of.
+struct Ends {
+    terminate: Signal,
+    interrupt: Signal,
+    fatal: Fatal,
+}
+
+impl Ends {
+    fn new(fatal: Fatal) -> anyhow::Result<Self> {
+        let terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+        let interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
+        Ok(Self { terminate, interrupt, fatal })
+    }
+
+    async fn told(&mut self) {
+        tokio::select! {
+            biased;
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+
+    async fn next(&mut self) -> End {
+        tokio::select! {
+            biased;
+            _ = self.terminate.recv() => End::Told,
+            _ = self.interrupt.recv() => End::Told,
+            Some(end) = self.fatal.recv() => End::Task(end),
+        }
+    }
+
+    /// Awaits a step of the start, unless something ends before it does.
+    async fn unless(&mut self, step: impl Future<Output = ()>) -> Result<(), End> {
+        tokio::select! {
+            biased;
+            end = self.next() => Err(end),
+            () = step => Ok(()),
+        }
+    }
+}
+
+/// Schedules until the process is told to end, until somebody else leads, or until something ends that must not.
+pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Turn) -> anyhow::Result<ExitCode> {
+    let Engine { scheduler, shared, tasks, fatal, .. } = engine;
+    let mut ends = Ends::new(fatal)?;
+    let Turn { mut elector, delays_cache } = turn;
+    let elects = elector.is_some();
+    let delays_cache = delays_cache && elects;
+    let sync = async || {
+        ingest.start(|name, task| tasks.serve(name, task));
+        ingest.synced().await;
+    };
+    if !delays_cache && let Err(end) = ends.unless(sync()).await {
+        return conclude(end, elects);
+    }
+    if let Some(elector) = &mut elector
+        && let Err(end) = ends.unless(elector.acquire()).await
+    {
+        return conclude(end, elects);
+    }
+    let mut thread = None;
+    let schedule = async {
+        if delays_cache {
+            info!("Starting informers and waiting for sync...");
+            sync().await;
+            info!("Sync completed");
+        }
+        shared.queue.run(shared.clock.now());
+        let (handle, ended) = match scheduling_thread(scheduler) {
+            Ok(started) => started,
+            Err(error) => return End::Wrong(error),
+        };
+        thread = Some(handle);
+        tasks.serve("debugger", debugger::on_signal(shared.clone()));
+        let _ = ended.await;
+        End::Wrong(anyhow!("the scheduling thread ended before its time"))
+    };
+    let end = tokio::select! {
+        biased;
+        end = ends.next() => end,
+        Ended::Lost = renew(elector.as_mut()) => End::Lost,
+        end = schedule => end,
+    };
+    info!("Shutting down");
+    tasks.stop();
+    shared.writes.close();
+    shared.queue.close();
+    if let Some(thread) = thread {
+        let joined = tokio::task::spawn_blocking(move || thread.join());
+        tokio::select! {
+            biased;
+            () = ends.told() => return Err(anyhow!("second signal")),
+            _ = joined => {}
+        }
+    }
+    // Only now does nobody write any more, so that the next one may.
+    if let (Some(elector), End::Told) = (&mut elector, &end) {
+        tokio::select! {
+            biased;
+            () = ends.told() => return Err(anyhow!("second signal")),
+            () = elector.release() => {}
+        }
+    }
+    conclude(end, elects)
+}
+
+/// Keeps the lease, if there is one.
+async fn renew(elector: Option<&mut Elector>) -> Ended {
+    match elector {
+        Some(elector) => elector.renew().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn conclude(end: End, elects: bool) -> anyhow::Result<ExitCode> {
+    match end {
+        End::Told if elects => {
+            info!("Requested to terminate, exiting");
+            Ok(ExitCode::from(DONE))
+        }
+        End::Told => Err(anyhow!(FINISHED)),
+        End::Lost => {
+            error!("Leaderelection lost");
+            Ok(ExitCode::from(FAILED))
+        }
+        End::Task(end) => Err(anyhow!(end)),
+        End::Wrong(error) => Err(error),
+    }
+}
+
+/// Starts the one thread that schedules. The receiver hears of its end, be it a panic.
+fn scheduling_thread(mut scheduler: Scheduler) -> anyhow::Result<(JoinHandle<()>, oneshot::Receiver<()>)> {
+    let (alive, ended) = oneshot::channel::<()>();
+    let thread = std::thread::Builder::new()
+        .name("scheduler".to_owned())
+        .spawn(move || {
+            let _alive = alive;
+            scheduler.run();
+        })
+        .context("starting the scheduling thread")?;
+    Ok((thread, ended))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::apiserver::{ApiServer, Options};
+    use crate::clock::Clock;
+    use crate::config::Config;
+    use crate::engine::EngineOptions;
+    use crate::framework::Registry;
+    use crate::framework::{BindContext, BindOutcome, BindPlugin, BoxFuture};
+    use crate::framework::{
+        CycleContext, Plugin, PluginError, PreFilterOutcome, PreFilterPlugin, QueueSortKey, QueueSortPlugin,
+        Registration,
+    };
+    use crate::testing::{node, pod};
+
+    /// A plugin that panics in the scheduling cycle.
+    struct Explosive;
+
+    impl Plugin for Explosive {
+        fn name(&self) -> &'static str {
+            "Explosive"
+        }
+    }
+
+    impl QueueSortPlugin for Explosive {
+        fn less(&self, a: QueueSortKey<'_>, b: QueueSortKey<'_>) -> bool {
+            a.timestamp < b.timestamp
+        }
+    }
+
+    impl PreFilterPlugin for Explosive {
+        fn pre_filter(&self, _: &mut CycleContext<'_>) -> Result<PreFilterOutcome, PluginError> {
+            panic!("boom")
+        }
+    }
+
+    impl BindPlugin for Explosive {
+        fn bind<'a>(&'a self, _: BindContext<'a>) -> BoxFuture<'a, Result<BindOutcome, PluginError>> {
+            Box::pin(async { Ok(BindOutcome::Skip) })
+        }
+    }
+
+    const CONFIG: &str = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: \
+        [{plugins: {multiPoint: {enabled: [{name: Explosive}], disabled: [{name: '*'}]}}}]}";
+
+    const ALONE: Turn = Turn { elector: None, delays_cache: false };
+
+    /// A scheduler on a server with one node, and with one pod if there is to be one.
+    async fn start(with_pod: bool) -> (Engine, Ingest) {
+        let clock = Clock::real();
+        let server = ApiServer::new(Options::by_clock(&clock));
+        let objects = [node("n").json()].into_iter().chain(with_pod.then(|| pod("p").json()));
+        objects.for_each(|object| drop(server.load(object).expect("an object that a server takes")));
+        let gates = crate::config::FeatureGates::default();
+        let mut plugins = Registry::default();
+        let factory = |_, _: &crate::framework::Handle| {
+            let plugin = Arc::new(Explosive);
+            Ok(Registration::new("Explosive").queue_sort(&plugin).pre_filter(&plugin).bind(&plugin))
+        };
+        plugins.register("Explosive", factory).expect("the name is free");
+        let options = EngineOptions {
+            client: server.client(),
+            config: Config::parse(format!("# YAML\n{CONFIG}").as_bytes(), &gates).expect("a configuration"),
+            gates,
+            plugins,
+            extenders: Vec::new(),
+            clock,
+            metrics: prometheus::Registry::new(),
+            seed: 1,
+            hostname: "host".to_owned(),
+            runtime: tokio::runtime::Handle::current(),
+            max_in_unschedulable: std::time::Duration::from_mins(5),
+            fence: None,
+        };
+        let engine = Engine::new(options).await.expect("its parts fit");
+        let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, server.client());
+        (engine, ingest)
+    }
+
+    #[tokio::test]
+    async fn a_panic_of_the_scheduling_thread_ends_the_process() {
+        let (engine, ingest) = start(true).await;
+        let end = until_told(engine, ingest, ALONE).await.expect_err("it does not just end");
+        assert_eq!(end.to_string(), "the scheduling thread ended before its time");
+    }
+
+    #[tokio::test]
+    async fn a_task_that_ends_ends_the_process() {
+        let (engine, ingest) = start(false).await;
+        assert_eq!(engine.tasks.kill("dispatcher"), 1);
+        let end = until_told(engine, ingest, ALONE).await.expect_err("it does not just end");
+        assert_eq!(end.to_string(), "task \"dispatcher\" ended before its time");
+    }
+}

@@ -1,0 +1,64 @@
+//! Logs as klog writes them, as text or as JSON, so that whoever reads upstream's logs reads these.
+//!
+//! `-v` and `--vmodule` say how much is written: levels 0 and 1 of upstream's are INFO here, 2 and 3 DEBUG, all above TRACE.
+//! Follows `k8s.io/klog/v2` (`klog.go#formatHeader`, `internal/serialize`) and `component-base/logs/json @v1.36.3`.
+
+mod fields;
+mod json;
+mod levels;
+mod text;
+
+use std::io::Write as _;
+
+use jiff::tz::TimeZone;
+use tracing::{Event, Metadata, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::clock::Clock;
+use crate::config::flags::LogFormat;
+use fields::Fields;
+pub(super) use levels::Verbosity;
+
+/// Writes each event to stderr.
+struct Lines {
+    format: LogFormat,
+    verbosity: Verbosity,
+    process: u32,
+    clock: Clock,
+    zone: TimeZone,
+}
+
+/// Starts writing to stderr. A second App in one process, as tests have it, keeps the first one's log.
+pub(super) fn start(format: LogFormat, verbosity: &Verbosity) {
+    let (process, clock, zone) = (std::process::id(), Clock::real(), TimeZone::system());
+    let lines = Lines { format, verbosity: verbosity.clone(), process, clock, zone };
+    let _ = tracing_subscriber::registry().with(lines).try_init();
+}
+
+impl<S: Subscriber> Layer<S> for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        self.verbosity.enabled(metadata)
+    }
+
+    fn max_level_hint(&self) -> Option<tracing_subscriber::filter::LevelFilter> {
+        Some(self.verbosity.most())
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let fields = Fields::of(event);
+        let now = self.clock.now().wall.to_zoned(self.zone.clone());
+        let line = match self.format {
+            LogFormat::Text => text::line(event.metadata(), &fields, &now, self.process),
+            LogFormat::Json => json::line(event.metadata(), &fields, &now),
+        };
+        // Nobody is left to be told that stderr is gone.
+        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    }
+}
+
+/// The file's name without its folders, as klog's header shows it.
+fn file_name(metadata: &Metadata<'_>) -> String {
+    let file = metadata.file().unwrap_or("unknown");
+    file.rsplit('/').next().unwrap_or(file).to_owned()
+}

@@ -1,0 +1,92 @@
+//! What is wrong with flags beyond their grammar, in upstream's order and words.
+//!
+//! Follows `cmd/kube-scheduler/app/options/options.go#Validate @v1.36.3` and what it calls.
+
+use super::super::gates::{FeatureGates, Gate};
+use super::super::text::{json, quote};
+use super::Flags;
+use super::lists::Items;
+use crate::k8s::field_error::aggregate;
+
+/// The version whose hidden metrics may be shown.
+const PREVIOUS: &str = "1.35";
+
+impl Flags {
+    /// Checks what a file does not change: serving, authentication and metrics.
+    pub fn check(&self, gates: &FeatureGates) -> Result<(), String> {
+        let mut errors = Vec::new();
+        let port = self.secure_serving.port();
+        if port > i64::from(u16::MAX) {
+            errors.push(format!(
+                "--secure-port {port} must be between 1 and 65535, inclusive. It cannot be turned off with 0"
+            ));
+        } else if port < 0 {
+            errors.push(format!(
+                "--secure-port {port} must be between 0 and 65535, inclusive. 0 for turning off secure port"
+            ));
+        }
+        self.check_request_headers(gates, &mut errors);
+        let version = self.metrics.show_hidden_metrics_for_version.as_deref().unwrap_or_default();
+        if !version.is_empty() && version != PREVIOUS {
+            errors.push(format!(
+                "metrics.showHiddenMetricsForVersion: Invalid value: {}: must be omitted or have the value '{PREVIOUS}'; only \
+                 the previous minor version is allowed",
+                quote(version)
+            ));
+        }
+        if let Some(labels) = self.metrics.allowed_labels()
+            && !labels
+                .keys()
+                .all(|key| key.split_once(',').is_some_and(|(metric, label)| is_metric(metric) && is_label(label)))
+        {
+            let labels = json(&serde_json::Value::from_iter(labels));
+            errors.push(format!(
+                "metrics.allowListMapping: Invalid value: {labels}: must have keys with format `metricName,labelName` where \
+                 metricName matches \"[a-zA-Z_:][a-zA-Z0-9_:]*\" and labelName matches \"[a-zA-Z_][a-zA-Z0-9_]*\""
+            ));
+        }
+        if errors.is_empty() { Ok(()) } else { Err(aggregate(errors)) }
+    }
+
+    /// Follows `authentication.go#RequestHeaderAuthenticationOptions.Validate @v1.36.3`.
+    fn check_request_headers(&self, gates: &FeatureGates, errors: &mut Vec<String>) {
+        let flags = &self.authentication;
+        let mut blank = |name: &str, items: &[Items]| {
+            let is_blank = |item: &String| item.trim().is_empty();
+            if items.iter().flat_map(|items| &items.0).any(is_blank) {
+                errors.push(format!("empty value in {}", quote(name)));
+            }
+        };
+        blank("requestheader-username-headers", &flags.requestheader_username_headers);
+        blank("requestheader-group-headers", &flags.requestheader_group_headers);
+        blank("requestheader-extra-headers-prefix", &flags.requestheader_extra_headers_prefix);
+        blank("requestheader-allowed-names", &flags.requestheader_allowed_names);
+        let uids = flags.uid_headers();
+        if uids.is_empty() {
+            return;
+        }
+        if !gates.enabled(Gate::RemoteRequestHeaderUID) {
+            errors.push(
+                "--requestheader-uid-headers requires the \"RemoteRequestHeaderUID\" feature to be enabled".to_owned(),
+            );
+            return;
+        }
+        blank("requestheader-uid-headers", &flags.requestheader_uid_headers);
+        if !uids.iter().any(|header| header.eq_ignore_ascii_case("X-Remote-Uid")) {
+            errors.push(
+                "--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header - API aggregation \
+                 will not work"
+                    .to_owned(),
+            );
+        }
+    }
+}
+
+fn is_metric(name: &str) -> bool {
+    is_label(&name.replace(':', "_"))
+}
+
+fn is_label(name: &str) -> bool {
+    let is_letter = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
+    name.starts_with(is_letter) && name.chars().all(|letter| is_letter(letter) || letter.is_ascii_digit())
+}

@@ -1,0 +1,82 @@
+//! Leader election on a Lease: of several schedulers one schedules, and the others wait.
+//!
+//! ```text
+//!  Elector ──get, create, update──▶ Lease        every retryPeriod, with jitter until it is held
+//!     │ tells
+//!     ▼
+//!   Term ◀── asked before each write (may it be sent?), by health checks, by who serves metrics of the leader
+//! ```
+//!
+//! Others take a lease over when they have not seen it change for its duration, by their own clock. So a term is over
+//! `leaseDuration` after the request was sent that renewed it last: from then on nothing is written any more, also by a process
+//! that was stopped in the meantime and goes on.
+//!
+//! Follows `client-go/tools/leaderelection/leaderelection.go`, `resourcelock/leaselock.go @v1.36.3`.
+
+mod elector;
+mod lease;
+mod metrics;
+mod record;
+mod term;
+
+use std::time::Duration;
+
+pub use elector::{Elector, Ended};
+pub use lease::LeaseLock;
+pub use metrics::ElectionMetrics;
+pub use record::Record;
+pub use term::Term;
+
+use crate::config::LeaderElection;
+
+/// Retries wait for up to 1 + 1.2 times their period. Follows `leaderelection.go#JitterFactor @v1.36.3`.
+pub const JITTER_FACTOR: f64 = 1.2;
+
+/// The times of an election.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// How long a lease holds that is not renewed.
+    pub lease_duration: Duration,
+    /// How long its holder tries to renew it.
+    pub renew_deadline: Duration,
+    /// Between two tries.
+    pub retry_period: Duration,
+}
+
+impl Times {
+    /// Checks what is configured: the lock's kind, then the times.
+    /// Follows `resourcelock/interface.go#New`, `leaderelection.go#NewLeaderElector @v1.36.3`.
+    pub fn checked(config: &LeaderElection) -> Result<Self, String> {
+        match config.resource_lock.as_str() {
+            "leases" => {}
+            removed @ ("endpoints" | "configmaps" | "endpointsleases" | "configmapsleases") => {
+                return Err(format!("couldn't create resource lock: {removed} lock is removed, migrate to leases"));
+            }
+            other => return Err(format!("couldn't create resource lock: Invalid lock-type {other}")),
+        }
+        let elector = |why: &str| Err(format!("couldn't create leader elector: {why}"));
+        let [lease, renew, retry] = [config.lease_duration, config.renew_deadline, config.retry_period]
+            .map(super::config::GoDuration::as_nanos);
+        if lease <= renew {
+            return elector("leaseDuration must be greater than renewDeadline");
+        }
+        #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "as Go computes it")]
+        if renew <= (JITTER_FACTOR * retry as f64) as i64 {
+            return elector("renewDeadline must be greater than retryPeriod*JitterFactor");
+        }
+        for (name, nanos) in [("leaseDuration", lease), ("renewDeadline", renew), ("retryPeriod", retry)] {
+            if nanos < 1 {
+                return elector(&format!("{name} must be greater than zero"));
+            }
+        }
+        let [lease_duration, renew_deadline, retry_period] =
+            [lease, renew, retry].map(|nanos| Duration::from_nanos(nanos.unsigned_abs()));
+        Ok(Self { lease_duration, renew_deadline, retry_period })
+    }
+
+    /// How long a request may take. Follows `cmd/kube-scheduler/app/options/options.go#makeLeaderElectionConfig`,
+    /// `resourcelock/interface.go#NewFromKubeconfig @v1.36.3`.
+    pub fn request_timeout(&self) -> Duration {
+        (self.renew_deadline / 2).max(Duration::from_secs(1))
+    }
+}
