@@ -31,7 +31,7 @@ pub(super) enum Outcome {
 }
 
 /// The one place where requests meet the store.
-pub(super) fn route(state: &mut State, parts: &Parts, body: &[u8]) -> Result<Outcome, Status> {
+pub(super) fn route(state: &mut State, parts: &Parts, body: &[u8]) -> Outcome {
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let validation = match query.text("fieldValidation") {
         "Ignore" => FieldValidation::Ignore,
@@ -45,10 +45,10 @@ pub(super) fn route(state: &mut State, parts: &Parts, body: &[u8]) -> Result<Out
     let outcome = to_target(state, parts, &query, body);
     // Nothing is odd about what the server itself writes.
     let warnings = std::mem::take(&mut state.oddities).warnings;
-    Ok(match outcome.unwrap_or_else(|status| Outcome::Reply(Reply::failure(&status))) {
+    match outcome.unwrap_or_else(|status| Outcome::Reply(Reply::failure(&status))) {
         Outcome::Reply(reply) => Outcome::Reply(reply.warning(warnings)),
         other => other,
-    })
+    }
 }
 
 fn to_target(state: &mut State, parts: &Parts, query: &Query, body: &[u8]) -> Result<Outcome, Status> {

@@ -67,26 +67,25 @@ impl ApiServer {
         let body = body.collect_bytes().await.map_err(io::Error::other)?;
         let outcome = self.handle(&parts, &body).await;
         if matches!(fault, Some(Fault::DropConnectionAfterCommit)) {
-            if let Ok(Outcome::Watch(id)) = outcome {
+            if let Outcome::Watch(id) = outcome {
                 self.with(|state| state.close_watch(id));
             }
             return Err(broken());
         }
         Ok(match outcome {
-            Ok(Outcome::Reply(reply)) => reply.response(open),
-            Ok(Outcome::Watch(id)) => {
+            Outcome::Reply(reply) => reply.response(open),
+            Outcome::Watch(id) => {
                 if matches!(fault, Some(Fault::DropWatch)) {
                     self.with(|state| state.end_watch(id, End::Broken));
                 }
                 watch_response(ReplyBody::watch(self, id))
             }
-            Ok(Outcome::Await(version)) => Reply::failure(&self.with(|state| too_large(version, state))).response(open),
-            Err(status) => Reply::failure(&status).response(open),
+            Outcome::Await(version) => Reply::failure(&self.with(|state| too_large(version, state))).response(open),
         })
     }
 
     /// Handles a request, again whenever it had to wait and the server has moved on.
-    async fn handle(&self, parts: &Parts, body: &Bytes) -> Result<Outcome, Status> {
+    async fn handle(&self, parts: &Parts, body: &Bytes) -> Outcome {
         let mut progress = self.progress();
         let mut deadline = None;
         loop {
@@ -95,7 +94,7 @@ impl ApiServer {
             let (outcome, until) = self.with(|state| {
                 let outcome = route(state, parts, body);
                 let until = *deadline.get_or_insert(state.now + BLOCK_TIMEOUT);
-                let waits = matches!(outcome, Ok(Outcome::Await(_))) && state.now < until;
+                let waits = matches!(outcome, Outcome::Await(_)) && state.now < until;
                 if waits {
                     state.hold(Some(until));
                 }
