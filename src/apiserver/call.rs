@@ -20,7 +20,7 @@ use super::status::Status;
 use super::store::State;
 use super::update::Part;
 use super::watch::WatchOptions;
-use super::{discovery, openapi, table};
+use super::{discovery, meta, openapi, table};
 
 /// What handling a request comes to.
 pub(super) enum Outcome {
@@ -64,6 +64,7 @@ fn to_target(state: &mut State, parts: &Parts, query: &Query, body: &[u8]) -> Re
                     request.bind(state, &namespace, Some(&name))
                 }
                 ("binding", kind) if kind.slot == PODS.slot => Err(Status::method_not_allowed()),
+                ("eviction", kind) if kind.slot == PODS.slot => request.evict(state, at),
                 ("finalize", kind) => request.finalize(state, kind, &name),
                 ("scale", kind) if kind.has_scale() => request.scale(state, kind, at),
                 _ => Err(Status::no_such_resource()),
@@ -277,6 +278,23 @@ impl Call<'_> {
         let body = self.object(state, "Binding")?;
         let body = state.oddities.typed_binding(body)?;
         state.bind(namespace, name, &body, self.dry_run())?;
+        Ok(Outcome::Reply(Reply::created()))
+    }
+
+    fn evict(&self, state: &mut State, at: (&str, &str)) -> Result<Outcome, Status> {
+        if *self.method != Method::POST {
+            return Err(Status::method_not_allowed());
+        }
+        self.check_options("CreateOptions")?;
+        let body = self.object(state, "Eviction")?;
+        let body = state.oddities.typed_eviction(body)?;
+        let own_namespace = meta::text(&body, "namespace");
+        if !own_namespace.is_empty() && own_namespace != at.0 {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        state.evict(at, &body, self.dry_run())?;
         Ok(Outcome::Reply(Reply::created()))
     }
 

@@ -116,6 +116,7 @@ fn subresources(kind: &Kind) -> Vec<Sub> {
     let mut list = Vec::new();
     if kind.plural == "pods" {
         list.push(Sub { kind: "Binding", ..own("binding", &["create"]) });
+        list.push(Sub { group: "policy", version: "v1", kind: "Eviction", ..own("eviction", &["create"]) });
     }
     if kind.plural == "namespaces" {
         list.push(own("finalize", &["update"]));
@@ -164,7 +165,12 @@ fn resources(group: &str, version: &str) -> Option<Value> {
             "verbs": ["create"]});
         list.insert(0, bindings);
     }
-    Some(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": list}))
+    let mut document = json!({"kind": "APIResourceList", "groupVersion": api_version, "resources": list});
+    // The core group is older than this member.
+    if !group.is_empty() {
+        document["apiVersion"] = json!("v1");
+    }
+    Some(document)
 }
 
 fn entries(kind: &Kind) -> Vec<Value> {

@@ -28,6 +28,7 @@ mod delete;
 mod direct;
 mod discovery;
 mod events;
+mod eviction;
 pub mod faults;
 mod field_error;
 pub mod kinds;

@@ -131,6 +131,17 @@ impl Status {
         Self::new(403, "Forbidden", text).of(kind, name)
     }
 
+    /// The same of what is no kind's plural name.
+    pub(super) fn forbidden_on(group: &str, resource: &str, name: &str, why: &str) -> Self {
+        let text = format!("{resource}.{group} {name:?} is forbidden: {why}");
+        Self::new(403, "Forbidden", text).about(group, resource, name)
+    }
+
+    /// Follows `apimachinery/pkg/api/errors/errors.go#NewTooManyRequests @v1.36.3`.
+    pub(super) fn too_many_requests(message: &str) -> Self {
+        Self::new(429, "TooManyRequests", message)
+    }
+
     /// An error without reason, as an untyped error of the server's own code becomes one.
     pub(super) fn unknown(message: impl Into<String>) -> Self {
         Self::new(500, "", message)

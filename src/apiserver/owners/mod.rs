@@ -72,7 +72,7 @@ pub(super) struct Managed(BTreeMap<Manager, Owned>);
 
 impl Managed {
     /// Reads an object's managers; none if there are none, or what is there makes no sense.
-    fn of(value: &Value) -> Self {
+    pub(super) fn of(value: &Value) -> Self {
         let entries = meta::list(&value["metadata"]["managedFields"]);
         Self(entries.map(Self::entry).collect::<Option<_>>().unwrap_or_default())
     }

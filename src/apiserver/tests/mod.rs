@@ -1,5 +1,6 @@
 //! The server as its clients see it: through a real `kube::Client`, a real watcher, and bytes.
 
+mod eviction;
 mod faults;
 mod list;
 mod listen;
