@@ -9,7 +9,7 @@ use super::object::{Object, key_of};
 use super::schema::{self, Object as Type};
 use super::status::Status;
 use super::store::State;
-use super::{admission, defaulting, events, meta, strategy, validation};
+use super::{admission, defaulting, events, meta, owners, strategy, validation};
 
 /// Whose object it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,7 @@ impl State {
         let is_versioned = origin == Origin::Client && !matches!(meta::text(&value, "resourceVersion"), "" | "0");
         self.fill_system_fields(kind, &mut value, origin);
         events::to_storage(kind, &mut value);
+        let managers = self.managers_of_new(kind, &value);
         defaulting::apply(kind, &mut value, None);
         let namespace = meta::text(&value, "namespace").to_owned();
         if kind.namespaced {
@@ -88,6 +89,8 @@ impl State {
         if is_versioned && !dry_run {
             return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
         }
+        self.give_address(kind, &mut value, None);
+        owners::set(meta::metadata(&mut value), managers.as_ref());
         let key = key_of(if kind.namespaced { &namespace } else { "" }, &name);
         if let Some(other) = self.find(kind, &key) {
             let mut status = Status::already_exists(kind, &name);

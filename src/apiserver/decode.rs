@@ -57,6 +57,9 @@ pub(super) fn body(kind_name: &str, content_type: &str, body: &[u8], oddities: &
             }
         }
         "application/yaml" => serde_yaml::from_slice(body).map_err(|error| unreadable("yaml", error.to_string())),
+        schema::PROTOBUF => schema::from_protobuf(body).map_err(|error| {
+            Status::bad_request(format!("the object provided is unrecognized (must be of type {kind_name}): {error}"))
+        }),
         _ => Err(Status::unsupported_media_type(
             "the body of the request was in an unknown format - accepted media types include: \
              application/json, application/yaml, application/vnd.kubernetes.protobuf",
@@ -126,22 +129,42 @@ impl Oddities {
     }
 
     /// Reads a binding, which is no kind that is stored.
-    pub(super) fn typed_binding(&mut self, mut value: Value) -> Result<Value, Status> {
-        const KIND: &str = "Binding";
+    pub(super) fn typed_binding(&mut self, value: Value) -> Result<Value, Status> {
+        self.typed_as("core", "v1", "Binding", value)
+    }
+
+    /// Reads a scale, which is none, either.
+    pub(super) fn typed_scale(&mut self, value: Value) -> Result<Value, Status> {
+        self.typed_as("autoscaling", "autoscaling/v1", "Scale", value)
+    }
+
+    /// Reads an eviction, which is none, either.
+    pub(super) fn typed_eviction(&mut self, value: Value) -> Result<Value, Status> {
+        self.typed_as("policy", "policy/v1", "Eviction", value)
+    }
+
+    fn typed_as(&mut self, group: &str, expected: &str, kind: &str, mut value: Value) -> Result<Value, Status> {
         let refuse = |name: &str, version: &str, why: &str| {
-            Status::bad_request(format!("{name} in version {version:?} cannot be handled as a {KIND}: {why}"))
+            Status::bad_request(format!("{name} in version {version:?} cannot be handled as a {kind}: {why}"))
         };
-        let (version, name) = (value["apiVersion"].as_str().unwrap_or("v1"), value["kind"].as_str().unwrap_or(KIND));
-        if !name.is_empty() && name != KIND {
-            let why = match kinds::by_name(version, name) {
-                Some(kind) => format!("converting ({}.{name}) to (core.{KIND}): unknown conversion", kind.version),
-                None => unregistered(version, name),
+        let or = |key: &str, otherwise: &str| match value[key].as_str().unwrap_or_default() {
+            "" => otherwise.to_owned(),
+            text => text.to_owned(),
+        };
+        let (api_version, name) = (or("apiVersion", expected), or("kind", kind));
+        let is_older = (&*api_version, &*name) == ("policy/v1beta1", "Eviction");
+        if !is_older && (&*api_version, &*name) != (expected, kind) {
+            let version = api_version.rsplit_once('/').map_or(&*api_version, |(_, version)| version);
+            let why = if is_known(&api_version, &name) {
+                format!("converting ({version}.{name}) to ({group}.{kind}): unknown conversion")
+            } else {
+                unregistered(&api_version, &name)
             };
-            return Err(refuse(name, version, &why));
+            return Err(refuse(&name, version, &why));
         }
-        let findings = schema::read(Object::named("core/v1.Binding"), &mut value, false);
-        let unknown = findings.map_err(|why| refuse(KIND, "v1", &why))?.unknown;
-        self.add(unknown).map_err(|why| refuse(KIND, "v1", &why))?;
+        let findings = schema::read(Object::named(&format!("{group}/v1.{kind}")), &mut value, false);
+        let unknown = findings.map_err(|why| refuse(kind, "v1", &why))?.unknown;
+        self.add(unknown).map_err(|why| refuse(kind, "v1", &why))?;
         Ok(value)
     }
 
@@ -197,10 +220,7 @@ fn check_kind(kind: &Kind, api_version: &str, name: &str) -> Result<(), Status> 
             "the API version in the data ({api_version}) does not match the expected API version ({expected})"
         )));
     }
-    let is_known = known.is_some()
-        || name.strip_suffix("List").is_some_and(|item| kinds::by_name(api_version, item).is_some())
-        || matches!((api_version, name), ("v1", "Binding") | ("policy/v1", "Eviction"));
-    let why = if is_known {
+    let why = if is_known(api_version, name) {
         let package = kind.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
         let package = if kind.slot == EVENTS.slot { "core" } else { package };
         format!("converting ({version}.{name}) to ({package}.{}): unknown conversion", kind.kind)
@@ -208,6 +228,13 @@ fn check_kind(kind: &Kind, api_version: &str, name: &str) -> Result<(), Status> 
         unregistered(api_version, name)
     };
     Err(Status::bad_request(format!("{name} in version {version:?} cannot be handled as a {}: {why}", kind.kind)))
+}
+
+/// Whether there is such a kind, stored or not.
+fn is_known(api_version: &str, name: &str) -> bool {
+    kinds::by_name(api_version, name).is_some()
+        || name.strip_suffix("List").is_some_and(|item| kinds::by_name(api_version, item).is_some())
+        || matches!((api_version, name), ("v1", "Binding") | ("policy/v1", "Eviction") | ("autoscaling/v1", "Scale"))
 }
 
 /// What the server says of a kind that it does not know.

@@ -270,7 +270,7 @@ fn set_propagation(kind: &Kind, value: &mut Value, options: &DeleteOptions) {
     meta::set(meta::metadata(value), "finalizers", finalizers);
 }
 
-fn check_preconditions(kind: &Kind, object: &Object, options: &DeleteOptions) -> Result<(), Status> {
+pub(super) fn check_preconditions(kind: &Kind, object: &Object, options: &DeleteOptions) -> Result<(), Status> {
     let version = object.version.to_string();
     let why = if let Some(uid) = options.uid.as_deref().filter(|uid| **uid != *object.uid) {
         format!(

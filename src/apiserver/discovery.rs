@@ -1,29 +1,87 @@
-//! What the server says it has, in the legacy form: enough for a client that asks whether a group exists.
+//! What the server says it has: its groups, their kinds, and the verbs of each.
+//!
+//! There are two forms: one document a group (`kube-aggregator`'s legacy discovery), and one document for all of them
+//! (`apidiscovery.k8s.io/v2`), which kubectl asks for first.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Value, json};
 
+use super::accept::Form;
 use super::kinds::{self, Kind};
+use super::reply::Reply;
 
 /// The version that the server stands for.
 const GIT_VERSION: &str = "v1.36.3";
 
+/// The content type of the document of all groups.
+const GROUPS: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// Groups in the order in which upstream prefers their kinds where a short name has several; all others follow by name.
+/// `pkg/controlplane/apiserver/aggregator.go#DefaultGenericAPIServicePriorities @v1.36.3`.
+const ORDER: [&str; 10] = [
+    "apps",
+    "events.k8s.io",
+    "batch",
+    "policy",
+    "storage.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "resource.k8s.io",
+    "autoscaling",
+];
+
+const READ_WRITE: [&str; 3] = ["get", "patch", "update"];
+
 /// `/version`.
 pub(super) fn version() -> Value {
-    json!({"major": "1", "minor": "36", "gitVersion": GIT_VERSION, "platform": "linux/amd64"})
+    json!({
+        "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36", "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": "35", "gitVersion": GIT_VERSION, "gitCommit": "", "gitTreeState": "",
+        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "", "platform": "linux/amd64",
+    })
 }
 
-/// The document at a path below `/api` or `/apis`; `None` if there is none.
-pub(super) fn document(path: &[String]) -> Option<Value> {
+/// The reply at a path below `/api` or `/apis`.
+pub(super) fn reply(path: &[String], form: Form) -> Reply {
+    if let (Form::Groups, [root]) = (form, path) {
+        let document = aggregated(root == "api");
+        return Reply::document(&document, GROUPS, hash(&document));
+    }
+    document(path).map_or_else(Reply::not_found_page, |value| Reply::json(200, &value))
+}
+
+/// A short text that differs where a document does.
+pub(super) fn hash(document: &Value) -> String {
+    let mut hasher = DefaultHasher::new();
+    document.to_string().hash(&mut hasher);
+    format!("{:016X}", hasher.finish())
+}
+
+/// The groups that have kinds, without the core group.
+fn groups() -> Vec<&'static str> {
+    let mut groups: Vec<&str> = kinds::served().map(|kind| kind.group).filter(|group| !group.is_empty()).collect();
+    let place = |group: &str| ORDER.iter().position(|known| *known == group).unwrap_or(ORDER.len());
+    groups.sort_by_key(|group| (place(group), *group));
+    groups.dedup();
+    groups
+}
+
+/// The kinds of a group in one version, by their names in URLs.
+pub(super) fn kinds_of(group: &str, version: &str) -> BTreeMap<&'static str, &'static Kind> {
+    let found = kinds::served().filter(|kind| kind.group == group && kind.version == version);
+    found.map(|kind| (kind.plural, kind)).collect()
+}
+
+fn document(path: &[String]) -> Option<Value> {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     match path.as_slice() {
         ["api"] => Some(json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})),
         ["api", version] => resources("", version),
         ["apis"] => {
-            let mut groups: Vec<&str> =
-                kinds::served().map(|kind| kind.group).filter(|group| !group.is_empty()).collect();
-            groups.sort_unstable();
-            groups.dedup();
-            let groups: Vec<Value> = groups.into_iter().filter_map(group).collect();
+            let groups: Vec<Value> = groups().into_iter().filter_map(group).collect();
             Some(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
         }
         ["apis", name] => {
@@ -43,38 +101,138 @@ fn group(name: &str) -> Option<Value> {
     Some(json!({"name": name, "versions": [version], "preferredVersion": version}))
 }
 
-fn resources(group: &str, version: &str) -> Option<Value> {
-    let mut list: Vec<Value> =
-        kinds::served().filter(|kind| kind.group == group && kind.version == version).flat_map(entries).collect();
-    if list.is_empty() {
-        return None;
+/// A resource or subresource that is no kind of its own.
+struct Sub {
+    name: &'static str,
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    verbs: &'static [&'static str],
+}
+
+/// The subresources of a kind, by name.
+fn subresources(kind: &Kind) -> Vec<Sub> {
+    let own = |name, verbs| Sub { name, group: "", version: "", kind: kind.kind, verbs };
+    let mut list = Vec::new();
+    if kind.plural == "pods" {
+        list.push(Sub { kind: "Binding", ..own("binding", &["create"]) });
+        list.push(Sub { group: "policy", version: "v1", kind: "Eviction", ..own("eviction", &["create"]) });
     }
-    list.sort_by(|one, two| one["name"].as_str().cmp(&two["name"].as_str()));
-    let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    Some(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": list}))
+    if kind.plural == "namespaces" {
+        list.push(own("finalize", &["update"]));
+    }
+    if kind.has_scale() {
+        list.push(Sub { group: "autoscaling", version: "v1", kind: "Scale", ..own("scale", &READ_WRITE) });
+    }
+    if kind.has_status {
+        list.push(own("status", &READ_WRITE));
+    }
+    list
+}
+
+fn verbs(kind: &Kind) -> Vec<&'static str> {
+    let mut verbs = vec!["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+    // Namespaces are deleted one by one.
+    verbs.retain(|verb| kind.plural != "namespaces" || *verb != "deletecollection");
+    verbs
+}
+
+fn singular(kind: &Kind) -> String {
+    kind.kind.to_lowercase()
+}
+
+fn is_in_all(kind: &Kind) -> bool {
+    matches!(kind.group, "apps" | "batch") && kind.has_status
+        || kind.group.is_empty() && matches!(kind.plural, "pods" | "replicationcontrollers" | "services")
+}
+
+/// Names that only kinds with short names and categories have.
+fn add_names(entry: &mut Value, kind: &Kind) {
+    if !kind.short_names.is_empty() {
+        entry["shortNames"] = json!(kind.short_names);
+    }
+    if is_in_all(kind) {
+        entry["categories"] = json!(["all"]);
+    }
+}
+
+fn resources(group: &str, version: &str) -> Option<Value> {
+    let kinds = kinds_of(group, version);
+    let api_version = kinds.values().next()?.api_version();
+    let mut list: Vec<Value> = kinds.into_values().flat_map(entries).collect();
+    if group.is_empty() {
+        let bindings = json!({"name": "bindings", "singularName": "binding", "namespaced": true, "kind": "Binding",
+            "verbs": ["create"]});
+        list.insert(0, bindings);
+    }
+    let mut document = json!({"kind": "APIResourceList", "groupVersion": api_version, "resources": list});
+    // The core group is older than this member.
+    if !group.is_empty() {
+        document["apiVersion"] = json!("v1");
+    }
+    Some(document)
 }
 
 fn entries(kind: &Kind) -> Vec<Value> {
-    const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
     let mut main = json!({
-        "name": kind.plural, "singularName": kind.kind.to_lowercase(), "namespaced": kind.namespaced,
-        "kind": kind.kind, "verbs": VERBS,
+        "name": kind.plural, "singularName": singular(kind), "namespaced": kind.namespaced, "kind": kind.kind,
+        "verbs": verbs(kind),
     });
-    if !kind.short_names.is_empty() {
-        main["shortNames"] = json!(kind.short_names);
-    }
-    let sub = |name: &str, kind_name: &str, verbs: &[&str]| {
-        json!({"name": format!("{}/{name}", kind.plural), "singularName": "", "namespaced": kind.namespaced,
-            "kind": kind_name, "verbs": verbs})
-    };
+    add_names(&mut main, kind);
     let mut list = vec![main];
-    if kind.has_status {
-        list.push(sub("status", kind.kind, &["get", "patch", "update"]));
-    }
-    if kind.plural == "pods" {
-        list.push(sub("binding", "Binding", &["create"]));
+    for sub in subresources(kind) {
+        let mut entry = json!({"name": format!("{}/{}", kind.plural, sub.name), "singularName": "",
+            "namespaced": kind.namespaced, "kind": sub.kind, "verbs": sub.verbs});
+        if !sub.group.is_empty() {
+            entry["group"] = json!(sub.group);
+            entry["version"] = json!(sub.version);
+        }
+        list.push(entry);
     }
     list
+}
+
+/// All groups with all their kinds, or the core group alone.
+/// Follows `apiserver/pkg/endpoints/discovery/aggregated @v1.36.3`.
+fn aggregated(is_core: bool) -> Value {
+    let names = if is_core { vec![""] } else { groups() };
+    let items: Vec<Value> = names.into_iter().map(aggregated_group).collect();
+    json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
+}
+
+fn aggregated_group(group: &str) -> Value {
+    let mut resources: Vec<Value> = kinds_of(group, "v1").into_values().map(aggregated_entry).collect();
+    if group.is_empty() {
+        let kind = json!({"group": "", "version": "", "kind": "Binding"});
+        resources.insert(
+            0,
+            json!({"resource": "bindings", "responseKind": kind, "scope": "Namespaced", "singularResource": "binding",
+                "verbs": ["create"]}),
+        );
+    }
+    let metadata = if group.is_empty() { json!({}) } else { json!({"name": group}) };
+    json!({"metadata": metadata, "versions": [{"version": "v1", "resources": resources, "freshness": "Current"}]})
+}
+
+fn aggregated_entry(kind: &'static Kind) -> Value {
+    let of_kind = |group: &str, version: &str, name: &str| json!({"group": group, "version": version, "kind": name});
+    let mut entry = json!({
+        "resource": kind.plural, "responseKind": of_kind("", "", kind.kind),
+        "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": singular(kind), "verbs": verbs(kind),
+    });
+    add_names(&mut entry, kind);
+    let subs: Vec<Value> = subresources(kind)
+        .into_iter()
+        .map(|sub| {
+            let kind = of_kind(sub.group, sub.version, sub.kind);
+            json!({"subresource": sub.name, "responseKind": kind, "verbs": sub.verbs})
+        })
+        .collect();
+    if !subs.is_empty() {
+        entry["subresources"] = json!(subs);
+    }
+    entry
 }
 
 #[cfg(test)]
@@ -99,5 +257,21 @@ mod tests {
         assert!(["events", "pods", "pods/binding", "pods/status"].iter().all(|name| names.contains(&json!(name))));
         assert_eq!(at(&["apis", "none.k8s.io", "v1"]), None);
         assert!(at(&["apis"]).unwrap()["groups"].as_array().unwrap().len() > 5);
+    }
+
+    #[test]
+    fn every_kind_is_in_the_document_of_all_groups() {
+        let documents = [aggregated(true), aggregated(false)];
+        for kind in kinds::served() {
+            let groups = documents.iter().flat_map(|document| document["items"].as_array().unwrap());
+            let group = groups.filter(|item| item["metadata"]["name"].as_str().unwrap_or_default() == kind.group);
+            let mut resources = group.flat_map(|item| item["versions"][0]["resources"].as_array().unwrap());
+            assert!(resources.any(|entry| entry["resource"] == kind.plural), "{kind:?}");
+        }
+        let apps = documents[1]["items"][0].clone();
+        assert_eq!(apps["metadata"]["name"], "apps");
+        let deployments = &apps["versions"][0]["resources"][2];
+        assert_eq!(deployments["subresources"][0]["responseKind"]["group"], "autoscaling");
+        assert_eq!(deployments["shortNames"], json!(["deploy"]));
     }
 }

@@ -84,6 +84,11 @@ impl Kind {
         self.fields.iter().any(|field| !field.label.starts_with('#'))
     }
 
+    /// Whether its objects say how many pods they want, so that the `scale` subresource can.
+    pub(super) fn has_scale(&self) -> bool {
+        matches!(self.kind, "Deployment" | "ReplicaSet" | "ReplicationController" | "StatefulSet")
+    }
+
     /// The position of a field.
     pub(super) fn field(&self, label: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.label == label)

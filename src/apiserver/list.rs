@@ -229,6 +229,11 @@ where
 impl Page {
     /// The list object, as a run of slices of the stored objects.
     pub(super) fn frames(&self, kind: &Kind) -> VecDeque<Bytes> {
+        list_frames(kind, &self.metadata(), &self.objects)
+    }
+
+    /// The list's own metadata.
+    pub(super) fn metadata(&self) -> Value {
         let mut metadata = json!({"resourceVersion": self.version.to_string()});
         if let Some(next) = &self.next {
             metadata["continue"] = json!(next);
@@ -236,7 +241,7 @@ impl Page {
         if let Some(remaining) = self.remaining {
             metadata["remainingItemCount"] = json!(remaining);
         }
-        list_frames(kind, &metadata, &self.objects)
+        metadata
     }
 }
 

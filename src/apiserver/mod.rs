@@ -1,4 +1,4 @@
-//! An API server in memory: what a scheduler, its clients and its tests see of kube-apiserver 1.36, without a socket.
+//! An API server in memory: what a scheduler, kubectl and tests see of kube-apiserver 1.36, with a socket or without.
 //!
 //! ```text
 //!  kube::Client ──▶ service ──▶ route ─┬─▶ create ─▶ defaulting ▶ admission ▶ strategy ▶ validation ─┐
@@ -13,12 +13,14 @@
 //! the same times give the same bytes. It is for simulation and tests, never a place to keep data.
 //!
 //! Time does not pass in it by itself: whoever moves the clock calls [`ApiServer::tick`] and learns from
-//! [`ApiServer::next_deadline`] when that is next due.
+//! [`ApiServer::next_deadline`] when that is next due. On a port ([`ApiServer::listen`]), time is real and passes by itself.
 
+mod accept;
 mod admission;
 mod amounts;
 mod binding;
 mod body;
+mod call;
 mod create;
 mod decode;
 mod defaulting;
@@ -26,24 +28,32 @@ mod delete;
 mod direct;
 mod discovery;
 mod events;
+mod eviction;
 pub mod faults;
 mod field_error;
 pub mod kinds;
 mod list;
+mod listen;
 mod meta;
 mod names;
 mod namespaces;
 mod object;
+mod openapi;
+mod owners;
 mod patch;
 mod pods;
+mod reply;
 mod route;
+mod scale;
 mod schema;
 mod selectors;
 mod service;
+mod services;
 mod status;
 mod store;
 mod strategy;
 mod syntax;
+mod table;
 mod update;
 mod validation;
 mod watch;
@@ -62,6 +72,7 @@ pub use delete::{DeleteOptions, Deleted};
 pub use faults::{Fault, Faults, Gate};
 pub use field_error::{FieldError, FieldErrorKind};
 pub use kinds::Kind;
+pub use listen::{Ended, Listener};
 pub use object::Object;
 pub use status::{Cause, Details, Status};
 
@@ -85,6 +96,10 @@ pub struct Options {
     pub create_namespaces: bool,
     /// Whether the namespaces, priority classes and so on that every cluster has are there from the start.
     pub built_in_objects: bool,
+    /// Whether objects are kept just as a real server would keep them, also where no scheduler can tell: with addresses of
+    /// services, and with `managedFields`, without which there is no server-side apply. It makes objects larger and writes
+    /// slower, so simulations go without; a server that kubectl is to see needs it.
+    pub exact: bool,
 }
 
 /// The server. Clones share everything.
@@ -102,7 +117,21 @@ struct Shared {
 impl Options {
     /// Options with this clock: seed 0, 10,000 changes a kind, namespaces must exist, built-in objects are there.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
-        Self { now: Arc::new(now), seed: 0, history: 10_000, create_namespaces: false, built_in_objects: true }
+        Self {
+            now: Arc::new(now),
+            seed: 0,
+            history: 10_000,
+            create_namespaces: false,
+            built_in_objects: true,
+            exact: false,
+        }
+    }
+
+    /// The same for a server that is to be taken for a real one (see [`exact`](Self::exact)).
+    #[must_use]
+    pub fn exact(mut self) -> Self {
+        self.exact = true;
+        self
     }
 
     /// The same, by the wall time of `clock`.
@@ -115,7 +144,8 @@ impl Options {
 impl ApiServer {
     /// A server without objects but the built-in ones.
     pub fn new(options: Options) -> Self {
-        let settings = Settings { history: options.history, create_namespaces: options.create_namespaces };
+        let settings =
+            Settings { history: options.history, create_namespaces: options.create_namespaces, exact: options.exact };
         let time = (options.now)();
         let mut state = State::new(settings, options.seed, time);
         if options.built_in_objects {
@@ -180,6 +210,7 @@ impl ApiServer {
         let (result, wakers, mark, held) = {
             let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.now = now;
+            state.author = None;
             let result = transaction(&mut state);
             (result, std::mem::take(&mut state.wakers), (state.version, now), state.held)
         };

@@ -108,6 +108,11 @@ impl Status {
         Self::new(409, "Conflict", text).about(group, resource, name)
     }
 
+    /// Follows `apimachinery/pkg/api/errors/errors.go#NewApplyConflict @v1.36.3`.
+    pub(super) fn apply_conflict(message: String) -> Self {
+        Self::new(409, "Conflict", message)
+    }
+
     pub(super) fn modified(kind: &Kind, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(kind, name, why)
@@ -124,6 +129,17 @@ impl Status {
             format!("{} {name:?} is forbidden: {why}", kind.qualified())
         };
         Self::new(403, "Forbidden", text).of(kind, name)
+    }
+
+    /// The same of what is no kind's plural name.
+    pub(super) fn forbidden_on(group: &str, resource: &str, name: &str, why: &str) -> Self {
+        let text = format!("{resource}.{group} {name:?} is forbidden: {why}");
+        Self::new(403, "Forbidden", text).about(group, resource, name)
+    }
+
+    /// Follows `apimachinery/pkg/api/errors/errors.go#NewTooManyRequests @v1.36.3`.
+    pub(super) fn too_many_requests(message: &str) -> Self {
+        Self::new(429, "TooManyRequests", message)
     }
 
     /// An error without reason, as an untyped error of the server's own code becomes one.
@@ -153,6 +169,22 @@ impl Status {
     /// A patch of a type that there is not.
     pub(super) fn unsupported_patch() -> Self {
         Self::unsupported_media_type("415: Unsupported Media Type").about("", "", "")
+    }
+
+    /// Follows `apiserver/pkg/endpoints/handlers/negotiation/errors.go#errNotAcceptable @v1.36.3`.
+    pub(super) fn not_acceptable() -> Self {
+        Self::new(
+            406,
+            "NotAcceptable",
+            "only the following media types are accepted: application/json, application/yaml, \
+             application/json;as=Table;g=meta.k8s.io;v=v1",
+        )
+    }
+
+    /// Follows `apimachinery/pkg/api/errors/errors.go#NewRequestEntityTooLargeError @v1.36.3`.
+    pub(super) fn too_large_body(limit: usize) -> Self {
+        let text = format!("Request entity too large: limit is {limit}");
+        Self::new(413, "RequestEntityTooLarge", text)
     }
 
     pub(super) fn method_not_allowed() -> Self {

@@ -15,12 +15,17 @@ use super::decode::Oddities;
 use super::kinds::{self, Kind};
 use super::names::Names;
 use super::object::Object;
+use super::owners::{Author, Managed};
 use super::watch::Watcher;
 
 /// Everything behind the lock.
 pub(super) struct State {
     /// The time of the transaction that holds the lock.
     pub(super) now: Timestamp,
+    /// Who asks for the transaction, where it matters.
+    pub(super) author: Option<Author>,
+    /// The managers that an apply has found for what is written.
+    pub(super) applied: Option<Managed>,
     pub(super) names: Names,
     pub(super) settings: Settings,
     /// What is odd about the body of the request that holds the lock.
@@ -55,6 +60,8 @@ pub(super) struct Settings {
     pub(super) history: usize,
     /// Whether a create in a missing namespace makes the namespace.
     pub(super) create_namespaces: bool,
+    /// Whether objects are kept as a real server would keep them.
+    pub(super) exact: bool,
 }
 
 /// The objects of one kind.
@@ -77,6 +84,17 @@ pub(super) enum ChangeKind {
     Deleted,
 }
 
+impl ChangeKind {
+    /// What a watch calls it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
 /// One write.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
@@ -91,6 +109,8 @@ impl State {
     pub(super) fn new(settings: Settings, seed: u64, now: Timestamp) -> Self {
         Self {
             now,
+            author: None,
+            applied: None,
             names: Names::new(seed),
             settings,
             oddities: Oddities::default(),

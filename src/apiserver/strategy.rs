@@ -85,7 +85,9 @@ pub(super) fn prepare_update(kind: &Kind, part: Part, value: &mut Value, old: &V
             annotations.insert(COUNT.to_owned(), json!((before + 1).to_string()));
         }
     }
-    if kind.generation && value["spec"] != old["spec"] {
+    // `registry/apps/deployment/strategy.go#deploymentStrategy.PrepareForUpdate @v1.36.3` counts annotations, too.
+    let annotated = kind.plural == "deployments" && value["metadata"]["annotations"] != old["metadata"]["annotations"];
+    if kind.generation && (value["spec"] != old["spec"] || annotated) {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
         meta::metadata(value).insert("generation".to_owned(), json!(generation));
     }

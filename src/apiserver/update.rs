@@ -14,7 +14,7 @@ use super::object::{Object, key_of};
 use super::schema::{self, Object as Type};
 use super::status::Status;
 use super::store::State;
-use super::{admission, defaulting, events, meta, strategy, validation};
+use super::{admission, defaulting, events, meta, owners, strategy, validation};
 
 /// Which part of an object a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl State {
             Ok(old) => {
                 check_uid(&old, meta::text(&value, "uid"))?;
                 events::to_storage(kind, &mut value);
-                let before = Before::read(old, part, false)?;
+                let before = Before::read(old, part, self.settings.exact)?;
                 let object = self.update(kind, &before, part, value, dry_run)?;
                 Ok(Updated { object, created: false })
             }
@@ -123,6 +123,7 @@ impl State {
         if !before.without_spec {
             defaulting::apply(kind, &mut value, Some(&before.value));
         }
+        let managers = self.managers(kind, part, &value, Some(&before.value));
         if part != Part::Status {
             admission::on_update(self, kind, &mut value, &before.value);
         }
@@ -141,6 +142,8 @@ impl State {
         if part == Part::Main {
             admission::check_update(self, kind, &value)?;
         }
+        self.give_address(kind, &mut value, Some(&before.value));
+        owners::set(meta::metadata(&mut value), managers.as_ref());
         let ends = deletes(part, &value, &before.value);
         if dry_run || ends {
             let object = Arc::new(before.next(old.version, &value));

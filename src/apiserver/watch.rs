@@ -11,6 +11,7 @@ use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
+use super::accept::Form;
 use super::field_error::FieldError;
 use super::kinds::Kind;
 use super::object::Object;
@@ -18,7 +19,7 @@ use super::route::Query;
 use super::selectors::Selection;
 use super::status::Status;
 use super::store::{Change, ChangeKind, State};
-use super::{events, list, schema};
+use super::{events, list, schema, table};
 
 /// What a watch request asks for.
 #[derive(Clone, Debug)]
@@ -36,6 +37,10 @@ pub(super) struct WatchOptions {
 pub(super) struct Watcher {
     /// The kind as the client asked for it, which may be another view of what is stored.
     kind: &'static Kind,
+    /// The form of its lines.
+    form: Form,
+    /// Whether a table's columns have been told.
+    has_columns: bool,
     selection: Selection,
     /// Changes up to this version are not told.
     after: u64,
@@ -131,17 +136,6 @@ impl Item {
         }
     }
 
-    fn bookmark(kind: &Kind, version: u64, ends_initial_events: bool) -> Self {
-        let mut metadata = json!({"resourceVersion": version.to_string()});
-        if ends_initial_events {
-            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
-        }
-        let mut object = json!({"kind": kind.kind, "apiVersion": kind.api_version(), "metadata": metadata});
-        schema::complete(schema::Object::of(kind), &mut object);
-        // The type comes first, since clients decode an object faster once they know what it is.
-        Self::Line(format!("{{\"type\":\"BOOKMARK\",\"object\":{object}}}\n").into())
-    }
-
     fn error(status: &Status) -> Self {
         Self::Line(format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", status.to_value()).into())
     }
@@ -165,8 +159,24 @@ impl Watcher {
         }
     }
 
-    fn item(&self, kind: ChangeKind, object: &Object) -> Item {
-        Item::Event(kind, events::view(self.kind, object))
+    fn item(&mut self, change: ChangeKind, object: &Object, now: Timestamp) -> Item {
+        let Form::Table(form) = self.form else { return Item::Event(change, events::view(self.kind, object)) };
+        let is_first = !std::mem::replace(&mut self.has_columns, true);
+        Item::Line(table::event(form, is_first, self.kind, change, object, now))
+    }
+
+    fn bookmark(&self, version: u64, ends_initial_events: bool) -> Item {
+        let mut metadata = json!({"resourceVersion": version.to_string()});
+        if ends_initial_events {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        if let Form::Table(form) = self.form {
+            return Item::Line(table::bookmark(form, self.kind, &metadata));
+        }
+        let mut object = json!({"kind": self.kind.kind, "apiVersion": self.kind.api_version(), "metadata": metadata});
+        schema::complete(schema::Object::of(self.kind), &mut object);
+        // The type comes first, since clients decode an object faster once they know what it is.
+        Item::Line(format!("{{\"type\":\"BOOKMARK\",\"object\":{object}}}\n").into())
     }
 }
 
@@ -180,7 +190,13 @@ enum Seen {
 
 impl State {
     /// Opens a watch and queues what it has to be told first.
-    pub(super) fn open_watch(&mut self, kind: &'static Kind, selection: Selection, options: &WatchOptions) -> u64 {
+    pub(super) fn open_watch(
+        &mut self,
+        kind: &'static Kind,
+        selection: Selection,
+        options: &WatchOptions,
+        form: Form,
+    ) -> u64 {
         let id = self.next_watcher;
         self.next_watcher += 1;
         let deadline = options.timeout_seconds.and_then(|seconds| {
@@ -188,6 +204,8 @@ impl State {
         });
         let mut watcher = Watcher {
             kind,
+            form,
+            has_columns: false,
             selection,
             after: options.from.unwrap_or(0),
             bookmarks: options.bookmarks,
@@ -211,11 +229,15 @@ impl State {
         let from = options.from.unwrap_or(0);
         if options.initial_events || from == 0 {
             watcher.after = self.version.max(from);
-            for object in kept.objects.values().filter(|object| watcher.selection.matches(object)) {
-                watcher.queue.push_back(watcher.item(ChangeKind::Added, object));
+            for object in kept.objects.values() {
+                if !watcher.selection.matches(object) {
+                    continue;
+                }
+                let item = watcher.item(ChangeKind::Added, object, self.now);
+                watcher.queue.push_back(item);
             }
             if options.initial_events && options.bookmarks {
-                watcher.queue.push_back(Item::bookmark(watcher.kind, self.version, true));
+                watcher.queue.push_back(watcher.bookmark(self.version, true));
             }
         } else if from < kept.floor {
             let text = format!("too old resource version: {from} ({})", kept.floor);
@@ -225,7 +247,8 @@ impl State {
             let start = kept.history.partition_point(|change| change.object.version <= from);
             for change in kept.history.range(start..) {
                 if let Some((kind, seen)) = watcher.sees(change) {
-                    watcher.queue.push_back(watcher.item(kind, &told(change, seen)));
+                    let item = watcher.item(kind, &told(change, seen), self.now);
+                    watcher.queue.push_back(item);
                 }
             }
         }
@@ -239,8 +262,8 @@ impl State {
             let watcher = self.watchers.get_mut(id).expect("a shelf lists open watchers only");
             let Some((kind, seen)) = watcher.sees(change) else { continue };
             let item = match seen {
-                Seen::Object => watcher.item(kind, &change.object),
-                Seen::Previous => watcher.item(kind, departed.get_or_insert_with(|| told(change, seen))),
+                Seen::Object => watcher.item(kind, &change.object, self.now),
+                Seen::Previous => watcher.item(kind, departed.get_or_insert_with(|| told(change, seen)), self.now),
             };
             watcher.queue.push_back(item);
             self.undelivered += 1;
@@ -296,7 +319,7 @@ impl State {
             let bookmark_at = watcher.bookmark_at();
             if bookmark_at.is_some_and(|at| at <= now) {
                 let version = version.max(watcher.after);
-                watcher.queue.push_back(Item::bookmark(watcher.kind, version, false));
+                watcher.queue.push_back(watcher.bookmark(version, false));
                 watcher.next_bookmark = now + BOOKMARK_EVERY;
                 self.undelivered += 1;
                 self.wakers.extend(watcher.waker.take());

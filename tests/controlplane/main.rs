@@ -20,6 +20,7 @@ mod corpus;
 mod coverage;
 mod effects;
 mod election;
+mod embedded;
 mod endpoints;
 mod explain;
 mod extenders;
@@ -76,6 +77,14 @@ fn main() {
         Trial::test("command_lines_are_read_the_same", surface::command_lines_are_read_the_same),
         Trial::test("configurations_are_read_the_same", surface::configurations_are_read_the_same),
         Trial::test("explains_a_running_cluster", explain::explains_a_running_cluster),
+        Trial::test(
+            "kubectl_sees_the_same_on_the_embedded_server",
+            embedded::kubectl_sees_the_same_on_the_embedded_server,
+        ),
+        Trial::test(
+            "upstream_schedules_a_thousand_pods_on_the_embedded_server",
+            embedded::upstream_schedules_a_thousand_pods_on_the_embedded_server,
+        ),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
         Trial::test("embedded_server_answers_as_the_real_one", replay::embedded_server_answers_as_the_real_one),
         Trial::test("endpoints_answer_as_upstreams", endpoints::endpoints_answer_as_upstreams),

@@ -1,5 +1,6 @@
 //! The embedded API server held to the real one: the same requests to both, the answers compared.
 
+mod discovery;
 mod normal;
 mod random;
 mod script;
@@ -23,13 +24,14 @@ use script::{Scenario, Step};
 use side::{Answer, Side};
 
 /// The scripts by topic.
-const SCRIPTS: [(&str, &str); 10] = [
+const SCRIPTS: [(&str, &str); 11] = [
     ("create", include_str!("replay/scripts/create.txt")),
     ("pods", include_str!("replay/scripts/pods.txt")),
     ("kinds", include_str!("replay/scripts/kinds.txt")),
     ("admission", include_str!("replay/scripts/admission.txt")),
     ("update", include_str!("replay/scripts/update.txt")),
     ("binding", include_str!("replay/scripts/binding.txt")),
+    ("eviction", include_str!("replay/scripts/eviction.txt")),
     ("delete", include_str!("replay/scripts/delete.txt")),
     ("list", include_str!("replay/scripts/list.txt")),
     ("watch", include_str!("replay/scripts/watch.txt")),
@@ -74,6 +76,9 @@ pub(crate) fn embedded_server_answers_as_the_real_one() -> Result<(), Failed> {
                     asked += plane.runtime.block_on(pair.compare(scenario, &namespace, &mut wrong))?;
                 }
             }
+        }
+        if "discovery".contains(&picked) {
+            asked += plane.runtime.block_on(pair.discover(&mut wrong))?;
         }
         if "random".contains(&picked) {
             asked += pair.random(&plane, &mut wrong)?;

@@ -103,7 +103,7 @@ impl State {
     ) -> Result<Arc<Object>, Status> {
         let old = self.existing(kind, namespace, name)?;
         // A JSON patch may test any field, so it gets to see them all.
-        let before = Before::read(old, part, matches!(patch, Patch::Json(_)))?;
+        let before = Before::read(old, part, matches!(patch, Patch::Json(_)) || self.settings.exact)?;
         let mut target = before.value().clone();
         events::to_view(kind, &mut target);
         let version = meta::text(&target, "resourceVersion").to_owned();

@@ -2,15 +2,19 @@
 //!
 //! `types.txt` is what upstream's own types say, as `tests/controlplane/cmd/schema` prints it; its form is described there.
 //! [`read`] turns what a client sent into what Go's decoder would have made of it, [`complete`] into what Go's encoder
-//! writes.
+//! writes; [`from_protobuf`] turns the other encoding into JSON, and a [`Place`] says who can own what is there.
 
 mod amount;
+mod own;
+mod protobuf;
 mod read;
 mod write;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+pub(super) use own::{Ownership, Place};
+pub(super) use protobuf::{MEDIA_TYPE as PROTOBUF, decode as from_protobuf};
 pub(super) use read::{read, sort_of};
 pub(super) use write::complete;
 
@@ -29,6 +33,8 @@ struct Schema {
 pub(super) struct Object {
     /// What Go calls it, such as `v1.PodSpec`.
     go: &'static str,
+    /// Whether it belongs to one owner as a whole.
+    is_atomic: bool,
     /// The members, sorted by name.
     members: Vec<Member>,
 }
@@ -44,6 +50,9 @@ pub(super) struct Member {
     pub(super) merge: Merge,
     /// Whether a patch replaces it whole.
     pub(super) is_replaced: bool,
+    owned: Owned,
+    /// Its numbers in protobuf: its own, after those of the messages around it that JSON does not show.
+    numbers: Vec<u64>,
 }
 
 /// When a member is left out of what is written.
@@ -65,6 +74,19 @@ pub(super) enum Merge {
     Values,
     /// Not at all.
     Replace,
+}
+
+/// How a list's elements, or a map's entries, are owned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Owned {
+    /// As such a type always is: a list as a whole, anything else by what it has.
+    Usually,
+    /// A list, element by element, by the members that tell them apart.
+    Keys(Vec<&'static str>),
+    /// A list of plain values, one by one.
+    Values,
+    /// A map, as a whole.
+    Whole,
 }
 
 /// The type of a value.
@@ -92,11 +114,15 @@ pub(super) enum Type {
 impl Schema {
     fn parse(text: &'static str) -> Self {
         let names: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).collect();
-        let names: BTreeMap<&str, usize> = names.into_iter().zip(0..).collect();
+        let names: BTreeMap<&str, usize> = names.into_iter().map(|line| line.trim_end_matches(" a")).zip(0..).collect();
         let mut objects: Vec<Object> = Vec::new();
         for line in text.lines() {
             match line.strip_prefix(' ') {
-                None => objects.push(Object { go: after_slash(line), members: Vec::new() }),
+                None => {
+                    let name = line.strip_suffix(" a");
+                    let go = after_slash(name.unwrap_or(line));
+                    objects.push(Object { go, is_atomic: name.is_some(), members: Vec::new() });
+                }
                 Some(member) => objects.last_mut().expect("a type").members.push(Member::parse(member, &names)),
             }
         }
@@ -116,8 +142,12 @@ impl Object {
 
     /// The type with this name, such as `core/v1.Binding`.
     pub(super) fn named(name: &str) -> &'static Self {
-        let at = SCHEMA.names.get(name).unwrap_or_else(|| panic!("the schema has no {name}"));
-        &SCHEMA.objects[*at]
+        Self::find(name).unwrap_or_else(|| panic!("the schema has no {name}"))
+    }
+
+    /// The type that may have this name.
+    fn find(name: &str) -> Option<&'static Self> {
+        SCHEMA.names.get(name).map(|at| &SCHEMA.objects[*at])
     }
 
     /// A member.
@@ -142,16 +172,31 @@ impl Member {
         let mut words = line.split(' ');
         let (name, text) = (words.next().expect("a name"), words.next().expect("a type"));
         let (kind, go) = Type::parse(text, names);
-        let mut member = Self { name, kind, go, omitted: Omitted::Never, merge: Merge::Replace, is_replaced: false };
+        let mut member = Self {
+            name,
+            kind,
+            go,
+            omitted: Omitted::Never,
+            merge: Merge::Replace,
+            is_replaced: false,
+            owned: Owned::Usually,
+            numbers: Vec::new(),
+        };
         for mark in words {
             match mark {
                 "o" if member.omitted == Omitted::Never => member.omitted = Omitted::Empty,
                 "z" => member.omitted = Omitted::Zero,
                 "m" => member.merge = Merge::Values,
                 "x" => member.is_replaced = true,
+                "s" => member.owned = Owned::Values,
+                "a" => member.owned = Owned::Whole,
                 _ => {
                     if let Some(key) = mark.strip_prefix("m=") {
                         member.merge = Merge::Key(key);
+                    } else if let Some(keys) = mark.strip_prefix("k=") {
+                        member.owned = Owned::Keys(keys.split(',').collect());
+                    } else if let Some(numbers) = mark.strip_prefix('#') {
+                        member.numbers = numbers.split('.').map(|number| number.parse().expect("a number")).collect();
                     }
                 }
             }
@@ -206,4 +251,22 @@ impl Type {
 
 fn after_slash(name: &'static str) -> &'static str {
     name.rsplit_once('/').map_or(name, |(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kinds;
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_type_and_every_member_a_number() {
+        for kind in kinds::served() {
+            assert!(Object::of(kind).member("metadata").is_some(), "{kind:?}");
+        }
+        for object in &SCHEMA.objects {
+            for member in object.members.iter().filter(|member| !matches!(member.name, "kind" | "apiVersion")) {
+                assert!(!member.numbers.is_empty(), "{}.{}", object.go, member.name);
+            }
+        }
+    }
 }

@@ -1,7 +1,9 @@
 //! The server as its clients see it: through a real `kube::Client`, a real watcher, and bytes.
 
+mod eviction;
 mod faults;
 mod list;
+mod listen;
 mod pods;
 mod random;
 mod rules;

@@ -413,6 +413,8 @@ async fn bodies_must_be_what_they_say() {
         "{status}"
     );
     let (code, _) = world.call(http::Method::POST, PODS, "application/vnd.kubernetes.protobuf", "k8s").await;
+    assert_eq!(code, 400);
+    let (code, _) = world.call(http::Method::POST, PODS, "application/cbor", "k8s").await;
     assert_eq!(code, 415);
     let (code, _) = world.call(http::Method::PATCH, &format!("{PODS}/a"), "application/json", "{}").await;
     assert_eq!(code, 415);

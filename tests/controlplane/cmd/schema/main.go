@@ -1,7 +1,9 @@
-// Command schema prints what the Go types of the API say of its objects: the members of each type, in which form they are
-// written when they are empty, and by which of them a strategic merge patch tells the elements of a list apart.
+// Command schema prints what the Go types of the API, and its OpenAPI definitions, say of its objects: the members of each
+// type, in which form they are written when they are empty, which number each has in protobuf, by which members a strategic
+// merge patch tells the elements of a list apart, and by which a server-side apply does.
 //
-// A line without indent names a type, the lines below it are its members: name, type, marks. Types are
+// A line without indent names a type, the lines below it are its members: name, type, marks. A type that is followed by `a`
+// belongs to one owner as a whole. Types are
 //
 //	bool string[:name] int32[:name] int64[:name] bytes raw time microtime quantity intorstring
 //	*T  []T  map[string]T  and the names of other lines
@@ -11,6 +13,9 @@
 //	o     left out when empty (omitempty)        z     left out when it is the zero value (omitzero)
 //	m=K   a list that is merged by member K      m     a list of plain values that is merged
 //	r     a patch of it may say which keys stay   x     a patch replaces it whole
+//	#N    its number in protobuf; #M.N where it is part of a message that JSON does not show
+//	k=K,L a list whose elements are owned one by one, told apart by members K and L
+//	s     the same for plain values               a     a map that is owned as a whole
 package main
 
 import (
@@ -22,6 +27,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +41,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kubernetes/pkg/generated/openapi"
 )
 
 var roots = []any{
@@ -46,7 +55,7 @@ var roots = []any{
 	nodev1.RuntimeClass{}, storagev1.StorageClass{}, storagev1.CSINode{}, storagev1.CSIDriver{},
 	storagev1.CSIStorageCapacity{}, storagev1.VolumeAttachment{}, storagev1.VolumeAttributesClass{},
 	resourcev1.ResourceClaim{}, resourcev1.ResourceClaimTemplate{}, resourcev1.ResourceSlice{}, resourcev1.DeviceClass{},
-	metav1.DeleteOptions{},
+	metav1.DeleteOptions{}, autoscalingv1.Scale{},
 }
 
 // Types that read and write themselves.
@@ -60,18 +69,24 @@ var plain = map[reflect.Type]string{
 	reflect.TypeFor[[]byte]():               "bytes",
 }
 
+// What the API says of its types in OpenAPI, by the names that they have there.
+var definitions = openapi.GetOpenAPIDefinitions(func(string) spec.Ref { return spec.Ref{} })
+
 func main() {
 	known := map[reflect.Type][]string{}
 	for _, root := range roots {
 		visit(reflect.TypeOf(root), known)
 	}
-	texts := map[string][]string{}
+	texts, atomic := map[string][]string{}, map[string]string{}
 	for t, lines := range known {
 		if before, twice := texts[nameOf(t)]; twice {
 			fmt.Fprintf(os.Stderr, "schema: two types are called %s: %v\n", nameOf(t), before)
 			os.Exit(1)
 		}
 		texts[nameOf(t)] = lines
+		if definitionOf(t).Schema.Extensions["x-kubernetes-map-type"] == "atomic" {
+			atomic[nameOf(t)] = " a"
+		}
 	}
 	names := make([]string, 0, len(texts))
 	for name := range texts {
@@ -79,7 +94,7 @@ func main() {
 	}
 	sort.Strings(names)
 	for _, name := range names {
-		fmt.Println(name)
+		fmt.Println(name + atomic[name])
 		for _, line := range texts[name] {
 			fmt.Println(" " + line)
 		}
@@ -97,16 +112,40 @@ func visit(t reflect.Type, known map[reflect.Type][]string) {
 		return
 	}
 	known[t] = nil
-	known[t] = members(t, known)
+	known[t] = members(t, definitionOf(t), "", known)
 }
 
-func members(t reflect.Type, known map[reflect.Type][]string) []string {
+func definitionOf(t reflect.Type) common.OpenAPIDefinition {
+	named, is := reflect.Zero(t).Interface().(interface{ OpenAPIModelName() string })
+	if !is {
+		fmt.Fprintf(os.Stderr, "schema: %s has no name in OpenAPI\n", t)
+		os.Exit(1)
+	}
+	definition, found := definitions[named.OpenAPIModelName()]
+	if !found {
+		fmt.Fprintf(os.Stderr, "schema: OpenAPI has no %s\n", named.OpenAPIModelName())
+		os.Exit(1)
+	}
+	return definition
+}
+
+// The members of a type, whose own numbers in protobuf follow prefix.
+func members(t reflect.Type, definition common.OpenAPIDefinition, prefix string, known map[reflect.Type][]string) []string {
 	var lines []string
 	for i := range t.NumField() {
 		field := t.Field(i)
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		number := ""
+		if wire := strings.Split(field.Tag.Get("protobuf"), ","); len(wire) > 1 {
+			number = prefix + wire[1]
+		}
 		if name == "" && field.Anonymous {
-			lines = append(lines, members(field.Type, known)...)
+			inner := number + "."
+			if number == "" {
+				// The version and kind are told before the message.
+				inner = "-"
+			}
+			lines = append(lines, members(field.Type, definition, inner, known)...)
 			continue
 		}
 		if name == "-" || !field.IsExported() {
@@ -141,9 +180,30 @@ func members(t reflect.Type, known map[reflect.Type][]string) []string {
 				line += " x"
 			}
 		}
-		lines = append(lines, line)
+		if number != "" && prefix != "-" {
+			line += " #" + number
+		}
+		lines = append(lines, line+ownership(definition.Schema.Properties[name].Extensions))
 	}
 	return lines
+}
+
+// How a member is owned. A list of which nothing is said is owned as a whole, anything else by its members.
+func ownership(extensions spec.Extensions) string {
+	switch extensions["x-kubernetes-list-type"] {
+	case "map":
+		var keys []string
+		for _, key := range extensions["x-kubernetes-list-map-keys"].([]interface{}) {
+			keys = append(keys, key.(string))
+		}
+		return " k=" + strings.Join(keys, ",")
+	case "set":
+		return " s"
+	}
+	if extensions["x-kubernetes-map-type"] == "atomic" {
+		return " a"
+	}
+	return ""
 }
 
 func typeText(t reflect.Type, known map[reflect.Type][]string) string {

@@ -1,0 +1,184 @@
+//! The server on a port: the same service over HTTP/1.1, for kubectl, another scheduler, or any other client.
+//!
+//! One task accepts connections and owns theirs; it also makes time pass, since on a port nobody else does. It ends with
+//! its [`Listener`], and all connections with it.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use kube::client::Body;
+use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::ApiServer;
+use super::body::ReplyBody;
+use super::status::Status;
+use crate::clock::Clock;
+
+/// How often the passing of time is looked at: what is due (the end of a watch, a bookmark) comes at most this much late.
+const TICK: Duration = Duration::from_millis(200);
+
+/// How long accepting rests after it has failed, which it does when the process is out of file descriptors.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Bytes that a request's body may have.
+/// `apiserver/pkg/server/config.go#NewConfig: MaxRequestBodyBytes @v1.36.3`.
+const BODY_LIMIT: usize = 3 * 1024 * 1024;
+
+/// A server that listens. Dropped, it ends the connections and frees the port.
+///
+/// ```no_run
+/// # use kube_scheduler::apiserver::{ApiServer, Options};
+/// # use kube_scheduler::clock::Clock;
+/// # async fn example() -> std::io::Result<()> {
+/// let server = ApiServer::new(Options::by_clock(&Clock::real()).exact());
+/// let listener = server.listen("127.0.0.1:0").await?;
+/// println!("kubectl --server {} get pods", listener.url());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "the server stops listening once this is dropped"]
+pub struct Listener {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl ApiServer {
+    /// Listens on `address`, in plain HTTP/1.1 and for everybody who can reach it: there is no authentication, so it should
+    /// be one of the loopback device; port 0 takes a free one. Has to be called inside a tokio runtime, which then carries
+    /// the requests. `tick` needs no call any more; the server's clock should be a real one.
+    ///
+    /// kubectl takes the [`url`](Listener::url) as `--server` or as `server` of a kubeconfig, and sees what it would see of
+    /// a real server if this one is [`exact`](super::Options::exact). Protobuf is read but not written, which every client
+    /// takes that accepts JSON, too.
+    pub async fn listen(&self, address: impl ToSocketAddrs) -> io::Result<Listener> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let task = tokio::spawn(serve(self.clone(), listener));
+        Ok(Listener { address, task })
+    }
+}
+
+impl Listener {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where it listens, as clients name it: `http://127.0.0.1:PORT`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Waits until it ends by itself, which it does only by a mistake of its own.
+    pub async fn ended(&mut self) -> Ended {
+        Ended((&mut self.task).await.err().map(|error| error.to_string()))
+    }
+
+    /// Ends it, and waits until the port is free and all connections are gone.
+    pub async fn stop(mut self) {
+        self.task.abort();
+        // It ends as aborted; a panic before that has been reported by its thread.
+        let _ = (&mut self.task).await;
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Why a listener has ended by itself.
+#[derive(Debug)]
+pub struct Ended(Option<String>);
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the API server has stopped listening")?;
+        self.0.as_ref().map_or(Ok(()), |why| write!(f, ": {why}"))
+    }
+}
+
+impl std::error::Error for Ended {}
+
+/// Accepts connections, and lets time pass.
+async fn serve(server: ApiServer, listener: TcpListener) {
+    let clock = Clock::real();
+    let mut connections = JoinSet::new();
+    let mut tick = clock.sleep(TICK);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut tick => {
+                server.tick();
+                tick = clock.sleep(TICK);
+            }
+            Some(ended) = connections.join_next() => report(ended),
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => drop(connections.spawn(connection(server.clone(), stream))),
+                Err(error) => {
+                    tracing::warn!(%error, "the API server could not accept a connection");
+                    clock.sleep(PAUSE).await;
+                }
+            },
+        }
+    }
+}
+
+fn report(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "a connection of the API server has ended");
+    }
+}
+
+/// Serves one connection to its end.
+async fn connection(server: ApiServer, stream: TcpStream) {
+    // A watch's lines are small and should not wait for each other.
+    let undelayed = stream.set_nodelay(true);
+    let served = http1::Builder::new().serve_connection(TokioIo::new(stream), Requests(server)).await;
+    if let Err(error) = undelayed.map_err(|error| error.to_string()).and(served.map_err(|error| error.to_string())) {
+        tracing::debug!(error, "a client's connection has broken");
+    }
+}
+
+/// The requests of one connection.
+struct Requests(ApiServer);
+
+impl hyper::service::Service<Request<Incoming>> for Requests {
+    type Response = Response<ReplyBody>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Response<ReplyBody>>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        Box::pin(answer(self.0.clone(), request))
+    }
+}
+
+/// Reads a request whole and hands it to the service.
+async fn answer(mut server: ApiServer, request: Request<Incoming>) -> io::Result<Response<ReplyBody>> {
+    let (parts, body) = request.into_parts();
+    let body = match Limited::new(body, BODY_LIMIT).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => {
+            return Ok(server.refuse(&Status::too_large_body(BODY_LIMIT)));
+        }
+        Err(error) => return Err(io::Error::other(error)),
+    };
+    tower::Service::call(&mut server, Request::from_parts(parts, body_of(body))).await
+}
+
+fn body_of(bytes: Bytes) -> Body {
+    if bytes.is_empty() { Body::empty() } else { Body::from(bytes) }
+}

@@ -1,0 +1,117 @@
+//! How the values of a type are owned, for server-side apply: element by element, member by member, or as a whole.
+//!
+//! Follows `structured-merge-diff/v6/schema/elements.go` and `kube-openapi/pkg/schemaconv/smd.go`: what upstream's `OpenAPI`
+//! definitions say by `x-kubernetes-list-type`, `x-kubernetes-list-map-keys` and `x-kubernetes-map-type`.
+
+use super::{Object, Owned, Type};
+use crate::apiserver::kinds::Kind;
+
+/// How a value is owned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::apiserver) enum Ownership {
+    /// A list, by the members of its elements that name them.
+    Keys(&'static [&'static str]),
+    /// A list of plain values.
+    Values,
+    /// As a whole.
+    Atomic,
+    /// Nothing special: structures and maps by what they have.
+    Plain,
+}
+
+/// The place of a value in an object, as far as its type and owners are concerned.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::apiserver) struct Place {
+    pub(in crate::apiserver) how: Ownership,
+    inside: Inside,
+}
+
+/// What there is inside a value.
+#[derive(Clone, Copy, Debug)]
+enum Inside {
+    Members(&'static Object),
+    /// Elements or entries, all of one type.
+    Each(&'static Type),
+    /// What no type describes.
+    Anything,
+}
+
+impl Place {
+    /// An object of a kind.
+    pub(in crate::apiserver) fn root(kind: &Kind) -> Self {
+        Self { how: Ownership::Plain, inside: Inside::Members(Object::of(kind)) }
+    }
+
+    /// The place of a member, or of a map's entry.
+    pub(in crate::apiserver) fn member(self, name: &str) -> Self {
+        match self.inside {
+            Inside::Members(object) => {
+                object.member(name).map_or(Self::UNKNOWN, |member| Self::of(&member.kind, &member.owned))
+            }
+            Inside::Each(kind) => Self::of(kind, &Owned::Usually),
+            Inside::Anything => Self::UNKNOWN,
+        }
+    }
+
+    /// The place of a list's elements.
+    pub(in crate::apiserver) fn element(self) -> Self {
+        match self.inside {
+            Inside::Each(kind) => Self::of(kind, &Owned::Usually),
+            _ => Self::UNKNOWN,
+        }
+    }
+
+    const UNKNOWN: Self = Self { how: Ownership::Plain, inside: Inside::Anything };
+
+    fn of(kind: &'static Type, owned: &'static Owned) -> Self {
+        let whole_if = |is_whole| if is_whole { Ownership::Atomic } else { Ownership::Plain };
+        let is_whole = *owned == Owned::Whole;
+        match kind {
+            Type::Optional(inner) => Self::of(inner, owned),
+            Type::List(inner) => {
+                let how = match owned {
+                    Owned::Keys(keys) => Ownership::Keys(keys),
+                    Owned::Values => Ownership::Values,
+                    Owned::Usually | Owned::Whole => Ownership::Atomic,
+                };
+                Self { how, inside: Inside::Each(inner) }
+            }
+            Type::Map(inner) => Self { how: whole_if(is_whole), inside: Inside::Each(inner) },
+            Type::Object(_) => kind.object().map_or(Self::UNKNOWN, |object| Self {
+                how: whole_if(is_whole || object.is_atomic),
+                inside: Inside::Members(object),
+            }),
+            _ => Self::UNKNOWN,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Ownership::{Atomic, Keys, Plain, Values};
+    use super::*;
+    use crate::apiserver::kinds::{DEPLOYMENTS, JOBS, NODES, PODS, SERVICES};
+
+    /// `*` stands for a list's elements.
+    fn check(kind: &Kind, path: &str, expected: Ownership) {
+        let step = |place: Place, step: &str| if step == "*" { place.element() } else { place.member(step) };
+        assert_eq!(path.split('.').fold(Place::root(kind), step).how, expected, "{} {path}", kind.kind);
+    }
+
+    #[test]
+    fn ownership_is_found_by_place() {
+        check(&PODS, "spec.containers.*.ports", Keys(&["containerPort", "protocol"]));
+        check(&PODS, "spec.tolerations", Atomic);
+        check(&PODS, "spec.nodeSelector", Atomic);
+        check(&PODS, "spec.imagePullSecrets.*", Atomic);
+        check(&PODS, "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution", Atomic);
+        check(&DEPLOYMENTS, "spec.selector", Atomic);
+        check(&DEPLOYMENTS, "spec.template.spec.containers.*.env", Keys(&["name"]));
+        check(&DEPLOYMENTS, "spec.template.metadata.labels", Plain);
+        check(&SERVICES, "spec.ports", Keys(&["port", "protocol"]));
+        check(&PODS, "status.conditions", Keys(&["type"]));
+        check(&JOBS, "status.conditions", Atomic);
+        check(&NODES, "spec.podCIDRs", Values);
+        check(&NODES, "metadata.finalizers", Values);
+    }
+}

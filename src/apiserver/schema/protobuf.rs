@@ -1,0 +1,305 @@
+//! Objects in protobuf, as Go's typed clients send them unless they are told to speak JSON.
+//!
+//! Only bodies are read: every such client also takes a reply in JSON. Follows
+//! `apimachinery/pkg/runtime/serializer/protobuf/doc.go @v1.36.3`.
+
+use serde_json::{Map, Value, json};
+
+use super::{Object, Type};
+use crate::apiserver::decode::unregistered;
+
+/// The content type.
+pub(in crate::apiserver) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
+
+/// What every body begins with.
+const MAGIC: &[u8] = b"k8s\0";
+
+/// Structures may stand in each other this deep; the API's own are far from it.
+const DEPTH: usize = 64;
+
+const OTHER_TYPE: &str = "a field is of another type than the API's";
+
+/// A value of the wire format.
+#[derive(Clone, Copy)]
+enum Token<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+/// Reads a body. The error says what is wrong with it.
+pub(in crate::apiserver) fn decode(body: &[u8]) -> Result<Value, String> {
+    let envelope = body.strip_prefix(MAGIC).ok_or("the body has no protobuf prefix")?;
+    let (mut version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
+    for_each(envelope, |number, token| {
+        match (number, token) {
+            (1, Token::Bytes(types)) => for_each(types, |number, token| {
+                match (number, token) {
+                    (1, Token::Bytes(bytes)) => version = text(bytes)?,
+                    (2, Token::Bytes(bytes)) => kind = text(bytes)?,
+                    _ => {}
+                }
+                Ok(())
+            })?,
+            (2, Token::Bytes(bytes)) => raw = bytes,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    let (group, number) = version.rsplit_once('/').unwrap_or(("core", &version));
+    let group = group.split('.').next().unwrap_or_default();
+    let name = match &*kind {
+        // Each group has its own name for the same thing.
+        "DeleteOptions" => "meta/v1.DeleteOptions".to_owned(),
+        kind => format!("{group}/{number}.{kind}"),
+    };
+    let object = Object::find(&name).ok_or_else(|| unregistered(&version, &kind))?;
+    let mut value = object.decode(raw, DEPTH)?;
+    value["apiVersion"] = json!(version);
+    value["kind"] = json!(kind);
+    Ok(value)
+}
+
+/// Calls `visit` with each field of a message.
+fn for_each<'a>(
+    mut bytes: &'a [u8],
+    mut visit: impl FnMut(u64, Token<'a>) -> Result<(), String>,
+) -> Result<(), String> {
+    while !bytes.is_empty() {
+        let key = varint(&mut bytes)?;
+        let token = match key & 7 {
+            0 => Token::Number(varint(&mut bytes)?),
+            2 => {
+                let length = usize::try_from(varint(&mut bytes)?).map_err(|error| error.to_string())?;
+                let (found, rest) = bytes.split_at_checked(length).ok_or("the body ends inside a field")?;
+                bytes = rest;
+                Token::Bytes(found)
+            }
+            other => return Err(format!("wire type {other} is not one of the API's")),
+        };
+        visit(key >> 3, token)?;
+    }
+    Ok(())
+}
+
+fn varint(bytes: &mut &[u8]) -> Result<u64, String> {
+    let mut value = 0;
+    for shift in (0..70).step_by(7) {
+        let (byte, rest) = bytes.split_first().ok_or("the body ends inside a number")?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+        if byte & 0x80 == 0 {
+            return Ok(value);
+        }
+    }
+    Err("a number has too many bytes".to_owned())
+}
+
+fn text(bytes: &[u8]) -> Result<String, String> {
+    String::from_utf8(bytes.to_vec()).map_err(|error| error.to_string())
+}
+
+/// A number as Go's signed integers have it.
+fn signed(number: u64) -> i64 {
+    number.cast_signed()
+}
+
+impl Object {
+    fn decode(&self, bytes: &[u8], depth: usize) -> Result<Value, String> {
+        let mut map = Map::new();
+        self.decode_into(&mut map, &[], bytes, depth)?;
+        Ok(Value::Object(map))
+    }
+
+    /// Reads a message whose members are found at `within`: the object's own, or one in it that JSON does not show.
+    fn decode_into(
+        &self,
+        map: &mut Map<String, Value>,
+        within: &[u64],
+        bytes: &[u8],
+        depth: usize,
+    ) -> Result<(), String> {
+        let depth = depth.checked_sub(1).ok_or("the body is nested too deeply")?;
+        for_each(bytes, |number, token| {
+            let numbers = [within, &[number]].concat();
+            let mut inside = self.members.iter().filter(|member| member.numbers.starts_with(&numbers));
+            match (inside.next(), token) {
+                (None, _) => Ok(()),
+                (Some(member), token) if member.numbers == numbers => member.kind.add(map, member.name, token, depth),
+                (Some(_), Token::Bytes(message)) => self.decode_into(map, &numbers, message, depth),
+                (Some(_), Token::Number(_)) => Err(OTHER_TYPE.to_owned()),
+            }
+        })
+    }
+}
+
+impl Type {
+    /// Adds a member's value, or one of its values, to an object.
+    fn add(&self, map: &mut Map<String, Value>, name: &str, token: Token<'_>, depth: usize) -> Result<(), String> {
+        match (self, token) {
+            (Self::Optional(inner), token) => inner.add(map, name, token, depth),
+            (Self::List(inner), token) => {
+                let list = map.entry(name).or_insert_with(|| json!([])).as_array_mut().ok_or(OTHER_TYPE)?;
+                match (&**inner, token) {
+                    (Self::Int32 | Self::Int64 | Self::Flag, Token::Bytes(mut packed)) => {
+                        while !packed.is_empty() {
+                            list.push(inner.decode(Token::Number(varint(&mut packed)?), depth)?);
+                        }
+                    }
+                    (_, token) => list.push(inner.decode(token, depth)?),
+                }
+                Ok(())
+            }
+            (Self::Map(inner), Token::Bytes(entry)) => {
+                let (key, value) = inner.entry(entry, depth)?;
+                let entries = map.entry(name).or_insert_with(|| json!({})).as_object_mut().ok_or(OTHER_TYPE)?;
+                entries.insert(key, value);
+                Ok(())
+            }
+            (_, token) => {
+                map.insert(name.to_owned(), self.decode(token, depth)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// An entry of a map. What it does not say is nothing.
+    fn entry(&self, bytes: &[u8], depth: usize) -> Result<(String, Value), String> {
+        let (mut key, mut value) = (String::new(), super::write::nothing(self));
+        for_each(bytes, |number, token| {
+            match (number, token) {
+                (1, Token::Bytes(bytes)) => key = text(bytes)?,
+                (2, token) => value = self.decode(token, depth)?,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok((key, value))
+    }
+
+    fn decode(&self, token: Token<'_>, depth: usize) -> Result<Value, String> {
+        match (self, token) {
+            (Self::Optional(inner), token) => inner.decode(token, depth),
+            (Self::Int32 | Self::Int64, Token::Number(number)) => Ok(json!(signed(number))),
+            (Self::Flag, Token::Number(number)) => Ok(json!(number != 0)),
+            (Self::Text, Token::Bytes(bytes)) => Ok(json!(text(bytes)?)),
+            (Self::Bytes, Token::Bytes(bytes)) => {
+                serde_json::to_value(k8s_openapi::ByteString(bytes.to_vec())).map_err(|error| error.to_string())
+            }
+            (Self::Quantity, Token::Bytes(bytes)) => Ok(json!(Parts::of(bytes)?.first_text)),
+            (Self::Time, Token::Bytes(bytes)) => Parts::of(bytes)?.time(0),
+            (Self::MicroTime, Token::Bytes(bytes)) => Parts::of(bytes)?.time(6),
+            (Self::IntOrText, Token::Bytes(bytes)) => Ok(Parts::of(bytes)?.int_or_text()),
+            (Self::Raw, Token::Bytes(bytes)) => {
+                let raw = Parts::of(bytes)?.first_text;
+                if raw.is_empty() {
+                    Ok(Value::Null)
+                } else {
+                    serde_json::from_str(&raw).map_err(|error| error.to_string())
+                }
+            }
+            (Self::Object(_), Token::Bytes(bytes)) => self.object().ok_or(OTHER_TYPE)?.decode(bytes, depth),
+            _ => Err(OTHER_TYPE.to_owned()),
+        }
+    }
+}
+
+/// The fields of the small messages that the API writes as one value.
+#[derive(Default)]
+struct Parts {
+    first: i64,
+    second: i64,
+    first_text: String,
+    third_text: String,
+}
+
+impl Parts {
+    fn of(bytes: &[u8]) -> Result<Self, String> {
+        let mut parts = Self::default();
+        for_each(bytes, |number, token| {
+            match (number, token) {
+                (1, Token::Number(number)) => parts.first = signed(number),
+                (2, Token::Number(number)) => parts.second = signed(number),
+                (1, Token::Bytes(bytes)) => parts.first_text = text(bytes)?,
+                (3, Token::Bytes(bytes)) => parts.third_text = text(bytes)?,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok(parts)
+    }
+
+    /// Seconds and nanoseconds with `digits` of a fraction; none are none at all.
+    fn time(&self, digits: usize) -> Result<Value, String> {
+        if (self.first, self.second) == (0, 0) {
+            return Ok(Value::Null);
+        }
+        let nanoseconds =
+            if digits == 0 { 0 } else { i32::try_from(self.second).map_err(|error| error.to_string())? };
+        let time = jiff::Timestamp::new(self.first, nanoseconds).map_err(|error| error.to_string())?;
+        Ok(json!(format!("{time:.digits$}")))
+    }
+
+    /// A number where the first part says so, else a text.
+    fn int_or_text(self) -> Value {
+        if self.first == 0 { json!(self.second) } else { json!(self.third_text) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apiserver::kinds::NAMESPACES;
+    use crate::apiserver::schema;
+
+    fn field(number: u8, content: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![number << 3 | 2, u8::try_from(content.len()).unwrap()];
+        bytes.extend(content);
+        bytes
+    }
+
+    fn body(version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
+        let types = [field(1, version.as_bytes()), field(2, kind.as_bytes())].concat();
+        [MAGIC.to_vec(), field(1, &types), field(2, raw)].concat()
+    }
+
+    #[test]
+    fn a_namespace_is_read_as_kubectl_sends_it() {
+        let metadata = [field(1, b"team"), field(2, b""), field(8, b"")].concat();
+        let raw = [field(1, &metadata), field(2, b""), field(3, &field(1, b""))].concat();
+        let expected =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}, "spec": {}, "status": {}});
+        let mut value = decode(&body("v1", "Namespace", &raw)).unwrap();
+        // Go writes every number and text that is no pointer, whether or not it was set.
+        schema::read(Object::of(&NAMESPACES), &mut value, false).unwrap();
+        assert_eq!(value, expected);
+    }
+
+    #[test]
+    fn messages_that_json_does_not_show_are_looked_into() {
+        let source = field(2, &field(2, &field(1, b"Memory")));
+        let volume = [field(1, b"v"), source].concat();
+        let pod = decode(&body("v1", "Pod", &field(2, &field(1, &volume)))).unwrap();
+        assert_eq!(pod["spec"]["volumes"], json!([{"name": "v", "emptyDir": {"medium": "Memory"}}]));
+    }
+
+    #[test]
+    fn times_and_amounts_are_texts() {
+        let time = [&[0x08, 0xa5, 0xbb, 0xb5, 0xf0, 0x05, 0x10][..], &[0xf0, 0x2e]].concat();
+        let lease = decode(&body("coordination.k8s.io/v1", "Lease", &field(2, &field(3, &time)))).unwrap();
+        assert_eq!(lease["spec"]["acquireTime"], "2020-01-02T03:04:05.000006Z");
+        let entry = [field(1, b"cpu"), field(2, &field(1, b"250m"))].concat();
+        let node = decode(&body("v1", "Node", &field(3, &field(1, &entry)))).unwrap();
+        assert_eq!(node["status"]["capacity"], json!({"cpu": "250m"}));
+    }
+
+    #[test]
+    fn what_is_cut_off_or_unknown_is_refused() {
+        assert!(decode(b"{}").is_err());
+        assert!(decode(&body("v1", "Widget", b"")).unwrap_err().contains("no kind"));
+        let whole = body("v1", "Namespace", &field(1, &field(1, b"x")));
+        for end in 4..whole.len() {
+            // Whatever it comes to, it ends.
+            let _ = decode(&whole[..end]);
+        }
+    }
+}
