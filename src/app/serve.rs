@@ -170,6 +170,7 @@ async fn schedule(
         return write_config(path, &effective);
     }
     info!(version = VERSION, "Starting Kubernetes Scheduler");
+    tracing::warn!("Pods with persistent volume claims or claims of devices are not scheduled yet: they stay pending");
     let check = node_check(engine.profiles[0].handle());
     let ingest =
         Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_seed(seed()).with_node_check(check);
