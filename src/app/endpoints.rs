@@ -58,8 +58,18 @@ pub(super) async fn bind(
         return Ok(None);
     }
     let clients = Clients {
-        authentication: review_client(flags.authentication.authentication_kubeconfig.as_deref(), requests).await?,
-        authorization: review_client(flags.authorization.authorization_kubeconfig.as_deref(), requests).await?,
+        authentication: review_client(
+            "authentication",
+            flags.authentication.authentication_kubeconfig.as_deref(),
+            requests,
+        )
+        .await?,
+        authorization: review_client(
+            "authorization",
+            flags.authorization.authorization_kubeconfig.as_deref(),
+            requests,
+        )
+        .await?,
     };
     let seed = about.seed;
     let endpoints = endpoints(flags, engine, about)?;
@@ -70,9 +80,11 @@ pub(super) async fn bind(
 
 /// The client of a kubeconfig, or of the service account inside a cluster, or none.
 /// Follows `apiserver/pkg/server/options/authentication.go#getClient @v1.36.3`.
-async fn review_client(path: Option<&str>, requests: &RestMetrics) -> anyhow::Result<Option<kube::Client>> {
+async fn review_client(what: &str, path: Option<&str>, requests: &RestMetrics) -> anyhow::Result<Option<kube::Client>> {
     let connection = match path.filter(|path| !path.is_empty()) {
-        Some(path) => connect::from_file(path).await.context("failed to get delegated authentication kubeconfig")?,
+        Some(path) => {
+            connect::from_file(path).await.with_context(|| format!("failed to get delegated {what} kubeconfig"))?
+        }
         None => match kube::Config::incluster() {
             Ok(connection) => connection,
             Err(_) => return Ok(None),

@@ -17,7 +17,7 @@ use crate::programs::{folder, program};
 use crate::stage::merge;
 
 /// How long anything may take to become ready: the API server takes two to three seconds on an idle machine.
-const READY: Duration = Duration::from_secs(90);
+pub(crate) const READY: Duration = Duration::from_secs(90);
 
 /// The user that schedulers are: it may do what the API server's own role for them allows, and nothing else.
 pub(crate) const SCHEDULER: &str = "system:kube-scheduler";

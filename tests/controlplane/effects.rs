@@ -14,6 +14,8 @@ use crate::programs::program;
 use crate::schedulers::at_once;
 use crate::stage::on_stage;
 
+pub(crate) use scenarios::scenario;
+
 /// Runs all scenarios under both schedulers.
 pub(crate) fn writes_what_upstream_writes() -> Result<(), Failed> {
     let mut theirs = Command::new(program("kube-scheduler"));

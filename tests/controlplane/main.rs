@@ -24,6 +24,7 @@ mod embedded;
 mod endpoints;
 mod explain;
 mod extenders;
+mod families;
 mod generate;
 mod oracle;
 mod ours;
@@ -72,6 +73,7 @@ fn main() {
         Trial::test("survives_churn", survives::survives_churn),
         Trial::test("elects_as_upstream_does", election::elects_as_upstream_does),
         Trial::test("three_replicas_take_turns", election::three_replicas_take_turns),
+        Trial::test("metrics_are_upstreams", families::metrics_are_upstreams),
         Trial::test("flags_are_upstreams", surface::flags_are_upstreams),
         Trial::test("gates_are_upstreams", surface::gates_are_upstreams),
         Trial::test("command_lines_are_read_the_same", surface::command_lines_are_read_the_same),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::stage::Stage;
 
-type Scenario = fn(&mut Stage<'_>) -> Result<(), String>;
+pub(crate) type Scenario = fn(&mut Stage<'_>) -> Result<(), String>;
 
 /// All of them, each with the name of its namespace.
 pub(super) const ALL: &[(&str, Scenario)] = &[
@@ -34,6 +34,11 @@ pub(super) const ALL: &[(&str, Scenario)] = &[
     ("still-terminating", preemption::still_terminating),
     ("node-gone", preemption::node_gone),
 ];
+
+/// The scenario of this name.
+pub(crate) fn scenario(name: &str) -> Option<Scenario> {
+    ALL.iter().find(|(known, _)| *known == name).map(|(_, scenario)| *scenario)
+}
 
 fn none() -> Value {
     json!({})
