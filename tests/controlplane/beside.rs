@@ -67,10 +67,7 @@ fn start(plane: &ControlPlane, name: &str, kubeconfig: &Path, is_ours: bool) -> 
     std::fs::rename(written, &path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut command =
         Command::new(if is_ours { env!("CARGO_BIN_EXE_kube-scheduler").into() } else { program("kube-scheduler") });
-    command.arg("--config").arg(path);
-    if !is_ours {
-        command.arg("--secure-port=0");
-    }
+    command.arg("--secure-port=0").arg("--config").arg(path);
     plane.run(name, &mut command)
 }
 

@@ -103,7 +103,7 @@ fn fill(plane: &ControlPlane) -> Result<(), String> {
 /// Starts the binary that is under test.
 fn start(plane: &ControlPlane) -> Result<Process, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kube-scheduler"));
-    command.arg("--kubeconfig").arg(plane.kubeconfig()).arg("--leader-elect=false");
+    command.arg("--kubeconfig").arg(plane.kubeconfig()).args(["--leader-elect=false", "--secure-port=0"]);
     plane.run("kube-scheduler", &mut command)
 }
 

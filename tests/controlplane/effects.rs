@@ -18,8 +18,7 @@ pub(crate) use scenarios::scenario;
 
 /// Runs all scenarios under both schedulers.
 pub(crate) fn writes_what_upstream_writes() -> Result<(), Failed> {
-    let mut theirs = Command::new(program("kube-scheduler"));
-    theirs.arg("--secure-port=0");
+    let theirs = Command::new(program("kube-scheduler"));
     let ours = Command::new(env!("CARGO_BIN_EXE_kube-scheduler"));
     let [theirs, ours] = at_once([theirs, ours].map(|scheduler| move || play(scheduler)));
     let ((theirs, their_plane), (ours, our_plane)) = (theirs?, ours?);
@@ -42,7 +41,7 @@ fn play(mut command: Command) -> Result<(Written, ControlPlane), String> {
         "percentageOfNodesToScore": 100,
         "profiles": [{"schedulerName": "default-scheduler"}, {"schedulerName": "second-scheduler"}],
     });
-    command.arg("--config").arg(plane.write_config(config)?);
+    command.arg("--secure-port=0").arg("--config").arg(plane.write_config(config)?);
     let mut scheduler = plane.run("scheduler", &mut command)?;
     for &(name, scenario) in scenarios::ALL {
         let played = on_stage(&plane, &mut scheduler, name, scenario);

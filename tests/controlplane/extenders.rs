@@ -36,7 +36,7 @@ pub(crate) fn extenders_are_asked_the_same() -> Result<(), Failed> {
     theirs.arg("--config").arg(&config).arg("--secure-port=0");
     let theirs = observe(&plane, &hook, plane.run("upstream", &mut theirs)?)?;
     let mut ours = Command::new(env!("CARGO_BIN_EXE_kube-scheduler"));
-    ours.arg("--config").arg(&config);
+    ours.arg("--config").arg(&config).arg("--secure-port=0");
     let ours = observe(&plane, &hook, plane.run("ours", &mut ours)?)?;
     if theirs.len() != pods().len() || theirs != ours {
         let show = |seen: &[(Vec<Value>, End)]| serde_json::to_string_pretty(seen).unwrap_or_default();

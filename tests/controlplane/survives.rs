@@ -152,7 +152,7 @@ fn start(plane: &ControlPlane, name: &str) -> Result<Process, String> {
 fn start_with(plane: &ControlPlane, name: &str, more: Value, variables: &[(&str, &str)]) -> Result<Process, String> {
     let path = plane.write_config(config(more))?;
     let mut command = Command::new(env!("CARGO_BIN_EXE_kube-scheduler"));
-    plane.run(name, command.arg("--config").arg(path).envs(variables.iter().copied()))
+    plane.run(name, command.arg("--secure-port=0").arg("--config").arg(path).envs(variables.iter().copied()))
 }
 
 fn start_upstream_with(plane: &ControlPlane, name: &str, more: Value) -> Result<Process, String> {

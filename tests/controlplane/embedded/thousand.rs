@@ -24,7 +24,11 @@ pub(crate) fn upstream_schedules_a_thousand_pods_on_the_embedded_server() -> Res
     let mut upstream = Command::new(program("kube-scheduler"));
     upstream.args(["--bind-address=127.0.0.1", "--secure-port"]).arg(port.to_string());
     schedule("upstream", upstream, true).map_err(|error| format!("upstream: {error}"))?;
-    let ours = || Command::new(env!("CARGO_BIN_EXE_kube-scheduler"));
+    let ours = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kube-scheduler"));
+        command.arg("--secure-port=0");
+        command
+    };
     for (name, elects) in [("ours-elected", true), ("ours", false)] {
         schedule(name, ours(), elects).map_err(|error| format!("{name}: {error}"))?;
     }
