@@ -43,7 +43,6 @@ pub use expand::{ExpandError, ExpandedPlugin, ExpandedPlugins, Implements, Profi
 pub use flags::{FlagError, Flags, VersionFlag};
 pub use gates::{BINARY_MINOR, FeatureGates, Gate, GateError, GateFlags, OLDEST_MINOR, Stage};
 pub use load::{ConfigError, MAX_FILE_BYTES};
-pub(crate) use text::quote;
 pub use types::{
     ClientConnection, Config, Extender, ExtenderTls, ExtensionPoint, LeaderElection, ManagedResource, Plugin,
     PluginConfig, PluginSet, Plugins, Profile,

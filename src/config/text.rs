@@ -1,62 +1,11 @@
 //! Values as Go prints them in messages.
 
-use std::fmt::Write;
-
-/// `text` in double quotes, escaped as Go's `strconv.Quote` (and `%q`) does.
-pub(crate) fn quote(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\x07' => out.push_str("\\a"),
-            '\x08' => out.push_str("\\b"),
-            '\x0c' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\x0b' => out.push_str("\\v"),
-            c if c < ' ' || c == '\x7f' => {
-                let _ = write!(out, "\\x{:02x}", u32::from(c));
-            }
-            c if is_unprintable(c) => {
-                let code = u32::from(c);
-                let _ = if code < 0x1_0000 { write!(out, "\\u{code:04x}") } else { write!(out, "\\U{code:08x}") };
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
-}
-
-/// The characters outside ASCII that turn up in files and are not printable: controls, separators, marks of direction,
-/// byte order marks and private use.
-fn is_unprintable(c: char) -> bool {
-    matches!(u32::from(c),
-        0x80..=0xa0 | 0xad | 0x1680 | 0x2000..=0x200f | 0x2028..=0x202f | 0x205f..=0x206f | 0x3000 | 0xe000..=0xf8ff
-        | 0xfeff | 0xfff9..=0xfffb | 0xffff | 0xe_0000..)
-}
+use crate::k8s::field_error::html_safe;
+pub(super) use crate::k8s::field_error::quoted as quote;
 
 /// `value` as Go's `encoding/json` prints it: on one line, safe in HTML.
 pub(super) fn json(value: &serde_json::Value) -> String {
     html_safe(&value.to_string())
-}
-
-fn html_safe(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
-    for c in json.chars() {
-        match c {
-            '<' => out.push_str("\\u003c"),
-            '>' => out.push_str("\\u003e"),
-            '&' => out.push_str("\\u0026"),
-            '\u{2028}' => out.push_str("\\u2028"),
-            '\u{2029}' => out.push_str("\\u2029"),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// `value` as Go's `encoding/json` prints a float: the shortest digits that read back the same, with an exponent only

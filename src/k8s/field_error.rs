@@ -121,15 +121,25 @@ pub(super) fn json_list(values: Option<&[String]>) -> String {
     format!("[{}]", values.join(","))
 }
 
-/// `text` as Go's JSON has it, which escapes what HTML could take for markup.
+/// `text` as Go's JSON has it.
 fn json_text(text: &str) -> String {
-    serde_json::Value::from(text)
-        .to_string()
-        .replace('<', "\\u003c")
-        .replace('>', "\\u003e")
-        .replace('&', "\\u0026")
-        .replace('\u{2028}', "\\u2028")
-        .replace('\u{2029}', "\\u2029")
+    html_safe(&serde_json::Value::from(text).to_string())
+}
+
+/// JSON as Go writes it, which escapes what HTML could take for markup.
+pub fn html_safe(json: &str) -> String {
+    let mut safe = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character {
+            '<' => safe.push_str("\\u003c"),
+            '>' => safe.push_str("\\u003e"),
+            '&' => safe.push_str("\\u0026"),
+            '\u{2028}' => safe.push_str("\\u2028"),
+            '\u{2029}' => safe.push_str("\\u2029"),
+            character => safe.push(character),
+        }
+    }
+    safe
 }
 
 #[cfg(test)]

@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 
 use super::endpoints::Versions;
 use super::negotiate::{self, Query};
-use super::reply::{JSON, Reply, go_json, no_sniff, reply, text, with};
+use super::reply::{JSON, Reply, no_sniff, reply, text, with};
 use super::status::{Form, Status, ordered_json, yaml};
+use crate::k8s::field_error::html_safe;
 
 const COMPONENT: &str = "kube-scheduler";
 const GROUP: &str = "config.k8s.io";
@@ -55,7 +56,7 @@ enum Wanted {
 
 impl Configz {
     pub(super) fn new(config: &Value) -> Self {
-        Self(go_json(&json!({ "componentconfig": config }).to_string()))
+        Self(html_safe(&json!({ "componentconfig": config }).to_string()))
     }
 
     pub(super) fn reply(&self) -> Reply {

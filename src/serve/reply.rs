@@ -59,19 +59,3 @@ pub(super) fn with(mut reply: Reply, name: HeaderName, value: HeaderValue) -> Re
     reply.headers_mut().insert(name, value);
     reply
 }
-
-/// What a text in JSON looks like where Go has written it, which escapes what HTML could take for markup.
-pub(super) fn go_json(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '<' => escaped.push_str("\\u003c"),
-            '>' => escaped.push_str("\\u003e"),
-            '&' => escaped.push_str("\\u0026"),
-            '\u{2028}' => escaped.push_str("\\u2028"),
-            '\u{2029}' => escaped.push_str("\\u2029"),
-            letter => escaped.push(letter),
-        }
-    }
-    escaped
-}

@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::negotiate::{self, Query};
 use super::protobuf::Message;
-use super::reply::{JSON, Reply, go_json, reply};
+use super::reply::{JSON, Reply, reply};
+use crate::k8s::field_error::html_safe;
 
 /// A failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,7 +148,7 @@ pub(super) fn ordered_json(fields: Vec<(&'static str, Value)>, pretty: bool) -> 
         let parts: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
         format!("{{{}}}\n", parts.join(","))
     };
-    go_json(&text)
+    html_safe(&text)
 }
 
 /// YAML with its members in alphabetical order.
