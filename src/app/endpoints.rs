@@ -12,11 +12,10 @@ use prometheus::proto::MetricFamily;
 
 use super::connect;
 use super::logging::Verbosity;
-use crate::clock::Clock;
-
 use crate::config::{Flags, Gate, GoDuration};
 use crate::election::Term;
 use crate::engine::Engine;
+use crate::metrics::component::{self, ShownMetrics};
 use crate::metrics::{RestMetrics, Shown, Since};
 use crate::scheduler::Shared;
 use crate::serve::{
@@ -75,7 +74,10 @@ pub(super) async fn bind(
     let endpoints = endpoints(flags, engine, about)?;
     let server =
         Server::bind(options(flags, port, engine), endpoints, clients, engine.shared.clock.clone(), seed).await;
-    Ok(Some(server.map_err(|error| anyhow!("{error}"))?))
+    let server = server.map_err(|error| anyhow!("{error}"))?;
+    // The server has families of its own.
+    component::count_registered(engine.shared.metrics.registry())?;
+    Ok(Some(server))
 }
 
 /// The client of a kubeconfig, or of the service account inside a cluster, or none.
@@ -173,13 +175,9 @@ fn endpoints(flags: &Flags, engine: &Engine, about: About) -> anyhow::Result<End
         healthz: election.iter().cloned().collect(),
         readyz: election.into_iter().chain([shutdown, handlers]).collect(),
         profiling: profiling.then(|| Profiling { set_verbosity: Arc::new(move |level| verbosity.set(level)) }),
-        started: started(&engine.shared.clock),
+        // What the process has done until now is next to nothing.
+        started: engine.shared.clock.now().wall,
     })
-}
-
-/// When the process began: what it does first is next to nothing.
-fn started(clock: &Clock) -> jiff::Timestamp {
-    clock.now().wall
 }
 
 /// All metrics, as far as they are to be seen.
@@ -200,26 +198,16 @@ impl Scrape {
             (None, Some(path)) if !path.is_empty() => manifest(path)?,
             (None, _) => BTreeMap::new(),
         };
-        let counter = |name: &str, help: &str| {
-            let counter = IntCounter::new(name, help)?;
-            registry.register(Box::new(counter.clone()))?;
-            Ok::<_, prometheus::Error>(counter)
-        };
         let shown = Shown::new(&disabled, &allowed);
-        let count = counter("disabled_metrics_total", "[BETA] Metrics that are not shown because a flag says so.")?;
-        count.inc_by(shown.disabled() as u64);
-        let unexpected = counter(
-            "cardinality_enforcement_unexpected_categorizations_total",
-            "[ALPHA] Observations whose labels had values that are not allowed.",
-        )?;
-        crate::metrics::component::count_registered(registry)?;
+        let counts = ShownMetrics::new(registry)?;
+        counts.disabled.inc_by(shown.disabled() as u64);
+        let unexpected = counts.unexpected;
         Ok(Self { shared: shared.clone(), shown, unexpected, since: Mutex::default() })
     }
 
     fn counted(&self) -> Vec<MetricFamily> {
         self.shared.observe_sizes();
-        self.shared.metrics.flush();
-        self.shared.metrics.registry().gather()
+        self.shared.metrics.gather()
     }
 }
 

@@ -14,7 +14,7 @@ use tracing::{error, info};
 
 use super::endpoints::Progress;
 use super::{DONE, FAILED, debugger};
-use crate::election::{Elector, Ended};
+use crate::election::Elector;
 use crate::engine::{Engine, Fatal, TaskEnd, Tasks};
 use crate::ingest::Ingest;
 use crate::scheduler::Scheduler;
@@ -137,7 +137,7 @@ pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Turn) -> an
     let end = tokio::select! {
         biased;
         end = ends.next() => end,
-        Ended::Lost = renew(elector.as_mut()) => End::Lost,
+        () = renew(elector.as_mut()) => End::Lost,
         end = schedule => end,
     };
     info!("Shutting down");
@@ -145,26 +145,20 @@ pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Turn) -> an
     tasks.stop();
     shared.writes.close();
     shared.queue.close();
-    if let Some(thread) = thread {
-        let joined = tokio::task::spawn_blocking(move || thread.join());
-        tokio::select! {
-            biased;
-            () = ends.told() => return Err(anyhow!("second signal")),
-            _ = joined => {}
+    let finish = async {
+        if let Some(thread) = thread {
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
-    }
-    // Only now does nobody write any more, so that the next one may.
-    if let (Some(elector), End::Told) = (&mut elector, &end) {
-        tokio::select! {
-            biased;
-            () = ends.told() => return Err(anyhow!("second signal")),
-            () = elector.release() => {}
+        // Only now does nobody write any more, so that the next one may.
+        if let (Some(elector), End::Told) = (&mut elector, &end) {
+            elector.release().await;
         }
-    }
+        serving.stop().await;
+    };
     tokio::select! {
         biased;
         () = ends.told() => return Err(anyhow!("second signal")),
-        () = serving.stop() => {}
+        () = finish => {}
     }
     conclude(end, elects)
 }
@@ -194,8 +188,8 @@ impl Serving {
     }
 }
 
-/// Keeps the lease, if there is one.
-async fn renew(elector: Option<&mut Elector>) -> Ended {
+/// Keeps the lease, if there is one; returns once it is lost.
+async fn renew(elector: Option<&mut Elector>) {
     match elector {
         Some(elector) => elector.renew().await,
         None => std::future::pending().await,

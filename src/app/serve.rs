@@ -18,14 +18,14 @@ use crate::clock::{Clock, Rng};
 use crate::config::flags::LogFormat;
 use crate::config::{Config, DEFAULT_SCHEDULER_NAME, FeatureGates, FlagError, Flags, Gate, OLDEST_MINOR, VersionFlag};
 use crate::dispatcher::{Fence, RateLimiter, RestClient, Sending};
-use crate::election::{ElectionMetrics, Elector, LeaseLock, Term, Times};
+use crate::election::{Elector, LeaseLock, Term, Times};
 use crate::engine::{Engine, EngineOptions};
 use crate::events::{EventBroadcaster, EventTask, EventsApi};
 use crate::extender;
 use crate::framework::Registry;
 use crate::ingest::Ingest;
 use crate::metrics::component::Build;
-use crate::metrics::{self, RestMetrics};
+use crate::metrics::{self, ElectionMetrics, RestMetrics};
 use crate::plugins::admission::node_check;
 use crate::simulate::say;
 

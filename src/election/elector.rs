@@ -1,24 +1,17 @@
 //! Gets a lease, and keeps it.
 
-use std::future::Future;
 use std::time::Duration;
 
 use tracing::{debug, error, info};
 
 use super::lease::LeaseLock;
-use super::metrics::ElectionMetrics;
 use super::record::Record;
 use super::term::Term;
 use super::{JITTER_FACTOR, Times};
-use crate::clock::{Clock, Mono, Now, Rng};
+use crate::clock::{Clock, Mono, Rng};
+use crate::dispatcher::ApiError;
 use crate::events::{EventNote, EventRecorder, EventType};
-
-/// Why a term is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// The lease could not be renewed in time.
-    Lost,
-}
+use crate::metrics::ElectionMetrics;
 
 /// A candidate.
 pub struct Elector {
@@ -65,12 +58,12 @@ impl Elector {
             self.clock.sleep(self.times.retry_period + jitter).await;
         }
         self.record("became leader");
-        self.metrics.leads.set(1);
+        self.metrics.leads(true);
         info!(lock, "Successfully acquired lease");
     }
 
-    /// Renews the lease until that fails for the time that there is. Follows `leaderelection.go#renew @v1.36.3`.
-    pub async fn renew(&mut self) -> Ended {
+    /// Renews the lease; returns once that has failed for the time that there is. Follows `leaderelection.go#renew @v1.36.3`.
+    pub async fn renew(&mut self) {
         loop {
             let deadline = self.clock.now().mono + self.times.renew_deadline;
             let clock = self.clock.clone();
@@ -80,10 +73,9 @@ impl Elector {
             clock.sleep(self.times.retry_period).await;
         }
         self.term.lose();
-        self.metrics.leads.set(0);
+        self.metrics.leads(false);
         info!(lock = self.lock.described(), err = "context deadline exceeded", "Failed to renew lease");
         self.record("stopped leading");
-        Ended::Lost
     }
 
     /// Gives the lease up, so that the next one need not wait for it to run out.
@@ -92,7 +84,7 @@ impl Elector {
         self.term.end();
         let clock = self.clock.clone();
         let deadline = clock.now().mono + self.times.renew_deadline;
-        let released: Result<Result<(), _>, _> = clock
+        let released: Result<Result<(), ApiError>, _> = clock
             .timeout_at(deadline, async {
                 let old = self.lock.get().await?;
                 if self.observed.holder != self.identity {
@@ -111,7 +103,7 @@ impl Elector {
             Err(why) => error!(lock = self.lock.described(), err = %why, "Failed to release lease"),
         }
         self.term.lose();
-        self.metrics.leads.set(0);
+        self.metrics.leads(false);
         self.record("stopped leading");
     }
 
@@ -122,11 +114,8 @@ impl Elector {
     }
 
     /// One attempt to get the lease or to keep it. Follows `leaderelection.go#tryAcquireOrRenew @v1.36.3`.
-    fn try_once(&mut self) -> impl Future<Output = bool> {
-        self.try_at(self.clock.now())
-    }
-
-    async fn try_at(&mut self, now: Now) -> bool {
+    async fn try_once(&mut self) -> bool {
+        let now = self.clock.now();
         let mut record = Record {
             holder: self.identity.clone(),
             duration_seconds: i32::try_from(self.times.lease_duration.as_secs()).unwrap_or(i32::MAX),
@@ -164,7 +153,7 @@ impl Elector {
         if self.is_mine() {
             record.acquired = old.acquired;
             record.transitions = old.transitions;
-            self.metrics.slow.inc();
+            self.metrics.renewed_slowly();
         } else {
             record.transitions = old.transitions + 1;
         }
@@ -182,7 +171,7 @@ impl Elector {
         true
     }
 
-    fn failed(&self, what: &str, why: &crate::dispatcher::ApiError) -> bool {
+    fn failed(&self, what: &str, why: &ApiError) -> bool {
         error!(lock = self.lock.described(), err = %why, "{what}");
         false
     }

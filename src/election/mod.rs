@@ -15,15 +15,13 @@
 
 mod elector;
 mod lease;
-mod metrics;
 mod record;
 mod term;
 
 use std::time::Duration;
 
-pub use elector::{Elector, Ended};
+pub use elector::Elector;
 pub use lease::LeaseLock;
-pub use metrics::ElectionMetrics;
 pub use record::Record;
 pub use term::Term;
 

@@ -3,7 +3,7 @@
 //! Follows `component-base/metrics/version.go`, `metrics/prometheus/feature`, `metrics/registry.go`,
 //! `compatibility/registry.go#AddMetrics @v1.36.3`.
 
-use prometheus::{Error, IntCounterVec, Opts, Registry};
+use prometheus::{Error, IntCounter, Registry};
 
 use super::register::Registrar;
 use super::register::Stability::{Alpha, Beta};
@@ -63,17 +63,37 @@ pub fn register<'a>(
     Ok(())
 }
 
+/// What is done to metrics before they are shown.
+#[derive(Clone, Debug)]
+pub struct ShownMetrics {
+    /// Metrics that are left out.
+    pub disabled: IntCounter,
+    /// Observations whose labels had values that are not allowed.
+    pub unexpected: IntCounter,
+}
+
+impl ShownMetrics {
+    /// Registers the families.
+    pub fn new(registry: &Registry) -> Result<Self, Error> {
+        let always = Registrar { registry, enabled: true };
+        let help = "Metrics that are not shown because a flag says so.";
+        let disabled = always.counter(Beta, "disabled_metrics_total", help)?;
+        let help = "Observations whose labels had values that are not allowed.";
+        let name = "cardinality_enforcement_unexpected_categorizations_total";
+        Ok(Self { disabled, unexpected: always.counter(Alpha, name, help)? })
+    }
+}
+
 /// Counts the families of a registry by how settled they are, once all are registered.
 pub fn count_registered(registry: &Registry) -> Result<(), Error> {
-    let name = "registered_metrics_total";
-    let counts = IntCounterVec::new(
-        Opts::new(name, "[BETA] Metrics by how settled they are, and by the version in which they were given up."),
-        &["stability_level", "deprecated_version"],
-    )?;
-    for family in registry.gather() {
+    let families = registry.gather();
+    let help = "Metrics by how settled they are, and by the version in which they were given up.";
+    let labels = ["stability_level", "deprecated_version"];
+    let counts = Registrar { registry, enabled: true }.counters(Beta, "registered_metrics_total", &labels, help)?;
+    for family in families {
         let level =
             family.help().strip_prefix('[').and_then(|help| help.split_once(']')).map_or("", |(level, _)| level);
         counts.with_label_values(&[level, ""]).inc();
     }
-    registry.register(Box::new(counts))
+    Ok(())
 }

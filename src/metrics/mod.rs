@@ -12,8 +12,10 @@
 //! [`Metrics`] calls [`Metrics::flush`].
 //! Names, help's meaning and buckets follow `pkg/scheduler/metrics/metrics.go#InitMetrics @v1.36.3`.
 
+mod combine;
 pub mod component;
 mod deferred;
+mod election;
 mod families;
 mod labels;
 pub mod process;
@@ -32,6 +34,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use prometheus::{Error, Histogram, HistogramVec, IntCounter, IntGauge, Registry};
 
 pub use deferred::{Deferred, Family};
+pub use election::ElectionMetrics;
 use families::Families;
 pub use labels::{
     ApiCallType, AttemptResult, BatchAttempt, BatchFlush, BindingConditions, CacheKind, HintResult, IncomingQueue,

@@ -3,9 +3,12 @@
 //! Both are applied when metrics are gathered: what counts them need not know. Follows `component-base/metrics/options.go`,
 //! `opts.go#MetricLabelAllowList @v1.36.3`.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use prometheus::proto::{Bucket, Counter, Histogram, LabelPair, Metric, MetricFamily, MetricType};
+use prometheus::proto::{Metric, MetricFamily, MetricType};
+
+use super::combine::{self, Combine};
 
 /// What takes the place of a value that is not allowed.
 const UNEXPECTED: &str = "unexpected";
@@ -54,9 +57,8 @@ fn restrict(family: &mut MetricFamily, labels: &BTreeMap<String, BTreeSet<String
     let mut unexpected = 0;
     let mut series: BTreeMap<Vec<(String, String)>, Metric> = BTreeMap::new();
     for mut metric in family.take_metric() {
-        let mut pairs: Vec<LabelPair> = metric.take_label();
         let mut is_unexpected = false;
-        for pair in &mut pairs {
+        for pair in metric.mut_label() {
             if labels.get(pair.name()).is_some_and(|values| !values.contains(pair.value())) {
                 pair.set_value(UNEXPECTED.to_owned());
                 is_unexpected = true;
@@ -65,11 +67,11 @@ fn restrict(family: &mut MetricFamily, labels: &BTreeMap<String, BTreeSet<String
         if is_unexpected {
             unexpected += observations(kind, &metric);
         }
-        let key = pairs.iter().map(|pair| (pair.name().to_owned(), pair.value().to_owned())).collect();
-        metric.set_label(pairs);
-        match series.entry(key) {
-            std::collections::btree_map::Entry::Vacant(entry) => drop(entry.insert(metric)),
-            std::collections::btree_map::Entry::Occupied(mut entry) => add(kind, entry.get_mut(), &metric),
+        match series.entry(combine::labels(&metric)) {
+            Entry::Vacant(entry) => drop(entry.insert(metric)),
+            // A gauge that two set has the value of the one that was last.
+            Entry::Occupied(mut entry) if kind == MetricType::GAUGE => drop(entry.insert(metric)),
+            Entry::Occupied(mut entry) => Combine::Add.apply(kind, entry.get_mut(), &metric),
         }
     }
     family.set_metric(series.into_values().collect());
@@ -82,32 +84,6 @@ fn observations(kind: MetricType, metric: &Metric) -> u64 {
         MetricType::COUNTER => metric.get_counter().get_value() as u64,
         MetricType::HISTOGRAM => metric.get_histogram().get_sample_count(),
         _ => 1,
-    }
-}
-
-fn add(kind: MetricType, sum: &mut Metric, more: &Metric) {
-    match kind {
-        MetricType::COUNTER => {
-            let mut counter = Counter::default();
-            counter.set_value(sum.get_counter().get_value() + more.get_counter().get_value());
-            sum.set_counter(counter);
-        }
-        MetricType::HISTOGRAM => {
-            let (old, more) = (sum.get_histogram(), more.get_histogram());
-            let mut histogram = Histogram::default();
-            histogram.set_sample_count(old.get_sample_count() + more.get_sample_count());
-            histogram.set_sample_sum(old.get_sample_sum() + more.get_sample_sum());
-            let buckets = old.get_bucket().iter().zip(more.get_bucket()).map(|(old, more)| {
-                let mut bucket = Bucket::default();
-                bucket.set_upper_bound(old.upper_bound());
-                bucket.set_cumulative_count(old.cumulative_count() + more.cumulative_count());
-                bucket
-            });
-            histogram.set_bucket(buckets.collect());
-            sum.set_histogram(histogram);
-        }
-        // A gauge that two set has the value of the one that was last.
-        _ => sum.set_gauge(more.get_gauge().clone()),
     }
 }
 

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use prometheus::proto::{Bucket, Counter, Histogram, Metric, MetricFamily, MetricType};
+use prometheus::proto::{Metric, MetricFamily, MetricType};
+
+use super::combine::{Combine, labels};
 
 /// By family and labels: what had been counted.
 #[derive(Debug, Default)]
@@ -32,36 +34,11 @@ impl Since {
             let (name, kind) = (family.name().to_owned(), family.get_field_type());
             for metric in family.mut_metric() {
                 if let Some(before) = self.0.get(&(name.clone(), labels(metric))) {
-                    subtract(kind, metric, before);
+                    Combine::Subtract.apply(kind, metric, before);
                 }
             }
         }
     }
-}
-
-fn labels(metric: &Metric) -> Vec<(String, String)> {
-    metric.get_label().iter().map(|pair| (pair.name().to_owned(), pair.value().to_owned())).collect()
-}
-
-fn subtract(kind: MetricType, metric: &mut Metric, before: &Metric) {
-    if kind == MetricType::COUNTER {
-        let mut counter = Counter::default();
-        counter.set_value(metric.get_counter().get_value() - before.get_counter().get_value());
-        metric.set_counter(counter);
-        return;
-    }
-    let (now, before) = (metric.get_histogram(), before.get_histogram());
-    let mut histogram = Histogram::default();
-    histogram.set_sample_count(now.get_sample_count() - before.get_sample_count());
-    histogram.set_sample_sum(now.get_sample_sum() - before.get_sample_sum());
-    let buckets = now.get_bucket().iter().zip(before.get_bucket()).map(|(now, before)| {
-        let mut bucket = Bucket::default();
-        bucket.set_upper_bound(now.upper_bound());
-        bucket.set_cumulative_count(now.cumulative_count() - before.cumulative_count());
-        bucket
-    });
-    histogram.set_bucket(buckets.collect());
-    metric.set_histogram(histogram);
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ impl Verbosity {
             return level(self.all());
         }
         let name = file_name(metadata);
-        let name = name.strip_suffix(".rs").unwrap_or(&name);
+        let name = name.strip_suffix(".rs").unwrap_or(name);
         let own = self.0.files.iter().find(|(pattern, _)| matches(pattern.as_bytes(), name.as_bytes()));
         level(own.map_or_else(|| self.all(), |(_, level)| *level))
     }

@@ -58,7 +58,7 @@ impl<S: Subscriber> Layer<S> for Lines {
 }
 
 /// The file's name without its folders, as klog's header shows it.
-fn file_name(metadata: &Metadata<'_>) -> String {
+fn file_name<'a>(metadata: &Metadata<'a>) -> &'a str {
     let file = metadata.file().unwrap_or("unknown");
-    file.rsplit('/').next().unwrap_or(file).to_owned()
+    file.rsplit('/').next().unwrap_or(file)
 }
