@@ -109,16 +109,10 @@ impl Root {
 
 #[cfg(test)]
 mod tests {
-    use http_body_util::BodyExt as _;
     use jiff::Timestamp;
 
     use super::*;
-
-    fn shown(reply: Reply) -> (u16, String) {
-        let status = reply.status().as_u16();
-        let body = futures::executor::block_on(reply.into_body().collect()).expect("a whole body").to_bytes();
-        (status, String::from_utf8_lossy(&body).into_owned())
-    }
+    use crate::serve::reply::shown;
 
     fn root(checks: &[Arc<dyn HealthCheck>]) -> Root {
         Root::new("readyz", checks, &Slis::new(Timestamp::UNIX_EPOCH).expect("families"))

@@ -190,15 +190,13 @@ fn wanted(kind: &str, accept: &str) -> Option<Wanted> {
 #[cfg(test)]
 mod tests {
     use http::header::{ACCEPT, CONTENT_TYPE};
-    use http_body_util::BodyExt as _;
 
     use super::*;
 
     fn shown(reply: Reply) -> (u16, String, String) {
         let kind = reply.headers()[CONTENT_TYPE].to_str().expect("text").to_owned();
-        let status = reply.status().as_u16();
-        let body = futures::executor::block_on(reply.into_body().collect()).expect("a whole body").to_bytes();
-        (status, kind, String::from_utf8_lossy(&body).into_owned())
+        let (status, body) = crate::serve::reply::shown(reply);
+        (status, kind, body)
     }
 
     fn accepting(accept: &str) -> HeaderMap {

@@ -59,3 +59,13 @@ pub(super) fn with(mut reply: Reply, name: HeaderName, value: HeaderValue) -> Re
     reply.headers_mut().insert(name, value);
     reply
 }
+
+/// The status and the body of an answer, for tests.
+#[cfg(test)]
+pub(super) fn shown(reply: Reply) -> (u16, String) {
+    use http_body_util::BodyExt as _;
+
+    let status = reply.status().as_u16();
+    let body = futures::executor::block_on(reply.into_body().collect()).expect("a whole body").to_bytes();
+    (status, String::from_utf8_lossy(&body).into_owned())
+}

@@ -18,7 +18,7 @@ use libtest_mimic::Failed;
 use crate::audit::{self, Written};
 use crate::cluster::{ControlPlane, SCHEDULER, wait_for};
 use crate::parity::from_environment;
-use crate::schedulers::{Ours, Scheduler, Upstream};
+use crate::schedulers::{Ours, Scheduler, Upstream, all_at_once};
 use crate::stage::{Stage, on_stage};
 use sequence::Sequence;
 
@@ -111,26 +111,18 @@ fn play_all(scripts: &[Script], runs: u64) -> Result<(Vec<Written>, Vec<Vec<Writ
     // The first of them is ours.
     let numbers: Vec<u64> = (0..=runs).collect();
     for numbers in numbers.chunks(PLANES) {
-        played.extend(std::thread::scope(|scope| {
-            let threads: Vec<_> = numbers
-                .iter()
-                .map(|number| {
-                    scope.spawn(move || {
-                        let plane = ControlPlane::start()?;
-                        let written = match number {
-                            0 => play(&plane, Ours::start(&plane)?, scripts)?,
-                            _ => play(&plane, Upstream::start(&plane)?, scripts)?,
-                        };
-                        plane.remove()?;
-                        Ok(written)
-                    })
-                })
-                .collect();
-            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            threads.into_iter().map(join).collect::<Result<Vec<_>, String>>()
-        })?);
+        let written = all_at_once(numbers.iter().map(|number| {
+            move || {
+                let plane = ControlPlane::start()?;
+                let written = match number {
+                    0 => play(&plane, Ours::start(&plane)?, scripts)?,
+                    _ => play(&plane, Upstream::start(&plane)?, scripts)?,
+                };
+                plane.remove()?;
+                Ok(written)
+            }
+        }));
+        played.extend(written.into_iter().collect::<Result<Vec<_>, String>>()?);
     }
     Ok((played.remove(0), played))
 }

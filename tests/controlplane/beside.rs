@@ -59,12 +59,11 @@ fn play(ours_is_second: bool) -> Result<String, String> {
 }
 
 fn start(plane: &ControlPlane, name: &str, kubeconfig: &Path, is_ours: bool) -> Result<Process, String> {
-    let written = plane.write_config(json!({
+    let config = json!({
         "clientConnection": {"kubeconfig": kubeconfig, "qps": 300, "burst": 300},
         "profiles": [{"schedulerName": name}],
-    }))?;
-    let path = plane.folder().join(format!("{name}.json"));
-    std::fs::rename(written, &path).map_err(|error| format!("{}: {error}", path.display()))?;
+    });
+    let path = plane.write_config_of(name, config)?;
     let mut command =
         Command::new(if is_ours { env!("CARGO_BIN_EXE_kube-scheduler").into() } else { program("kube-scheduler") });
     command.arg("--secure-port=0").arg("--config").arg(path);

@@ -134,6 +134,11 @@ impl ControlPlane {
     /// Writes the configuration file of a scheduler without leader election; `more` is added to it. It takes the place of the
     /// one before.
     pub(crate) fn write_config(&self, more: Value) -> Result<PathBuf, String> {
+        self.write_config_of("config", more)
+    }
+
+    /// The same for one of several schedulers, in a file of its own.
+    pub(crate) fn write_config_of(&self, scheduler: &str, more: Value) -> Result<PathBuf, String> {
         let mut config = json!({
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
@@ -141,7 +146,7 @@ impl ControlPlane {
             "leaderElection": {"leaderElect": false},
         });
         merge(&mut config, more);
-        let path = self.folder.join("config.json");
+        let path = self.folder.join(format!("{scheduler}.json"));
         fs::write(&path, config.to_string()).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(path)
     }

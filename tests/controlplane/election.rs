@@ -106,12 +106,11 @@ pub(crate) fn elects_as_upstream_does() -> Result<(), Failed> {
 
 /// Starts a scheduler whose lease runs out quickly.
 fn start(plane: &ControlPlane, ours: bool, name: &str, kubeconfig: &Path) -> Result<Process, String> {
-    let written = plane.write_config(json!({
+    let config = json!({
         "clientConnection": {"kubeconfig": kubeconfig},
         "leaderElection": {"leaderElect": true, "leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"},
-    }))?;
-    let path = plane.folder().join(format!("{name}.json"));
-    std::fs::rename(written, &path).map_err(|error| format!("{}: {error}", path.display()))?;
+    });
+    let path = plane.write_config_of(name, config)?;
     let mut command =
         Command::new(if ours { env!("CARGO_BIN_EXE_kube-scheduler").into() } else { program("kube-scheduler") });
     command.arg("--config").arg(path).arg("--secure-port=0");

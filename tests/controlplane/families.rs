@@ -10,7 +10,7 @@ use crate::cluster::{ControlPlane, free_ports, wait_for};
 use crate::effects::scenario;
 use crate::process::Process;
 use crate::programs::program;
-use crate::schedulers::at_once;
+use crate::schedulers::{at_once, client_of};
 use crate::stage::on_stage;
 
 /// Scenarios that make series of most families.
@@ -108,12 +108,7 @@ fn scrape(ours: bool) -> Result<String, String> {
         let scenario = scenario(name).ok_or_else(|| format!("no scenario {name}"))?;
         on_stage(&plane, &mut scheduler, name, scenario).map_err(|error| format!("{error}; {}", scheduler.tail()))?;
     }
-    let address = format!("https://127.0.0.1:{port}").parse().map_err(|error| format!("{error}"))?;
-    let mut connection = kube::Config::new(address);
-    connection.accept_invalid_certs = true;
-    let inside = plane.runtime.enter();
-    let client = kube::Client::try_from(connection).map_err(|error| error.to_string())?;
-    drop(inside);
+    let client = client_of(&plane, port)?;
     let ask = || {
         let request = http::Request::get("/metrics").body(Vec::new()).map_err(|error| error.to_string())?;
         Ok(plane.runtime.block_on(client.request_text(request)).ok())

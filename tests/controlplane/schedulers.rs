@@ -27,10 +27,28 @@ pub(crate) trait Scheduler: Alive {
 
 /// Does several things at the same time, each on a control plane of its own: most of the time is spent waiting.
 pub(crate) fn at_once<T: Send, const N: usize>(plays: [impl FnOnce() -> T + Send; N]) -> [T; N] {
+    let done = all_at_once(plays);
+    done.try_into().unwrap_or_else(|_| unreachable!("each comes to something"))
+}
+
+/// The same, of however many there are.
+pub(crate) fn all_at_once<T: Send>(plays: impl IntoIterator<Item = impl FnOnce() -> T + Send>) -> Vec<T> {
     std::thread::scope(|scope| {
-        let threads = plays.map(|play| scope.spawn(play));
-        threads.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let threads: Vec<_> = plays.into_iter().map(|play| scope.spawn(play)).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, T>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        threads.into_iter().map(join).collect()
     })
+}
+
+/// A client of what a scheduler serves on this port, as nobody in particular.
+pub(crate) fn client_of(plane: &ControlPlane, port: u16) -> Result<kube::Client, String> {
+    let address = format!("https://127.0.0.1:{port}").parse().map_err(|error| format!("{error}"))?;
+    let mut connection = kube::Config::new(address);
+    connection.accept_invalid_certs = true;
+    let _inside = plane.runtime.enter();
+    kube::Client::try_from(connection).map_err(|error| error.to_string())
 }
 
 /// One worker, since several find nodes in an order of their own.
@@ -53,13 +71,7 @@ impl Upstream {
         command.arg("--config").arg(path).args(["--bind-address=127.0.0.1", "--secure-port"]).arg(port.to_string());
         command.arg("--authorization-always-allow-paths=/metrics");
         let process = plane.run("scheduler", &mut command)?;
-        let address = format!("https://127.0.0.1:{port}").parse().map_err(|error| format!("{error}"))?;
-        let mut connection = kube::Config::new(address);
-        connection.accept_invalid_certs = true;
-        let inside = plane.runtime.enter();
-        let client = kube::Client::try_from(connection).map_err(|error| error.to_string())?;
-        drop(inside);
-        let upstream = Self { process, client };
+        let upstream = Self { process, client: client_of(plane, port)? };
         crate::cluster::wait_for("upstream's metrics", Duration::from_mins(1), || Ok(upstream.metrics(plane).ok()))
             .map_err(|error| format!("{error}; {}", upstream.process.tail()))?;
         Ok(upstream)

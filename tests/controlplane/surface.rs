@@ -15,6 +15,7 @@ pub(crate) use gates::gates_are_upstreams;
 pub(crate) use lines::command_lines_are_read_the_same;
 
 use crate::programs::{folder, program};
+use crate::schedulers::all_at_once;
 
 /// Of a hundred comparisons so many have to agree; the others are printed.
 const AGREEING_PERCENT: usize = 95;
@@ -107,14 +108,9 @@ fn judge<T: Sync>(
         }
         Ok(found)
     };
-    let found: Result<Vec<Vec<String>>, String> = std::thread::scope(|scope| {
-        let work = &work;
-        let threads: Vec<_> = cases.chunks(half).map(|cases| scope.spawn(move || work(cases))).collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        threads.into_iter().map(join).collect()
-    });
+    let work = &work;
+    let found = all_at_once(cases.chunks(half).map(|cases| move || work(cases)));
+    let found: Result<Vec<Vec<String>>, String> = found.into_iter().collect();
     let found: Vec<String> = found?.into_iter().flatten().collect();
     let agreed = cases.len() - found.len();
     println!("{agreed} of {} agree", cases.len());

@@ -66,6 +66,28 @@ fn find_mut<'a>(target: &'a mut Value, path: &[String]) -> Option<&'a mut Value>
 
 /// A member need not be there to be replaced, as the library has it that upstream uses.
 fn replace(target: &mut Value, path: &[String], value: Value) -> Option<()> {
+    put(target, path, value, |items, last, value| {
+        let at = position(last, items.len())?;
+        *items.get_mut(at)? = value;
+        Some(())
+    })
+}
+
+fn add(target: &mut Value, path: &[String], value: Value) -> Option<()> {
+    put(target, path, value, |items, last, value| {
+        let at = if last == "-" { items.len() } else { last.parse().ok().filter(|at| *at <= items.len())? };
+        items.insert(at, value);
+        Some(())
+    })
+}
+
+/// Puts a value where the path leads; `into_list` where that is into a list.
+fn put(
+    target: &mut Value,
+    path: &[String],
+    value: Value,
+    into_list: impl FnOnce(&mut Vec<Value>, &str, Value) -> Option<()>,
+) -> Option<()> {
     let Some((last, parents)) = path.split_last() else {
         *target = value;
         return Some(());
@@ -73,14 +95,11 @@ fn replace(target: &mut Value, path: &[String], value: Value) -> Option<()> {
     match find_mut(target, parents)? {
         Value::Object(map) => {
             map.insert(last.clone(), value);
+            Some(())
         }
-        Value::Array(items) => {
-            let at = position(last, items.len())?;
-            *items.get_mut(at)? = value;
-        }
-        _ => return None,
+        Value::Array(items) => into_list(items, last, value),
+        _ => None,
     }
-    Some(())
 }
 
 /// A list position, counted from the end if it is negative.
@@ -89,24 +108,6 @@ fn position(text: &str, length: usize) -> Option<usize> {
         None => text.parse().ok(),
         Some(back) => length.checked_sub(back.parse().ok()?),
     }
-}
-
-fn add(target: &mut Value, path: &[String], value: Value) -> Option<()> {
-    let Some((last, parents)) = path.split_last() else {
-        *target = value;
-        return Some(());
-    };
-    match find_mut(target, parents)? {
-        Value::Object(map) => {
-            map.insert(last.clone(), value);
-        }
-        Value::Array(items) => {
-            let at = if last == "-" { items.len() } else { last.parse().ok().filter(|at| *at <= items.len())? };
-            items.insert(at, value);
-        }
-        _ => return None,
-    }
-    Some(())
 }
 
 fn remove(target: &mut Value, path: &[String]) -> Option<Value> {

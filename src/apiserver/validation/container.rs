@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::metadata::invalid_each;
+use super::metadata::{invalid_each, required_name};
 use super::{Errors, Path, resources, text};
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;
@@ -55,11 +55,7 @@ pub(super) fn initial(spec: &Value, path: Path<'_>, errors: &mut Errors) {
 /// Follows `#validateContainerCommon`.
 fn common(container: &Value, spec: &Value, path: Path<'_>, errors: &mut Errors) {
     let name = text(container, "name");
-    if name.is_empty() {
-        errors.push(FieldError::required(path.child("name"), ""));
-    } else {
-        invalid_each(path.child("name"), name, names::dns1123_label_errors(name), errors);
-    }
+    required_name(name, names::dns1123_label_errors, path.child("name"), errors);
     if text(container, "image").is_empty() {
         errors.push(FieldError::required(path.child("image"), ""));
     }

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::metadata::invalid_each;
+use super::metadata::{invalid_each, required_name};
 use super::{Errors, Path, container, text};
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::kinds::{DEVICE_CLASSES, Kind, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES};
@@ -85,21 +85,13 @@ fn claim(devices: &Value, path: Path<'_>, errors: &mut Errors) {
 }
 
 fn request_name(name: &str, path: Path<'_>, errors: &mut Errors) {
-    if name.is_empty() {
-        errors.push(FieldError::required(path, ""));
-    } else {
-        invalid_each(path, name, names::dns1123_label_errors(name), errors);
-    }
+    required_name(name, names::dns1123_label_errors, path, errors);
 }
 
 /// Follows `#validateExactDeviceRequest`.
 fn one_request(request: &Value, path: Path<'_>, errors: &mut Errors) {
     let class = text(request, "deviceClassName");
-    if class.is_empty() {
-        errors.push(FieldError::required(path.child("deviceClassName"), ""));
-    } else {
-        invalid_each(path.child("deviceClassName"), class, names::dns1123_subdomain_errors(class), errors);
-    }
+    required_name(class, names::dns1123_subdomain_errors, path.child("deviceClassName"), errors);
     let count = request["count"].as_i64().unwrap_or(0);
     match text(request, "allocationMode") {
         "ExactCount" if count <= 0 => {
@@ -117,11 +109,7 @@ fn one_request(request: &Value, path: Path<'_>, errors: &mut Errors) {
 /// Follows `#ValidateResourceSlice`.
 fn slice(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     let driver = text(spec, "driver");
-    if driver.is_empty() {
-        errors.push(FieldError::required(path.child("driver"), ""));
-    } else {
-        invalid_each(path.child("driver"), driver, names::dns1123_subdomain_errors(driver), errors);
-    }
+    required_name(driver, names::dns1123_subdomain_errors, path.child("driver"), errors);
     let (pool, here) = (&spec["pool"], path.child("pool"));
     if text(pool, "name").is_empty() {
         errors.push(FieldError::required(here.child("name"), ""));

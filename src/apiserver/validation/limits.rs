@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::metadata::{invalid_each, labels};
+use super::metadata::{labels, required_name};
 use super::{Errors, Path, immutable, resources, scheduling, text};
 use crate::apiserver::amounts;
 use crate::apiserver::field_error::FieldError;
@@ -139,11 +139,7 @@ fn bounds(limit: &Value, path: Path<'_>, errors: &mut Errors) {
 /// Follows `pkg/apis/node/validation/validation.go#ValidateRuntimeClass @v1.36.3`.
 pub(super) fn on_runtime_class(class: &Value, errors: &mut Errors) {
     let handler = text(class, "handler");
-    if handler.is_empty() {
-        errors.push(FieldError::required("handler", ""));
-    } else {
-        invalid_each(Path::Root("handler"), handler, names::dns1123_label_errors(handler), errors);
-    }
+    required_name(handler, names::dns1123_label_errors, Path::Root("handler"), errors);
     resources::overhead(&class["overhead"]["podFixed"], Path::Root("overhead"), errors);
     let (scheduling, path) = (&class["scheduling"], Path::Root("scheduling"));
     labels(&scheduling["nodeSelector"], path.child("nodeSelector"), errors);

@@ -233,6 +233,15 @@ pub(super) fn label_name(name: &str, path: Path<'_>, errors: &mut Errors) {
     invalid_each(path, name, names::qualified_name_errors(name), errors);
 }
 
+/// A name that has to be there, and to follow a rule.
+pub(super) fn required_name(name: &str, rule: fn(&str) -> Vec<String>, path: Path<'_>, errors: &mut Errors) {
+    if name.is_empty() {
+        errors.push(FieldError::required(path, ""));
+    } else {
+        invalid_each(path, name, rule(name), errors);
+    }
+}
+
 /// One error for each complaint about a text.
 pub(super) fn invalid_each(path: Path<'_>, value: &str, complaints: Vec<String>, errors: &mut Errors) {
     errors.extend(complaints.into_iter().map(|detail| FieldError::invalid(path, &value.into(), detail)));

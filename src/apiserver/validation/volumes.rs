@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::metadata::invalid_each;
+use super::metadata::required_name;
 use super::{Errors, Path, text, volume};
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;
@@ -18,11 +18,7 @@ pub(super) fn names(volumes: &Value, path: Path<'_>, errors: &mut Errors) {
         let before = errors.len();
         source(volume, path, errors);
         let name = text(volume, "name");
-        if name.is_empty() {
-            errors.push(FieldError::required(path.child("name"), ""));
-        } else {
-            invalid_each(path.child("name"), name, names::dns1123_label_errors(name), errors);
-        }
+        required_name(name, names::dns1123_label_errors, path.child("name"), errors);
         if known.contains(&name) {
             errors.push(FieldError::duplicate(path.child("name"), &json!(name)));
         }

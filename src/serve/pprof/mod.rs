@@ -168,15 +168,8 @@ fn symbols(addresses: &str) -> Reply {
 
 #[cfg(test)]
 mod tests {
-    use http_body_util::BodyExt as _;
-
     use super::*;
-
-    fn shown(reply: Reply) -> (u16, String) {
-        let status = reply.status().as_u16();
-        let body = futures::executor::block_on(reply.into_body().collect()).expect("a whole body").to_bytes();
-        (status, String::from_utf8_lossy(&body).into_owned())
-    }
+    use crate::serve::reply::shown;
 
     #[test]
     fn a_profile_that_is_not_there_is_unknown() {
