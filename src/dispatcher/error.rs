@@ -93,6 +93,15 @@ impl ApiError {
         } else {
             texts.pop().unwrap_or_default()
         };
+        Self::unanswered(method, path, &text, kind)
+    }
+
+    /// The error of a request whose time was up before it got an answer.
+    pub(super) fn out_of_time(method: &Method, path: &str) -> Self {
+        Self::unanswered(method, path, "context deadline exceeded", TransportKind::Other)
+    }
+
+    fn unanswered(method: &Method, path: &str, text: &str, kind: TransportKind) -> Self {
         let mut verb = method.as_str().to_ascii_lowercase();
         verb[..1].make_ascii_uppercase();
         Self::Transport { message: format!("{verb} \"{path}\": {text}"), kind }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -162,6 +163,13 @@ impl RestClient {
         outcome
     }
 
+    /// The same within a time, waits and retries included.
+    pub async fn send_within(&self, limit: Duration, call: &Call, target: &Target<'_>) -> Result<Bytes, ApiError> {
+        let deadline = self.clock.mono() + limit;
+        let sent = self.clock.timeout_at(deadline, self.send(call, target)).await;
+        sent.unwrap_or_else(|_| Err(ApiError::out_of_time(&call.method(), &target.path())))
+    }
+
     async fn send_until_answered(&self, call: &Call, method: &Method, target: &Target<'_>) -> Result<Bytes, ApiError> {
         let path = target.path();
         let mut retries = 0;
@@ -207,7 +215,7 @@ impl RestClient {
         method: &Method,
         path: &str,
         target: &Target<'_>,
-    ) -> Result<Bytes, (Option<std::time::Duration>, ApiError)> {
+    ) -> Result<Bytes, (Option<Duration>, ApiError)> {
         let request = build(call, method, path).map_err(|error| (None, ApiError::Request(error.to_string())))?;
         if let Some(metrics) = &self.sending.metrics {
             metrics.sent(method.as_str(), call.body().0.len());

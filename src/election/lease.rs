@@ -81,13 +81,7 @@ impl LeaseLock {
             name,
             subresource: "",
         };
-        let clock = self.rest.clock().clone();
-        let deadline = clock.now().mono + self.timeout;
-        let answer = clock.timeout_at(deadline, self.rest.send(&call, &target)).await;
-        let answer = answer.map_err(|_| {
-            let path = target.path();
-            ApiError::Request(format!("{path}: no answer within {:?} (Client.Timeout exceeded)", self.timeout))
-        })??;
+        let answer = self.rest.send_within(self.timeout, &call, &target).await?;
         serde_json::from_slice(&answer).map_err(|error| ApiError::Request(format!("{}: {error}", target.path())))
     }
 }

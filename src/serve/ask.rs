@@ -38,14 +38,7 @@ impl Asker {
 
     /// Sends one request, which may take [`TIMEOUT`].
     pub(super) async fn send(&self, call: &Call, target: &Target<'_>) -> Result<Bytes, ApiError> {
-        let deadline = self.clock.mono() + TIMEOUT;
-        let sent = self.clock.timeout_at(deadline, self.client.send(call, target)).await;
-        sent.unwrap_or_else(|_| {
-            Err(ApiError::Transport {
-                message: format!("Post {:?}: context deadline exceeded", target.path()),
-                kind: TransportKind::Other,
-            })
-        })
+        self.client.send_within(TIMEOUT, call, target).await
     }
 
     /// Posts an object, again where the failure is one that passes.
