@@ -71,13 +71,13 @@ fn main() {
         Trial::test("survives_faulty_connections", survives::survives_faulty_connections),
         Trial::test("survives_clock_steps", survives::survives_clock_steps),
         Trial::test("survives_churn", survives::survives_churn),
-        Trial::test("elects_as_upstream_does", election::elects_as_upstream_does),
-        Trial::test("three_replicas_take_turns", election::three_replicas_take_turns),
-        Trial::test("metrics_are_upstreams", families::metrics_are_upstreams),
-        Trial::test("flags_are_upstreams", surface::flags_are_upstreams),
-        Trial::test("gates_are_upstreams", surface::gates_are_upstreams),
-        Trial::test("command_lines_are_read_the_same", surface::command_lines_are_read_the_same),
-        Trial::test("configurations_are_read_the_same", surface::configurations_are_read_the_same),
+        Trial::test("surface::elects_as_upstream_does", election::elects_as_upstream_does),
+        Trial::test("surface::three_replicas_take_turns", election::three_replicas_take_turns),
+        Trial::test("surface::metrics_are_upstreams", families::metrics_are_upstreams),
+        Trial::test("surface::flags_are_upstreams", surface::flags_are_upstreams),
+        Trial::test("surface::gates_are_upstreams", surface::gates_are_upstreams),
+        Trial::test("surface::command_lines_are_read_the_same", surface::command_lines_are_read_the_same),
+        Trial::test("surface::configurations_are_read_the_same", surface::configurations_are_read_the_same),
         Trial::test("explains_a_running_cluster", explain::explains_a_running_cluster),
         Trial::test(
             "kubectl_sees_the_same_on_the_embedded_server",
@@ -89,7 +89,7 @@ fn main() {
         ),
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
         Trial::test("embedded_server_answers_as_the_real_one", replay::embedded_server_answers_as_the_real_one),
-        Trial::test("endpoints_answer_as_upstreams", endpoints::endpoints_answer_as_upstreams),
+        Trial::test("surface::endpoints_answer_as_upstreams", endpoints::endpoints_answer_as_upstreams),
     ];
     libtest_mimic::run(&arguments, trials).exit();
 }
