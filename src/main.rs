@@ -2,7 +2,10 @@
 
 use std::process::ExitCode;
 
-use kube_scheduler::app::App;
+use kube_scheduler::app::{Allocator, App};
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
     App::new().run()

@@ -253,8 +253,8 @@ impl Both {
         let admin = credentials.iter().find(|one| one.name == "admin").expect("there is one");
         let looks = [
             ("profile?seconds=1", "cpu", "Type: cpu"),
-            ("heap", "inuse_space", "resident memory"),
-            ("allocs", "inuse_space", "resident memory"),
+            ("heap", "inuse_space", "kube_scheduler::serve::pprof"),
+            ("allocs", "alloc_space", "kube_scheduler::serve::pprof"),
             ("goroutine", "goroutine", "tasks of the runtime"),
             ("threadcreate", "threadcreate", "thread "),
             ("block", "delay", "Type: delay"),

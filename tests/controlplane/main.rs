@@ -47,7 +47,12 @@ mod ties;
 #[path = "../it/world/webhook.rs"]
 mod webhook;
 
+use kube_scheduler::app::Allocator;
 use libtest_mimic::{Arguments, Trial};
+
+/// The binary's, whose profiles are looked at.
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
 
 fn main() {
     let mut arguments = Arguments::from_args();

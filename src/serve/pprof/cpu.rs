@@ -55,10 +55,7 @@ impl Cpu {
             drop(guard);
             Ok(samples(report))
         });
-        let samples: Result<Vec<Sample>, String> = taken.await.unwrap_or_else(|end| match end.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err("the process is shutting down".to_owned()),
-        });
+        let samples: Result<Vec<Sample>, String> = super::ended(taken.await);
         drop(turn);
         let profile = Profile {
             kinds: vec![("samples", "count"), ("cpu", "nanoseconds")],

@@ -43,6 +43,8 @@ pub(super) struct Profile {
     pub(super) period: Option<(Kind, i64)>,
     /// What a reader should know.
     pub(super) comment: &'static str,
+    /// The kind that is shown unless another one is asked for; the last one if it is empty.
+    pub(super) default_kind: &'static str,
 }
 
 /// Numbers of what is referred to by number.
@@ -100,6 +102,11 @@ impl Profile {
         Self { time_nanos: i64::try_from(now).unwrap_or(0), ..self }
     }
 
+    /// The same profile, of which this kind is shown unless another one is asked for.
+    pub(super) fn by_default(self, default_kind: &'static str) -> Self {
+        Self { default_kind, ..self }
+    }
+
     /// As `go tool pprof` reads it.
     pub(super) fn gzipped(&self) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -143,7 +150,7 @@ impl Profile {
                 .number(4, tables.string(&function.file));
             out = out.message(5, message);
         }
-        let comment = tables.string(self.comment);
+        let [comment, default_kind] = [self.comment, self.default_kind].map(|text| tables.string(text));
         let period = self.period.map(|(kind, value)| (tables.kind(kind), value));
         for (text, _) in in_order(&tables.strings) {
             out = out.bytes(6, text);
@@ -154,6 +161,9 @@ impl Profile {
         }
         if comment > 0 {
             out = out.number(13, comment);
+        }
+        if default_kind > 0 {
+            out = out.number(14, default_kind);
         }
         out.finish()
     }

@@ -6,25 +6,25 @@
 //! | profile | here |
 //! |---|---|
 //! | goroutine, threadcreate | threads by name, and how many tasks the runtime has |
-//! | heap, allocs | the memory that is resident, as one sample: allocations are not sampled |
+//! | heap, allocs | what is allocated and was, in bytes and pieces; in a program with another allocator than the binary's, the memory that is resident, as one sample |
 //! | block, mutex | empty: contention is not sampled |
 //! | trace | refused: there is none |
 //!
 //! Names are those that the binary has: one that is stripped of its symbols has none. A binary that is linked with musl has no
 //! stacks either, as far as they are unwound here.
 //!
-//! Profiling memory takes an allocator that samples (jemalloc), which has to be the whole program's, costs some time and
-//! memory always, and is chosen and configured outside of a library that forbids unsafe code. It is left to the binary.
 //! Follows Go's `net/http/pprof` and `apiserver/pkg/server/routes/profiling.go @v1.36.3`.
 
 mod cpu;
 mod format;
+mod heap;
 mod process;
 
 use std::time::Duration;
 
 use http::header::{CONTENT_DISPOSITION, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
+use tokio::task::JoinError;
 
 use super::mux::Asked;
 use super::negotiate::Query;
@@ -40,10 +40,10 @@ const SECONDS: u64 = 30;
 
 /// What there is, and what it says.
 const PROFILES: &[(&str, &str)] = &[
-    ("allocs", "Resident memory: allocations are not sampled"),
+    ("allocs", "Where memory was allocated since the start, as far as that is sampled"),
     ("block", "Empty: waiting is not sampled"),
     ("goroutine", "Threads, and tasks of the runtime"),
-    ("heap", "Resident memory: allocations are not sampled"),
+    ("heap", "Where the memory was allocated that is in use, as far as that is sampled"),
     ("mutex", "Empty: contention is not sampled"),
     ("profile", "Where processor time goes, for as many seconds as the parameter of that name says; for go tool pprof"),
     ("symbol", "Names of addresses, which are given with + between them"),
@@ -81,7 +81,7 @@ impl Pprof {
                 symbols(&addresses)
             }
             "trace" => refused(StatusCode::NOT_IMPLEMENTED, "There is no trace: it is Go's runtime that has one"),
-            name => named(name, &asked.query, self.clock.now().wall.as_nanosecond()),
+            name => named(name, &asked.query, self.clock.now().wall.as_nanosecond()).await,
         })
     }
 
@@ -108,11 +108,18 @@ fn index() -> Reply {
 }
 
 /// A profile that is a look at the process.
-fn named(name: &str, query: &Query, now: i128) -> Reply {
+async fn named(name: &str, query: &Query, now: i128) -> Reply {
     let profile = match name {
         "goroutine" => process::threads("goroutine"),
         "threadcreate" => process::threads("threadcreate"),
-        "heap" | "allocs" => process::memory(),
+        "heap" | "allocs" => match heap::profile().await {
+            Ok(Some(profile)) => profile.by_default(if name == "heap" { heap::IN_USE } else { heap::ALLOCATED }),
+            Ok(None) => process::memory(),
+            Err(error) => {
+                let why = format!("Could not take a heap profile: {error}");
+                return refused(StatusCode::INTERNAL_SERVER_ERROR, &why);
+            }
+        },
         "block" | "mutex" => process::contention(),
         _ => return refused(StatusCode::NOT_FOUND, "Unknown profile"),
     };
@@ -124,6 +131,14 @@ fn named(name: &str, query: &Query, now: i128) -> Reply {
     }
     let debug = query.first("debug").and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
     if debug == 0 { attached(name, &profile) } else { no_sniff(text(profile.text(name))) }
+}
+
+/// What came of a task that found names: it takes a while, so that it has a thread of its own.
+fn ended<T>(end: Result<Result<T, String>, JoinError>) -> Result<T, String> {
+    end.unwrap_or_else(|end| match end.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(_) => Err("the process is shutting down".to_owned()),
+    })
 }
 
 /// A profile as a file. Follows Go's `net/http/pprof.handler.ServeHTTP`.
@@ -171,14 +186,14 @@ mod tests {
     use super::*;
     use crate::serve::reply::shown;
 
-    #[test]
-    fn a_profile_that_is_not_there_is_unknown() {
+    #[tokio::test]
+    async fn a_profile_that_is_not_there_is_unknown() {
         let unknown = (404, "Unknown profile\n".to_owned());
-        assert_eq!(shown(named("cmdline", &Query::default(), 0)), unknown);
-        let (status, text) = shown(named("threadcreate", &Query::parse("debug=1"), 0));
+        assert_eq!(shown(named("cmdline", &Query::default(), 0).await), unknown);
+        let (status, text) = shown(named("threadcreate", &Query::parse("debug=1"), 0).await);
         assert_eq!(status, 200);
         assert!(text.starts_with("threadcreate profile: total "), "{text}");
-        assert_eq!(shown(named("heap", &Query::parse("seconds=1"), 0)).0, 400);
+        assert_eq!(shown(named("heap", &Query::parse("seconds=1"), 0).await).0, 400);
     }
 
     #[test]
