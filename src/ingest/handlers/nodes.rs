@@ -34,12 +34,14 @@ impl Handlers {
         }
     }
 
-    /// A node is gone.
-    /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.deleteNodeFromCache @v1.36.3`.
+    /// A node is gone: first from the cache, so that a pod which is tried again at once does not find it there and then
+    /// waits for an event that it has already had.
+    /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.deleteNodeFromCache @v1.36.3`, but for the order: upstream moves pods
+    /// while the node is still in its cache.
     pub fn node_deleted(&self, node: &Arc<Node>, now: Now) -> Result<(), CacheError> {
         let start = self.start();
-        self.move_all(&NODE_DELETE, &update(Some(node), None), now, None);
         only_fatal(self.parts.cache.remove_node(node), "RemoveNode", node.name())?;
+        self.move_all(&NODE_DELETE, &update(Some(node), None), now, None);
         self.observe_since(&NODE_DELETE, start);
         Ok(())
     }
