@@ -131,9 +131,9 @@ impl ObjectRef {
 
 impl Event {
     /// The event that this one repeats, of which only this is known besides.
-    pub(super) fn into_first(self, name: &str, note: &str, time: Timestamp) -> Self {
-        let said = EventNote { note: note.to_owned(), ..self.said };
-        Self { name: name.to_owned(), time, said, ..self }
+    pub(super) fn into_first(self, name: String, note: String, time: Timestamp) -> Self {
+        let said = EventNote { note, ..self.said };
+        Self { name, time, said, ..self }
     }
 
     /// The body that creates it as an events.k8s.io/v1 object.

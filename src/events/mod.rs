@@ -13,6 +13,7 @@ mod correlate;
 mod event;
 mod lru;
 mod note;
+mod once;
 mod series;
 mod sink;
 #[cfg(test)]

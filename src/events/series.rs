@@ -1,7 +1,6 @@
 //! The task that writes events.k8s.io/v1 events, and knows which repeat one another.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +8,10 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use super::event::{Event, Series};
+use super::once::{First, Once};
 use super::sink::{MAX_TRIES, RETRY_WAIT, Sink, Ticket, Verdict};
 use crate::clock::{Mono, Sleep};
 use crate::dispatcher::retry::jitter;
@@ -34,39 +33,35 @@ pub(super) type Queued = (Event, Ticket);
 pub(super) struct SeriesTask {
     sink: Arc<Sink>,
     queue: mpsc::Receiver<Queued>,
-    /// The events of the last minutes by what makes another one their repetition.
-    cache: BTreeMap<Identity, Remembered>,
+    /// What was recorded once in the last minutes.
+    once: Once,
+    /// What was recorded again, by what makes another one its repetition.
+    series: BTreeMap<Identity, Repeated>,
     /// Ticks are counted from here.
     started: Mono,
-    /// The next look for series that are over; none while the cache is empty, so that idle time needs no timer.
+    /// The next look for series that are over; none while nothing is remembered, so that idle time needs no timer.
     tick: Option<(u64, Sleep)>,
 }
 
 /// What makes an event another one's repetition, which is all but the name, the time and the note, as 128 bits of hashes.
 /// Follows `client-go/tools/events/event_broadcaster.go#getKey @v1.36.3`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Identity([u64; 2]);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Identity(pub(super) [u64; 2]);
 
-/// An event of the last minutes. There is one for every pod that was bound, so it is small.
-struct Remembered {
+/// A series of events.
+struct Repeated {
     /// When it was seen last, by the clock that does not step.
     last: Mono,
-    what: What,
-}
-
-enum What {
-    /// It came once: what its repetition would not say, too, which are its name, up to the first line break, and its note.
-    Once { text: Box<str>, time: Timestamp },
-    /// The first event of a series.
-    Series(Arc<Event>, Series),
+    first: Arc<Event>,
+    series: Series,
 }
 
 /// A write that ended.
 enum Done {
     /// An event, or its series' first patch.
     Written,
-    /// The last patch of a series, which has left the cache; `Again` if it must come back.
-    Finished(Identity, Remembered, Verdict),
+    /// The last patch of a series, which is remembered no more; `Again` if it must come back.
+    Finished(Identity, Repeated, Verdict),
 }
 
 type Writes = FuturesUnordered<BoxFuture<'static, Done>>;
@@ -74,7 +69,7 @@ type Writes = FuturesUnordered<BoxFuture<'static, Done>>;
 impl SeriesTask {
     pub(super) fn new(sink: Arc<Sink>, queue: mpsc::Receiver<Queued>) -> Self {
         let started = sink.rest.clock().mono();
-        Self { sink, queue, cache: BTreeMap::new(), started, tick: None }
+        Self { sink, queue, once: Once::default(), series: BTreeMap::new(), started, tick: None }
     }
 
     /// Writes events until every recorder is gone and the last event has been settled.
@@ -106,62 +101,63 @@ impl SeriesTask {
 
     /// Sets the timer for the next tick, if there is anything to look at.
     fn arm(&mut self) {
-        if self.cache.is_empty() {
+        if self.once.is_empty() && self.series.is_empty() {
             self.tick = None;
         } else if self.tick.is_none() {
             let clock = self.sink.rest.clock();
-            let number = clock.mono().since(self.started).as_secs() / FINISH.as_secs() + 1;
+            let number = self.round(clock.mono()) + 1;
             let at = self.started + Duration::from_secs(number.saturating_mul(FINISH.as_secs()));
             self.tick = Some((number, clock.sleep_until(at)));
         }
+    }
+
+    /// How many ticks there have been.
+    fn round(&self, now: Mono) -> u64 {
+        now.since(self.started).as_secs() / FINISH.as_secs()
     }
 
     /// A new event is written; its first repetition makes it a series, which is written; further ones are counted.
     /// Follows `client-go/tools/events/event_broadcaster.go#recordToSink @v1.36.3`.
     fn observe(&mut self, (event, ticket): Queued, writes: &Writes) {
         let now = self.sink.rest.clock().now();
-        let (event, series) = match self.cache.entry(Identity::of(&event)) {
-            Entry::Vacant(entry) => {
-                let text = format!("{}\n{}", event.name, event.said.note).into_boxed_str();
-                let what = What::Once { text, time: event.time };
-                entry.insert(Remembered { last: now.mono, what });
-                (Arc::new(event), None)
+        let identity = Identity::of(&event);
+        if let Some(Repeated { last, series, .. }) = self.series.get_mut(&identity) {
+            *last = now.mono;
+            series.count = series.count.saturating_add(1);
+            series.last_observed_time = now.wall;
+            return;
+        }
+        let known = self.once.take(identity, |first| (first.name.to_owned(), first.note.to_owned(), first.time));
+        let (event, series) = match known {
+            Some((name, note, time)) => {
+                let first = Arc::new(event.into_first(name, note, time));
+                let series = Series { count: 2, last_observed_time: now.wall };
+                self.series.insert(identity, Repeated { last: now.mono, first: Arc::clone(&first), series });
+                (first, Some(series))
             }
-            Entry::Occupied(mut entry) => {
-                let Remembered { last, what } = entry.get_mut();
-                *last = now.mono;
-                match what {
-                    What::Series(_, series) => {
-                        series.count = series.count.saturating_add(1);
-                        series.last_observed_time = now.wall;
-                        return;
-                    }
-                    What::Once { text, time } => {
-                        let (name, note) = text.split_once('\n').unwrap_or_default();
-                        let first = Arc::new(event.into_first(name, note, *time));
-                        let series = Series { count: 2, last_observed_time: now.wall };
-                        *what = What::Series(Arc::clone(&first), series);
-                        (first, Some(series))
-                    }
-                }
+            None => {
+                let first = First { name: &event.name, note: &event.said.note, time: event.time };
+                self.once.insert(self.round(now.mono), identity, &first);
+                (Arc::new(event), None)
             }
         };
         writes.push(Box::pin(record(Arc::clone(&self.sink), event, series, ticket)));
     }
 
-    /// Takes out of the cache what was not repeated for a while; a series is written a last time.
+    /// Forgets what was not repeated for a while; a series is written a last time.
     /// Follows `client-go/tools/events/event_broadcaster.go#finishSeries @v1.36.3`, but for a clock that steps: upstream's then
     /// forgets all at once, or nothing for as long as the clock went back.
     fn finish(&mut self, writes: &Writes) {
-        let over = self.sink.rest.clock().mono() - FINISH;
-        let ended = self.cache.extract_if(.., |_, event| event.last < over);
-        for (identity, event) in ended {
-            let Remembered { last, what: What::Series(first, series) } = event else { continue };
+        let now = self.sink.rest.clock().mono();
+        // What came in the round before this tick is not old enough.
+        self.once.forget_below(self.round(now).saturating_sub(1));
+        let over = now - FINISH;
+        for (identity, event) in self.series.extract_if(.., |_, event| event.last < over) {
             let (sink, ticket) = (Arc::clone(&self.sink), self.sink.ticket());
             writes.push(Box::pin(async move {
-                let verdict = write(&sink, &first, Some(series)).await;
+                let verdict = write(&sink, &event.first, Some(event.series)).await;
                 drop(ticket);
-                Done::Finished(identity, Remembered { last, what: What::Series(first, series) }, verdict)
+                Done::Finished(identity, event, verdict)
             }));
         }
     }
@@ -169,23 +165,23 @@ impl SeriesTask {
     /// Writes every series, so that the server keeps it.
     /// Follows `client-go/tools/events/event_broadcaster.go#refreshExistingEventSeries @v1.36.3`.
     fn refresh(&mut self, writes: &Writes) {
-        for event in self.cache.values() {
-            if let What::Series(first, series) = &event.what {
-                let (sink, first, ticket) = (Arc::clone(&self.sink), Arc::clone(first), self.sink.ticket());
-                let series = *series;
-                writes.push(Box::pin(async move {
-                    write(&sink, &first, Some(series)).await;
-                    drop(ticket);
-                    Done::Written
-                }));
-            }
+        for event in self.series.values() {
+            let (sink, first, ticket) = (Arc::clone(&self.sink), Arc::clone(&event.first), self.sink.ticket());
+            let series = event.series;
+            writes.push(Box::pin(async move {
+                write(&sink, &first, Some(series)).await;
+                drop(ticket);
+                Done::Written
+            }));
         }
     }
 
     fn done(&mut self, done: Done) {
-        if let Done::Finished(identity, event, Verdict::Again) = done {
-            // A later tick tries again, unless the event began anew.
-            self.cache.entry(identity).or_insert(event);
+        // A later tick tries again, unless the event began anew.
+        if let Done::Finished(identity, event, Verdict::Again) = done
+            && !self.once.contains(identity)
+        {
+            self.series.entry(identity).or_insert(event);
         }
     }
 }
