@@ -134,7 +134,7 @@ fn play<S: Scheduler>(plane: &ControlPlane, mut scheduler: S, scripts: &[Script]
             sequence::priority_classes(stage)?;
             for (at, change) in script.changes.iter().enumerate() {
                 change(stage).and_then(|()| settle(stage)).map_err(|error| format!("change {}: {error}", at + 1))?;
-                while script.ends_pods && stage.end_pods()? {
+                while script.ends_pods && stage.end_pod()? {
                     settle(stage)?;
                 }
             }

@@ -82,17 +82,18 @@ impl Stage<'_> {
         Ok(values.sum::<f64>() as u64)
     }
 
-    /// Ends every pod that is being deleted, as the kubelets of their nodes would; says whether there was one.
-    pub(crate) fn end_pods(&self) -> Result<bool, String> {
+    /// Ends a pod that is being deleted, as the kubelet of its node would; says whether there was one. Others end later: what a
+    /// scheduler does between two ends would be a matter of time.
+    pub(crate) fn end_pod(&self) -> Result<bool, String> {
         let pods = self.send(Method::GET, &self.path("pods", ""), &Value::Null)?;
-        let mut ended = false;
-        for pod in pods["items"].as_array().into_iter().flatten() {
-            if pod["metadata"]["deletionTimestamp"].is_string() && pod["spec"]["nodeName"].is_string() {
-                self.delete_now(pod["metadata"]["name"].as_str().unwrap_or_default())?;
-                ended = true;
-            }
-        }
-        Ok(ended)
+        let ending = pods["items"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|pod| pod["metadata"]["deletionTimestamp"].is_string() && pod["spec"]["nodeName"].is_string());
+        let name = ending.and_then(|pod| pod["metadata"]["name"].as_str());
+        name.map_or(Ok(()), |name| self.delete_now(name))?;
+        Ok(name.is_some())
     }
 
     fn open(&mut self) -> Result<(), String> {

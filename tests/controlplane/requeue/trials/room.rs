@@ -43,7 +43,7 @@ pub(super) const ALL: &[Trial] = &[
             stage.pod("p", "1", none())
         },
         refused: "Too many pods",
-        useless: |stage| allocatable(stage, "a", "5"),
+        useless: |stage| stage.patch("nodes", "a", "/status", &json!({"status": {"allocatable": {"memory": "16Gi"}}})),
         helps: |stage| stage.patch("nodes", "a", "/status", &json!({"status": {"allocatable": {"pods": "2"}}})),
         node: "a",
     },
@@ -52,12 +52,11 @@ pub(super) const ALL: &[Trial] = &[
         setting: |stage| {
             stage.node("a", "4", &none())?;
             running(stage, "large", "a", "3", "other")?;
-            running(stage, "nothing", "a", "0", "other")?;
             seen(stage)?;
             stage.pod("p", "2", none())
         },
         refused: "Insufficient cpu",
-        useless: |stage| stage.delete_now("nothing"),
+        useless: |stage| label(stage, "a", "other", "1"),
         helps: |stage| stage.delete_now("large"),
         node: "a",
     },
