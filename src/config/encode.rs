@@ -3,6 +3,8 @@
 //! Follows `cmd/kube-scheduler/app/options/configfile.go#encodeConfig` and
 //! `staging/src/k8s.io/kube-scheduler/config/v1/types.go @v1.36.3`.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::args::PluginArgs;
@@ -11,7 +13,8 @@ use super::types::{Config, Extender, ExtenderTls, ExtensionPoint, Plugin, Plugin
 
 impl Config {
     /// The effective configuration as a `KubeSchedulerConfiguration` of v1, in JSON. Each profile's plugin config is
-    /// sorted by name.
+    /// sorted by name, and that of plugins which the profile does not enable is left out.
+    /// Follows `pkg/scheduler/framework/runtime/framework.go#NewFramework @v1.36.3`, which hands on what it has used.
     pub fn to_v1(&self) -> Value {
         let (election, client) = (&self.leader_election, &self.client_connection);
         let mut out = json!({
@@ -83,7 +86,11 @@ fn profile(profile: &Profile) -> Value {
     plugins.insert("multiPoint".to_owned(), plugin_set(&profile.plugins.multi_point));
     let mut out = json!({"schedulerName": profile.scheduler_name, "plugins": plugins});
     set(&mut out, "percentageOfNodesToScore", profile.percentage_of_nodes_to_score.map(Value::from));
-    let mut configs: Vec<&PluginConfig> = profile.plugin_config.iter().collect();
+    let sets =
+        ExtensionPoint::ALL.iter().map(|point| profile.plugins.point(*point)).chain([&profile.plugins.multi_point]);
+    let enabled: BTreeSet<&str> = sets.flat_map(|set| set.enabled.iter().map(|plugin| &*plugin.name)).collect();
+    let used = |config: &&PluginConfig| enabled.contains(&*config.name);
+    let mut configs: Vec<&PluginConfig> = profile.plugin_config.iter().filter(used).collect();
     configs.sort_by(|a, b| a.name.cmp(&b.name));
     set(&mut out, "pluginConfig", list(&configs, |config| plugin_config(config)));
     out
