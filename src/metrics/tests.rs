@@ -66,6 +66,22 @@ const PRE_CREATED: &[&str] = &[
     "scheduler_scheduling_algorithm_duration_seconds",
 ];
 
+#[test]
+fn the_reference_has_every_family() {
+    let document = include_str!("../../docs/reference.md");
+    for (name, kind, stability, labels, _) in TABLE {
+        let kind = match kind {
+            Counter => "counter",
+            Gauge => "gauge",
+            _ => "histogram",
+        };
+        let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
+        let row = format!("| `scheduler_{name}` | {kind} | {stability} | {} |", labels.join(", "));
+        assert!(document.contains(&row), "docs/reference.md lacks {row}");
+    }
+    assert_eq!(document.matches("\n| `scheduler_").count(), TABLE.len());
+}
+
 fn everything_on() -> Arc<Metrics> {
     Metrics::new(&Registry::new(), |_| true).unwrap()
 }

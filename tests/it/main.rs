@@ -9,5 +9,6 @@ mod extender;
 mod faults;
 mod metrics;
 mod preempted;
+mod reference;
 mod serve;
 mod world;
