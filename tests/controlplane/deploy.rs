@@ -155,7 +155,7 @@ fn finish(plane: ControlPlane, running: Running, name: &str) -> Result<Rights, S
         serde_json::from_str(&plane.get(path)?).map_err(|error| format!("{path}: {error}"))
     };
     let lease = get(&format!("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{name}"))?;
-    if text(&lease["spec"]["holderIdentity"]) != "" {
+    if !text(&lease["spec"]["holderIdentity"]).is_empty() {
         return Err(format!("the lease is still held: {lease}"));
     }
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
