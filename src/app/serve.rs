@@ -32,6 +32,10 @@ use crate::simulate::say;
 /// The version that this scheduler reports and stands in for.
 const VERSION: &str = "v1.36.3";
 
+/// What the election is called in metrics and health, whatever the lease is called.
+/// Follows `cmd/kube-scheduler/app/options/options.go#makeLeaderElectionConfig @v1.36.3`.
+const ELECTION: &str = "kube-scheduler";
+
 /// What this is built for, as Go names it.
 const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux/arm64" } else { "linux/amd64" };
 
@@ -232,7 +236,7 @@ fn candidate(
     };
     let mut rng = Rng::from_seed(seed());
     let identity = format!("{}_{}", hostname(), rng.uuid());
-    let term = Term::new(clock.clone(), times.lease_duration, &election.resource_name);
+    let term = Term::new(clock.clone(), times.lease_duration, ELECTION);
     let events = rest(connect::client(connection, "", requests)?);
     let (broadcaster, events) = EventBroadcaster::new(events, EventsApi::CoreV1, &hostname(), rng.split());
     let speaker = config.profiles.first().map_or(DEFAULT_SCHEDULER_NAME, |profile| profile.scheduler_name.as_str());
@@ -242,7 +246,7 @@ fn candidate(
         &election.resource_name,
         times.request_timeout(),
     );
-    let families = ElectionMetrics::new(metrics, &election.resource_name)?;
+    let families = ElectionMetrics::new(metrics, ELECTION)?;
     let recorder = broadcaster.recorder(speaker);
     let elector = Elector::new(lock, identity, times, term.clone(), clock.clone(), rng, recorder, families);
     let fence = term.clone();

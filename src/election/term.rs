@@ -25,7 +25,7 @@ struct Shared {
 }
 
 impl Term {
-    /// One that has not begun, on the lease of this name.
+    /// One that has not begun, of the election of this name.
     pub fn new(clock: Clock, lease_duration: Duration, name: &str) -> Self {
         let (until, observed) = (AtomicU64::new(0), AtomicU64::new(0));
         Self(Arc::new(Shared { clock, lease_duration, name: name.to_owned(), until, observed }))

@@ -25,7 +25,8 @@ pub(crate) const SCHEDULER: &str = "system:kube-scheduler";
 /// A user that may do nothing until a test gives it a role.
 pub(crate) const GUEST: &str = "guest";
 
-/// What the audit log has of the scheduler and the guest: their writes whole, and that they read.
+/// What the audit log has of the scheduler and the guest: their writes whole, and that they read. Of schedulers with service
+/// accounts: what they did.
 const AUDIT_POLICY: &str = "
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -33,6 +34,7 @@ omitStages: [RequestReceived]
 rules:
 - {level: Request, users: ['system:kube-scheduler', guest], verbs: [create, update, patch, delete, deletecollection]}
 - {level: Metadata, users: ['system:kube-scheduler', guest]}
+- {level: Metadata, userGroups: ['system:serviceaccounts:kube-system']}
 - {level: None}
 ";
 

@@ -18,6 +18,7 @@ mod compare;
 #[path = "../parity/corpus.rs"]
 mod corpus;
 mod coverage;
+mod deploy;
 mod effects;
 mod election;
 mod embedded;
@@ -95,6 +96,7 @@ fn main() {
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
         Trial::test("embedded_server_answers_as_the_real_one", replay::embedded_server_answers_as_the_real_one),
         Trial::test("surface::endpoints_answer_as_upstreams", endpoints::endpoints_answer_as_upstreams),
+        Trial::test("surface::deploys_as_manifests_say", deploy::deploys_as_manifests_say),
     ];
     libtest_mimic::run(&arguments, trials).exit();
 }
