@@ -157,12 +157,19 @@ impl Stage<'_> {
 
     /// Adds a node with so many cores.
     pub(crate) fn node(&self, name: &str, cpu: &str, spec: &Value) -> Result<(), String> {
+        self.node_labelled(name, cpu, &json!({}), spec)
+    }
+
+    /// The same with labels, which it has from the start.
+    pub(crate) fn node_labelled(&self, name: &str, cpu: &str, more: &Value, spec: &Value) -> Result<(), String> {
         let amounts = json!({"cpu": cpu, "memory": "8Gi", "pods": "110"});
+        let mut labels = json!({"kubernetes.io/hostname": name});
+        merge(&mut labels, more.clone());
         self.create(
             "nodes",
             &json!({
                 "apiVersion": "v1", "kind": "Node", "spec": spec,
-                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+                "metadata": {"name": name, "labels": labels},
                 "status": {
                     "capacity": amounts, "allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}],
                 },

@@ -33,10 +33,7 @@ impl Step {
     /// Makes the change.
     pub(super) fn take(&self, stage: &Stage<'_>) -> Result<(), String> {
         match self {
-            Self::AddNode { name, cpu, labels, spec } => {
-                stage.node(name, cpu, spec)?;
-                stage.patch("nodes", name, "", &json!({"metadata": {"labels": labels}}))
-            }
+            Self::AddNode { name, cpu, labels, spec } => stage.node_labelled(name, cpu, labels, spec),
             Self::RemoveNode(name) => stage.remove_node(name),
             Self::Label { node, key, value } => {
                 stage.patch("nodes", node, "", &json!({"metadata": {"labels": {*key: value}}}))
