@@ -1,6 +1,7 @@
-//! Leader election: the same writes as upstream's, and three replicas of ours that are killed, stopped and cut off from
-//! the API server.
+//! Leader election: the same writes as upstream's, also where the control plane chooses who leads, and three replicas of ours
+//! that are killed, stopped and cut off from the API server.
 
+mod coordinated;
 mod replicas;
 
 use std::path::Path;
@@ -14,6 +15,7 @@ use crate::cluster::{ControlPlane, SCHEDULER, wait_for};
 use crate::process::Process;
 use crate::programs::program;
 
+pub(crate) use coordinated::elects_by_coordination_as_upstream_does;
 pub(crate) use replicas::three_replicas_take_turns;
 
 /// Long enough for a start and for a lease to run out.
@@ -95,21 +97,21 @@ pub(crate) fn elects_as_upstream_does() -> Result<(), Failed> {
         Ok((writes, codes))
     };
     let [theirs, ours] = crate::schedulers::at_once([false, true].map(|ours| move || play(ours)));
-    let ours = same(theirs?, ours?)?;
+    let ours = same(&theirs?, ours?)?;
     println!("{} kinds of writes about the lease are the same, exit codes {:?}", ours.0.len(), ours.1);
     Ok(())
 }
 
 /// Ours, if it is the same as upstream's: writes and exit codes.
 fn same(
-    theirs: (Vec<Value>, Vec<Option<i32>>),
+    theirs: &(Vec<Value>, Vec<Option<i32>>),
     ours: (Vec<Value>, Vec<Option<i32>>),
 ) -> Result<(Vec<Value>, Vec<Option<i32>>), String> {
     let show = |(writes, codes): &(Vec<Value>, Vec<Option<i32>>)| {
         let writes: Vec<String> = writes.iter().map(Value::to_string).collect();
         format!("{codes:?}\n    {}", writes.join("\n    "))
     };
-    if theirs == ours { Ok(ours) } else { Err(format!("upstream {}\nours {}", show(&theirs), show(&ours))) }
+    if *theirs == ours { Ok(ours) } else { Err(format!("upstream {}\nours {}", show(theirs), show(&ours))) }
 }
 
 /// Starts a scheduler whose lease runs out quickly, and which does not bind so fast that nothing would be left to be bound.
