@@ -40,6 +40,8 @@ pub(super) struct About {
     pub(super) profiling: bool,
     pub(super) verbosity: Verbosity,
     pub(super) term: Option<Term>,
+    /// Whether it is known what there is of the lease candidate, where the control plane chooses leaders.
+    pub(super) knows_candidate: Option<Box<dyn Fn() -> bool + Send + Sync>>,
     pub(super) progress: Arc<Progress>,
     pub(super) version: &'static str,
     pub(super) seed: u64,
@@ -145,7 +147,7 @@ fn options(flags: &Flags, port: u16, engine: &Engine) -> Options {
 
 /// Follows `cmd/kube-scheduler/app/server.go#Run`, `#newEndpointsHandler @v1.36.3`.
 fn endpoints(flags: &Flags, engine: &Engine, about: About) -> anyhow::Result<Endpoints> {
-    let About { config, profiling, verbosity, term, progress, version, .. } = about;
+    let About { config, profiling, verbosity, term, knows_candidate, progress, version, .. } = about;
     let registry = engine.shared.metrics.registry().clone();
     let election: Option<Arc<dyn HealthCheck>> = term.map(|term| health_check("leaderElection", move || term.check()));
     let is = |flag: fn(&Progress) -> &AtomicBool| {
@@ -157,6 +159,11 @@ fn endpoints(flags: &Flags, engine: &Engine, about: About) -> anyhow::Result<End
         health_check("shutdown", move || if ending() { Err("process is shutting down".to_owned()) } else { Ok(()) });
     let handlers = health_check("sched-handler-sync", move || {
         if synced() { Ok(()) } else { Err("handlers are not fully synchronized".to_owned()) }
+    });
+    let candidate = knows_candidate.map(|knows| {
+        health_check("informer-sync", move || {
+            if knows() { Ok(()) } else { Err("1 informers not started yet: [*v1beta1.LeaseCandidate]".to_owned()) }
+        })
     });
     let values = flags.values().into_iter().map(|flag| (flag.name.to_owned(), flag.value));
     let on = |gate| engine.gates.enabled(gate);
@@ -173,7 +180,7 @@ fn endpoints(flags: &Flags, engine: &Engine, about: About) -> anyhow::Result<End
             emulation: format!("1.{}", engine.gates.emulated_minor()),
         }),
         healthz: election.iter().cloned().collect(),
-        readyz: election.into_iter().chain([shutdown, handlers]).collect(),
+        readyz: election.into_iter().chain([shutdown, handlers]).chain(candidate).collect(),
         profiling: profiling.then(|| Profiling { set_verbosity: Arc::new(move |level| verbosity.set(level)) }),
         // What the process has done until now is next to nothing.
         started: engine.shared.clock.now().wall,

@@ -16,6 +16,7 @@ use super::endpoints::Progress;
 use super::{DONE, FAILED, debugger};
 use crate::election::Elector;
 use crate::engine::{Engine, Fatal, TaskEnd, Tasks};
+use crate::framework::BoxFuture;
 use crate::ingest::Ingest;
 use crate::scheduler::Scheduler;
 use crate::serve::Server;
@@ -27,6 +28,8 @@ const FINISHED: &str = "finished without leader elect";
 pub(super) struct Turn {
     /// The candidate, if several take turns.
     pub(super) elector: Option<Elector>,
+    /// What keeps its name among those to be chosen from, where the control plane chooses.
+    pub(super) candidacy: Option<BoxFuture<'static, ()>>,
     /// Whether a candidate that does not lead has no informers.
     pub(super) delays_cache: bool,
     /// What is served meanwhile.
@@ -87,13 +90,23 @@ impl Ends {
             () = step => Ok(()),
         }
     }
+
+    /// Awaits the end, unless there is another signal before.
+    async fn unless_told_again(&mut self, finish: impl Future<Output = ()>) -> anyhow::Result<()> {
+        tokio::select! {
+            biased;
+            () = self.told() => Err(anyhow!("second signal")),
+            () = finish => Ok(()),
+        }
+    }
 }
 
 /// Schedules until the process is told to end, until somebody else leads, or until something ends that must not.
 pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Turn) -> anyhow::Result<ExitCode> {
     let Engine { scheduler, shared, tasks, fatal, .. } = engine;
     let mut ends = Ends::new(fatal)?;
-    let Turn { mut elector, delays_cache, server, progress } = turn;
+    let Turn { mut elector, candidacy, delays_cache, server, progress } = turn;
+    let candidacy = candidacy.map(|candidacy| serve_candidacy(&tasks, candidacy));
     let serving = Serving::start(&tasks, server);
     let elects = elector.is_some();
     let delays_cache = delays_cache && elects;
@@ -106,14 +119,20 @@ pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Turn) -> an
         if !delays_cache {
             sync().await;
         }
-        if let Some(elector) = &mut elector {
-            elector.acquire().await;
-        }
     };
-    if let Err(end) = ends.unless(started).await {
+    let mut begun = ends.unless(started).await;
+    if let (Ok(()), Some(elector)) = (&begun, &mut elector) {
+        begun = elector.acquire(ends.next()).await;
+    }
+    if let Err(end) = begun {
         progress.ending.store(true, Ordering::Release);
         tasks.stop();
-        serving.stop().await;
+        drop(candidacy);
+        let finish = async {
+            give_up(elector.as_mut(), &end).await;
+            serving.stop().await;
+        };
+        ends.unless_told_again(finish).await?;
         return conclude(end, elects);
     }
     let mut thread = None;
@@ -143,6 +162,7 @@ pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Turn) -> an
     info!("Shutting down");
     progress.ending.store(true, Ordering::Release);
     tasks.stop();
+    drop(candidacy);
     shared.writes.close();
     shared.queue.close();
     let finish = async {
@@ -150,16 +170,10 @@ pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Turn) -> an
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
         // Only now does nobody write any more, so that the next one may.
-        if let (Some(elector), End::Told) = (&mut elector, &end) {
-            elector.release().await;
-        }
+        give_up(elector.as_mut(), &end).await;
         serving.stop().await;
     };
-    tokio::select! {
-        biased;
-        () = ends.told() => return Err(anyhow!("second signal")),
-        () = finish => {}
-    }
+    ends.unless_told_again(finish).await?;
     conclude(end, elects)
 }
 
@@ -185,6 +199,28 @@ impl Serving {
         let Some((stop, ended)) = self.0 else { return };
         drop(stop);
         let _ = ended.await;
+    }
+}
+
+/// Runs it until what is returned is dropped: who ends must not be chosen.
+fn serve_candidacy(tasks: &Tasks, candidacy: BoxFuture<'static, ()>) -> oneshot::Sender<()> {
+    let (stop, stopped) = oneshot::channel::<()>();
+    tasks.serve("lease candidate", async move {
+        tokio::select! {
+            biased;
+            _ = stopped => {}
+            () = candidacy => {}
+        }
+    });
+    stop
+}
+
+/// Gives up a lease that this process has, or has had and could not renew: it may be its own still.
+async fn give_up(elector: Option<&mut Elector>, end: &End) {
+    if let Some(elector) = elector
+        && (matches!(end, End::Lost) || matches!(end, End::Told) && elector.leads())
+    {
+        elector.release().await;
     }
 }
 
@@ -271,7 +307,7 @@ mod tests {
         [{plugins: {multiPoint: {enabled: [{name: Explosive}], disabled: [{name: '*'}]}}}]}";
 
     fn alone() -> Turn {
-        Turn { elector: None, delays_cache: false, server: None, progress: Arc::default() }
+        Turn { elector: None, candidacy: None, delays_cache: false, server: None, progress: Arc::default() }
     }
 
     /// A scheduler on a server with one node, and with one pod if there is to be one.

@@ -18,11 +18,11 @@ use crate::clock::{Clock, Rng};
 use crate::config::flags::LogFormat;
 use crate::config::{Config, DEFAULT_SCHEDULER_NAME, FeatureGates, FlagError, Flags, Gate, OLDEST_MINOR, VersionFlag};
 use crate::dispatcher::{Fence, RateLimiter, RestClient, Sending};
-use crate::election::{Elector, LeaseLock, Term, Times};
+use crate::election::{Candidacy, Elector, LeaseLock, Term, Times, Versions, watch};
 use crate::engine::{Engine, EngineOptions};
 use crate::events::{EventBroadcaster, EventTask, EventsApi};
 use crate::extender;
-use crate::framework::Registry;
+use crate::framework::{BoxFuture, Registry};
 use crate::ingest::Ingest;
 use crate::metrics::component::Build;
 use crate::metrics::{self, ElectionMetrics, RestMetrics};
@@ -147,7 +147,7 @@ async fn schedule(
         gates,
         plugins,
         extenders,
-        clock,
+        clock: clock.clone(),
         metrics,
         seed: seed(),
         hostname: hostname(),
@@ -159,12 +159,19 @@ async fn schedule(
         },
     })
     .await?;
+    let candidacy = candidate.as_ref().filter(|_| gates.enabled(Gate::CoordinatedLeaderElection)).map(|candidate| {
+        // The same limit as for what is scheduled, but no lease is needed.
+        let sending = Sending { fence: None, metrics: Some(rest.clone()) };
+        let rest = engine.shared.writes.rest().clone().sending(sending);
+        Candidacy::new(rest, candidate.elector.identity(), versions(&gates))
+    });
     let progress = Arc::new(Progress::default());
     let about = About {
         config: effective.clone(),
         profiling,
         verbosity,
         term: candidate.as_ref().map(|candidate| candidate.term.clone()),
+        knows_candidate: candidacy.as_ref().map(|candidacy| Box::new(candidacy.synced()) as Box<_>),
         progress: progress.clone(),
         version: VERSION,
         seed: seed(),
@@ -175,15 +182,25 @@ async fn schedule(
     }
     info!(version = VERSION, "Starting Kubernetes Scheduler");
     tracing::warn!("Pods with persistent volume claims or claims of devices are not scheduled yet: they stay pending");
+    let candidacy = candidacy.map(|candidacy| {
+        let seen = watch(client.clone(), candidacy.name(), clock);
+        Box::pin(candidacy.run(seen)) as BoxFuture<'static, ()>
+    });
     let check = node_check(engine.profiles[0].handle());
     let ingest =
         Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_seed(seed()).with_node_check(check);
     engine.start_metrics();
     let elector = candidate.map(|candidate| {
         engine.tasks.serve("event recorder of the lease", candidate.events.run());
-        candidate.elector
+        if candidacy.is_some() { candidate.elector.coordinated() } else { candidate.elector }
     });
-    until_told(engine, ingest, Turn { elector, delays_cache, server, progress }).await
+    until_told(engine, ingest, Turn { elector, candidacy, delays_cache, server, progress }).await
+}
+
+/// What candidates are chosen by. Follows `component-base/compatibility/version.go#effectiveVersion @v1.36.3`.
+fn versions(gates: &FeatureGates) -> Versions {
+    let binary = VERSION.trim_start_matches('v').to_owned();
+    Versions { binary, emulation: format!("1.{}.0", gates.emulated_minor()) }
 }
 
 /// A registry with what every component says of itself. Families of one name are refused, so there is one a process.

@@ -1,5 +1,7 @@
 //! The lease that is held, as an object of the API.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -16,17 +18,41 @@ pub struct LeaseLock {
     name: String,
     timeout: Duration,
     seen: Option<Lease>,
+    writes: Writes,
+}
+
+/// Tells of a lock, while it is used, whether a write is on its way.
+#[derive(Clone, Default)]
+pub(super) struct Writes(Arc<AtomicBool>);
+
+impl Writes {
+    /// Whether a write was sent and has not been answered.
+    pub(super) fn is_on_its_way(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
 }
 
 impl LeaseLock {
     /// A lock on this lease; each request gets an answer within `timeout`, or fails.
     pub fn new(rest: RestClient, namespace: &str, name: &str, timeout: Duration) -> Self {
-        Self { rest, namespace: namespace.to_owned(), name: name.to_owned(), timeout, seen: None }
+        Self {
+            rest,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            timeout,
+            seen: None,
+            writes: Writes::default(),
+        }
     }
 
     /// `namespace/name`, as logs have it.
     pub fn described(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
+    }
+
+    /// Tells of its writes.
+    pub(super) fn writes(&self) -> Writes {
+        self.writes.clone()
     }
 
     /// What events about it refer to.
@@ -81,7 +107,10 @@ impl LeaseLock {
             name,
             subresource: "",
         };
-        let answer = self.rest.send_within(self.timeout, &call, &target).await?;
+        self.writes.0.store(!matches!(call, Call::Get), Ordering::Release);
+        let answer = self.rest.send_within(self.timeout, &call, &target).await;
+        self.writes.0.store(false, Ordering::Release);
+        let answer = answer?;
         serde_json::from_slice(&answer).map_err(|error| ApiError::Request(format!("{}: {error}", target.path())))
     }
 }

@@ -7,23 +7,34 @@
 //!   Term ◀── asked before each write (may it be sent?), by health checks, by who serves metrics of the leader
 //! ```
 //!
+//! Where leaders are chosen by the control plane (feature gate `CoordinatedLeaderElection`), each scheduler says in a
+//! `LeaseCandidate` that it is there and which version it emulates, and keeps the lease only while it is given it:
+//!
+//! ```text
+//!  Candidacy ──create, update──▶ LeaseCandidate ◀──pings── kube-apiserver ──gives──▶ Lease ◀──get, update── Elector
+//! ```
+//!
 //! Others take a lease over when they have not seen it change for its duration, by their own clock. So a term is over
 //! `leaseDuration` after the request was sent that renewed it last: from then on nothing is written any more, also by a process
 //! that was stopped in the meantime and goes on.
 //!
-//! Follows `client-go/tools/leaderelection/leaderelection.go`, `resourcelock/leaselock.go @v1.36.3`.
+//! Follows `client-go/tools/leaderelection/leaderelection.go`, `leasecandidate.go`, `resourcelock/leaselock.go @v1.36.3`.
 
+mod candidacy;
 mod elector;
 mod lease;
 mod record;
 mod term;
+mod watch;
 
 use std::time::Duration;
 
+pub use candidacy::{Candidacy, Versions};
 pub use elector::Elector;
 pub use lease::LeaseLock;
 pub use record::Record;
 pub use term::Term;
+pub use watch::{Seen, watch};
 
 use crate::config::LeaderElection;
 

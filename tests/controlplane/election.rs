@@ -1,9 +1,12 @@
-//! Leader election: the same writes as upstream's, turns between both, and three replicas of ours that are killed, stopped and
-//! cut off from the API server.
+//! Leader election: the same writes as upstream's, also where the control plane chooses who leads, and three replicas of ours
+//! that are killed, stopped and cut off from the API server.
+
+mod coordinated;
+mod replicas;
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
@@ -12,13 +15,17 @@ use crate::cluster::{ControlPlane, SCHEDULER, wait_for};
 use crate::process::Process;
 use crate::programs::program;
 
+pub(crate) use coordinated::elects_by_coordination_as_upstream_does;
+pub(crate) use replicas::three_replicas_take_turns;
+
 /// Long enough for a start and for a lease to run out.
 const BOUND: Duration = Duration::from_mins(1);
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler";
 
-/// What is said of the lease in the audit log: its writes, and events about it, without times and the identity's random part.
-fn writes(plane: &ControlPlane) -> Result<Vec<Value>, String> {
+/// What is said of the lease in the audit log: its writes, those of lease candidates, and events about it, without times and the
+/// identity's random part. Who has a name among these is called by it.
+fn writes(plane: &ControlPlane, names: &[(&str, &str)]) -> Result<Vec<Value>, String> {
     let mut writes = Vec::new();
     for entry in plane.audited(SCHEDULER)? {
         let verb = entry["verb"].as_str().unwrap_or_default();
@@ -28,7 +35,8 @@ fn writes(plane: &ControlPlane) -> Result<Vec<Value>, String> {
         if entry["responseStatus"]["code"] == 403 {
             return Err(format!("denied: {}", entry["requestURI"]));
         }
-        let mut body = entry["requestObject"].clone();
+        let body = names.iter().fold(entry["requestObject"].to_string(), |body, (who, name)| body.replace(who, name));
+        let mut body = serde_json::from_str(&body).map_err(|error| error.to_string())?;
         normalize(&mut body);
         writes.push(json!({"verb": verb, "resource": entry["objectRef"]["resource"], "body": body}));
     }
@@ -73,53 +81,65 @@ pub(crate) fn elects_as_upstream_does() -> Result<(), Failed> {
         let plane = ControlPlane::start()?;
         let mut codes = Vec::new();
         for turn in 0..2 {
-            let mut scheduler = start(&plane, ours, &format!("turn-{turn}"), &plane.scheduler_kubeconfig())?;
+            let mut scheduler = start(&plane, ours, &format!("turn-{turn}"), &plane.scheduler_kubeconfig(), &[])?;
             let holder = wait_for_holder(&plane, |holder| !holder.is_empty())?;
             let first = renewed(&plane)?;
             wait_for("a renewal", BOUND, || Ok((renewed(&plane)? != first).then_some(())))?;
-            // The event about it has been written.
-            wait_for("the event", BOUND, || {
-                let events = plane.get("/api/v1/namespaces/kube-system/events")?;
-                Ok(events.contains(&format!("{holder} became leader")).then_some(()))
-            })?;
+            wait_for_event(&plane, &holder)?;
             codes.push(scheduler.terminate()?.code());
             let left = lease(&plane)?;
             if left["spec"]["holderIdentity"] != "" {
                 return Err(format!("the lease was not given up: {}", left["spec"]));
             }
         }
-        let writes = writes(&plane)?;
+        let writes = writes(&plane, &[])?;
         plane.remove()?;
         Ok((writes, codes))
     };
     let [theirs, ours] = crate::schedulers::at_once([false, true].map(|ours| move || play(ours)));
-    let (theirs, ours) = (theirs?, ours?);
-    if theirs != ours {
-        let show = |(writes, codes): &(Vec<Value>, Vec<Option<i32>>)| {
-            let writes: Vec<String> = writes.iter().map(Value::to_string).collect();
-            format!("{codes:?}\n    {}", writes.join("\n    "))
-        };
-        return Err(format!("upstream {}\nours {}", show(&theirs), show(&ours)).into());
-    }
+    let ours = same(&theirs?, ours?)?;
     println!("{} kinds of writes about the lease are the same, exit codes {:?}", ours.0.len(), ours.1);
     Ok(())
 }
 
-/// Starts a scheduler whose lease runs out quickly.
-fn start(plane: &ControlPlane, ours: bool, name: &str, kubeconfig: &Path) -> Result<Process, String> {
+/// Ours, if it is the same as upstream's: writes and exit codes.
+fn same(
+    theirs: &(Vec<Value>, Vec<Option<i32>>),
+    ours: (Vec<Value>, Vec<Option<i32>>),
+) -> Result<(Vec<Value>, Vec<Option<i32>>), String> {
+    let show = |(writes, codes): &(Vec<Value>, Vec<Option<i32>>)| {
+        let writes: Vec<String> = writes.iter().map(Value::to_string).collect();
+        format!("{codes:?}\n    {}", writes.join("\n    "))
+    };
+    if *theirs == ours { Ok(ours) } else { Err(format!("upstream {}\nours {}", show(theirs), show(&ours))) }
+}
+
+/// Starts a scheduler whose lease runs out quickly, and which does not bind so fast that nothing would be left to be bound.
+fn start(
+    plane: &ControlPlane,
+    ours: bool,
+    name: &str,
+    kubeconfig: &Path,
+    arguments: &[&str],
+) -> Result<Process, String> {
     let config = json!({
-        "clientConnection": {"kubeconfig": kubeconfig},
+        "clientConnection": {"kubeconfig": kubeconfig, "qps": 40, "burst": 20},
         "leaderElection": {"leaderElect": true, "leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"},
     });
     let path = plane.write_config_of(name, config)?;
     let mut command =
         Command::new(if ours { env!("CARGO_BIN_EXE_kube-scheduler").into() } else { program("kube-scheduler") });
-    command.arg("--config").arg(path).arg("--secure-port=0");
+    command.arg("--config").arg(path).arg("--secure-port=0").args(arguments);
     plane.run(name, &mut command)
 }
 
-/// `leaseDuration + 2 × 2.2 × retryPeriod`, which is 5.2 s, and what a slow machine adds to requests.
-const TAKEOVER: Duration = Duration::from_secs(6);
+/// Waits until the event about it has been written that this one leads.
+fn wait_for_event(plane: &ControlPlane, holder: &str) -> Result<(), String> {
+    wait_for("the event", BOUND, || {
+        let events = plane.get("/api/v1/namespaces/kube-system/events")?;
+        Ok(events.contains(&format!("{holder} became leader")).then_some(()))
+    })
+}
 
 fn lease(plane: &ControlPlane) -> Result<Value, String> {
     serde_json::from_str(&plane.get(LEASE)?).map_err(|error| error.to_string())
@@ -135,147 +155,4 @@ fn wait_for_holder(plane: &ControlPlane, is_it: impl Fn(&str) -> bool) -> Result
         let holder = lease.and_then(|lease| lease["spec"]["holderIdentity"].as_str().map(str::to_owned));
         Ok(holder.filter(|holder| is_it(holder)))
     })
-}
-
-/// Replicas under names of their own, so that the lease tells which of them holds it.
-struct Replicas(Vec<Option<Process>>);
-
-impl Replicas {
-    /// Which of them leads: the one whose log says so last.
-    fn leader(&self) -> Option<usize> {
-        let leads = |process: &Process| {
-            let text = process.output();
-            let won = text.rfind("Successfully acquired lease");
-            let lost = text.rfind("Failed to renew lease");
-            won.is_some() && lost < won
-        };
-        self.0.iter().position(|process| process.as_ref().is_some_and(leads))
-    }
-}
-
-/// Three replicas: the one that leads is killed, stopped and continued, and told to end. Each time another one takes over in
-/// time, and in the end all pods are bound, each once.
-pub(crate) fn three_replicas_take_turns() -> Result<(), Failed> {
-    let plane = ControlPlane::start()?;
-    let replica = |name: &str| start(&plane, true, name, &plane.scheduler_kubeconfig());
-    let mut replicas = Replicas(Vec::new());
-    for at in 0..3 {
-        replicas.0.push(Some(replica(&format!("replica-{at}"))?));
-    }
-    for at in 0..4 {
-        let amounts = json!({"cpu": "64", "memory": "64Gi", "pods": "110"});
-        post(
-            &plane,
-            "/api/v1/nodes",
-            &json!({
-                "apiVersion": "v1", "kind": "Node", "metadata": {"name": format!("node-{at}")},
-                "status": {"capacity": amounts, "allocatable": amounts},
-            }),
-        )?;
-    }
-    let mut made = 0;
-    for act in [Act::Kill, Act::Stop, Act::End] {
-        let holder = wait_for_holder(&plane, |holder| !holder.is_empty())?;
-        let leader = wait_for("a replica that leads", BOUND, || Ok(replicas.leader()))?;
-        // Pods that are in the middle of being scheduled when it happens.
-        made += create(&plane, made, 60)?;
-        let process = replicas.0[leader].as_mut().ok_or("no process")?;
-        let began = now();
-        match act {
-            Act::Kill => process.signal("KILL")?,
-            Act::Stop => process.signal("STOP")?,
-            Act::End => process.signal("TERM")?,
-        }
-        let next = wait_for_holder(&plane, |next| !next.is_empty() && next != holder)?;
-        let took = began.elapsed();
-        println!("{act:?}: another one leads after {took:.1?}");
-        if took > TAKEOVER {
-            return Err(format!("{act:?}: the lease went to {next} only after {took:?}").into());
-        }
-        if act == Act::Stop {
-            // It finds out that its term is over before it writes anything.
-            let process = replicas.0[leader].as_mut().ok_or("no process")?;
-            process.signal("CONT")?;
-        }
-        let mut process = replicas.0[leader].take().ok_or("no process")?;
-        let status = wait_for("its end", BOUND, || Ok(process.ended()))?;
-        let expected = match act {
-            Act::Kill => None,
-            Act::Stop => Some(1),
-            Act::End => Some(0),
-        };
-        if status.code() != expected {
-            return Err(format!("{act:?} ended it with {status}; {}", process.tail()).into());
-        }
-        replicas.0[leader] = Some(replica(&format!("replica-{act:?}"))?);
-    }
-    let pods = wait_for("all pods to be bound", BOUND, || {
-        let pods = pods(&plane)?;
-        Ok(pods.iter().all(|pod| pod["spec"]["nodeName"].is_string()).then_some(pods))
-    })?;
-    if pods.len() != made {
-        return Err(format!("{} of {made} pods are left", pods.len()).into());
-    }
-    check_bindings(&plane)?;
-    drop(replicas);
-    Ok(plane.remove()?)
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Act {
-    Kill,
-    Stop,
-    End,
-}
-
-#[expect(clippy::disallowed_methods, reason = "what is measured is the time that other processes take")]
-fn now() -> Instant {
-    Instant::now()
-}
-
-fn pods(plane: &ControlPlane) -> Result<Vec<Value>, String> {
-    let list: Value =
-        serde_json::from_str(&plane.get("/api/v1/namespaces/default/pods")?).map_err(|error| error.to_string())?;
-    Ok(list["items"].as_array().cloned().unwrap_or_default())
-}
-
-fn create(plane: &ControlPlane, from: usize, count: usize) -> Result<usize, String> {
-    for at in from..from + count {
-        let pod = json!({
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("pod-{at}")},
-            "spec": {"containers": [{
-                "name": "main", "image": "registry.example/app:v1", "resources": {"requests": {"cpu": "100m"}},
-            }]},
-        });
-        post(plane, "/api/v1/namespaces/default/pods", &pod)?;
-    }
-    Ok(count)
-}
-
-fn post(plane: &ControlPlane, path: &str, object: &Value) -> Result<(), String> {
-    let request = http::Request::post(path)
-        .header("content-type", "application/json")
-        .body(object.to_string().into_bytes())
-        .map_err(|error| error.to_string())?;
-    let answer = plane.runtime.block_on(plane.client.request::<Value>(request));
-    answer.map(drop).map_err(|error| format!("{path}: {error}"))
-}
-
-/// By the audit log no pod was bound twice, and whoever tried was told so.
-fn check_bindings(plane: &ControlPlane) -> Result<(), String> {
-    let mut bound = std::collections::BTreeSet::new();
-    let mut refused = 0;
-    for entry in plane.audited(SCHEDULER)? {
-        if entry["objectRef"]["subresource"] != "binding" {
-            continue;
-        }
-        let pod = entry["objectRef"]["name"].as_str().unwrap_or_default().to_owned();
-        match entry["responseStatus"]["code"].as_u64() {
-            Some(201) if !bound.insert(pod.clone()) => return Err(format!("pod {pod} was bound twice")),
-            Some(201) => {}
-            _ => refused += 1,
-        }
-    }
-    println!("{} pods were bound once, {refused} bindings were refused", bound.len());
-    Ok(())
 }

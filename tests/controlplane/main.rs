@@ -78,6 +78,10 @@ fn main() {
         Trial::test("survives_clock_steps", survives::survives_clock_steps),
         Trial::test("survives_churn", survives::survives_churn),
         Trial::test("surface::elects_as_upstream_does", election::elects_as_upstream_does),
+        Trial::test(
+            "surface::elects_by_coordination_as_upstream_does",
+            election::elects_by_coordination_as_upstream_does,
+        ),
         Trial::test("surface::three_replicas_take_turns", election::three_replicas_take_turns),
         Trial::test("surface::metrics_are_upstreams", families::metrics_are_upstreams),
         Trial::test("surface::flags_are_upstreams", surface::flags_are_upstreams),

@@ -5,8 +5,8 @@
 mod churn;
 mod connections;
 mod history;
-mod proxy;
-mod relay;
+pub(crate) mod proxy;
+pub(crate) mod relay;
 mod silence;
 mod steps;
 mod verdict;
@@ -44,24 +44,24 @@ const NODES: usize = 50;
 const SENDERS: usize = 20;
 
 /// A control plane with nodes, whose history is followed.
-struct Scene {
-    plane: ControlPlane,
+pub(crate) struct Scene {
+    pub(crate) plane: ControlPlane,
     history: History,
 }
 
 impl Scene {
-    fn open() -> Result<Self, String> {
+    pub(crate) fn open() -> Result<Self, String> {
         let plane = ControlPlane::start_with(history::FLAGS)?;
         let history = History::follow(&plane)?;
         create_nodes(&plane)?;
         Ok(Self { plane, history })
     }
 
-    fn check(&self, scheduler: &mut Process) -> Result<(), String> {
+    pub(crate) fn check(&self, scheduler: &mut Process) -> Result<(), String> {
         verdict::check(&self.plane, scheduler, &self.history)
     }
 
-    fn close(self) -> Result<(), Failed> {
+    pub(crate) fn close(self) -> Result<(), Failed> {
         Ok(self.plane.remove()?)
     }
 }
@@ -200,7 +200,7 @@ fn create_nodes(plane: &ControlPlane) -> Result<(), String> {
     plane.runtime.block_on(create).map_err(|error: kube::Error| error.to_string())
 }
 
-fn create_pods(plane: &ControlPlane, stem: &str, count: usize) -> Result<(), String> {
+pub(crate) fn create_pods(plane: &ControlPlane, stem: &str, count: usize) -> Result<(), String> {
     create_pods_like(plane, stem, count, &json!({}))
 }
 
@@ -227,12 +227,12 @@ fn count_pods(plane: &ControlPlane) -> Result<usize, String> {
     pods_there(plane).map(|pods| pods.len())
 }
 
-fn count_bound(plane: &ControlPlane) -> Result<usize, String> {
+pub(crate) fn count_bound(plane: &ControlPlane) -> Result<usize, String> {
     Ok(pods_there(plane)?.iter().filter(|pod| node_of(pod).is_some()).count())
 }
 
 /// Waits until so many pods have a node.
-fn wait_until_bound(plane: &ControlPlane, scheduler: &mut Process, count: usize) -> Result<(), String> {
+pub(crate) fn wait_until_bound(plane: &ControlPlane, scheduler: &mut Process, count: usize) -> Result<(), String> {
     let mut last = 0;
     let waited = wait_for(&format!("{count} bound pods"), BOUND, || {
         if let Some(status) = scheduler.ended() {

@@ -1,10 +1,16 @@
 //! Elections on the embedded API server, by a clock that stands still unless it is moved.
 
+mod candidacy;
+mod coordinated;
+
+use std::convert::Infallible;
+use std::future::pending;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube_scheduler::apiserver::{ApiServer, Fault, Options};
+use kube_scheduler::apiserver::{ApiServer, Fault, Gate, Options};
 use kube_scheduler::clock::{Rng, SimClock};
 use kube_scheduler::dispatcher::{Call, RestClient, Sending, Target};
 use kube_scheduler::election::{Elector, LeaseLock, Term, Times};
@@ -65,6 +71,13 @@ impl World {
         Candidate { elector, term, metrics }
     }
 
+    /// One that has the lease.
+    async fn leader(&self, name: &str) -> Candidate {
+        let mut candidate = self.candidate(name);
+        candidate.acquire().await;
+        candidate
+    }
+
     /// Lets everything run that can, then moves the clock, second by second.
     async fn pass(&self, seconds: u64) {
         for _ in 0..seconds {
@@ -100,10 +113,14 @@ impl Candidate {
         family.map_or(-1, |family| family.get_metric()[0].get_gauge().get_value() as i64)
     }
 
+    async fn acquire(&mut self) {
+        let Ok(()) = self.elector.acquire(pending::<Infallible>()).await;
+    }
+
     /// Acquires the lease, then keeps it, in a task.
     fn run(mut self) -> JoinHandle<Self> {
         tokio::spawn(async move {
-            self.elector.acquire().await;
+            self.acquire().await;
             self.elector.renew().await;
             self
         })
@@ -115,7 +132,7 @@ async fn the_first_makes_the_lease_and_the_second_waits_until_it_runs_out() {
     let world = World::new();
     let mut first = world.candidate("first");
     assert!(!first.term.lasts() && first.leads() == 0);
-    first.elector.acquire().await;
+    first.acquire().await;
     assert!(first.term.lasts() && first.term.leads() && first.leads() == 1);
     let spec = world.lease().await;
     assert_eq!((&spec["holderIdentity"], &spec["leaseDurationSeconds"]), (&"first".into(), &15.into()));
@@ -139,15 +156,113 @@ async fn the_first_makes_the_lease_and_the_second_waits_until_it_runs_out() {
 #[tokio::test]
 async fn a_lease_that_is_given_up_is_taken_at_once() {
     let world = World::new();
-    let mut first = world.candidate("first");
-    first.elector.acquire().await;
+    let mut first = world.leader("first").await;
     first.elector.release().await;
     assert!(!first.term.lasts() && !first.term.leads() && first.leads() == 0);
     let spec = world.lease().await;
     assert_eq!((&spec["holderIdentity"], &spec["leaseDurationSeconds"]), (&"".into(), &1.into()));
-    let mut second = world.candidate("second");
-    second.elector.acquire().await;
+    world.leader("second").await;
     assert_eq!(world.lease().await["leaseTransitions"], 1);
+}
+
+/// Has a candidate acquire the lease; it is told to stop while the write that gets it is on its way, which comes through then.
+/// Gives what came of it.
+async fn told_while_it_wins(world: &World, mut candidate: Candidate) -> (Result<(), &'static str>, Candidate) {
+    let (held, gate) = (Arc::new(AtomicBool::new(false)), Gate::new());
+    let (holds, waits) = (held.clone(), gate.clone());
+    world.server.faults().set(move |parts| {
+        let is_write = parts.method != http::Method::GET;
+        is_write.then(|| {
+            holds.store(true, Ordering::Relaxed);
+            Fault::Delay(waits.clone())
+        })
+    });
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let acquiring = tokio::spawn(async move {
+        let outcome = candidate.elector.acquire(async { told.await.expect("somebody tells") }).await;
+        (outcome, candidate)
+    });
+    world.settle().await;
+    assert!(held.load(Ordering::Relaxed), "the write is on its way");
+    tell.send("told").expect("it listens");
+    world.settle().await;
+    assert!(!acquiring.is_finished(), "it does not know yet whether it leads");
+    gate.open();
+    acquiring.await.expect("no panic")
+}
+
+#[tokio::test]
+async fn a_lease_that_is_won_in_the_moment_of_being_told_to_end_is_given_up() {
+    let world = World::new();
+    let (outcome, mut first) = told_while_it_wins(&world, world.candidate("first")).await;
+    assert_eq!((outcome, first.elector.leads()), (Err("told"), true));
+    assert_eq!(world.lease().await["holderIdentity"], "first");
+    first.elector.release().await;
+    assert!(!first.elector.leads() && first.leads() == 0);
+    let spec = world.lease().await;
+    assert_eq!((&spec["holderIdentity"], &spec["leaseDurationSeconds"]), (&"".into(), &1.into()));
+}
+
+#[tokio::test]
+async fn who_stands_by_ends_at_once_when_told_to() {
+    let world = World::new();
+    world.leader("first").await;
+    let mut second = world.candidate("second");
+    let told = world.time.clock().sleep(Duration::from_secs(1));
+    let standing_by = tokio::spawn(async move { (second.elector.acquire(told).await, second.elector.leads()) });
+    world.pass(1).await;
+    assert!(standing_by.is_finished());
+    assert_eq!(standing_by.await.expect("no panic"), (Err(()), false));
+}
+
+#[tokio::test]
+async fn a_renewal_that_was_given_up_does_not_keep_the_lease_from_being_given_up() {
+    let world = World::new();
+    let mut first = world.leader("first").await;
+    // Somebody writes the lease between its being read and its being given up.
+    let (gate, other) = (Gate::new(), world.rest());
+    let waits = std::sync::Mutex::new(Some(gate.clone()));
+    let hook = move |parts: &http::request::Parts| {
+        let is_put = parts.method == http::Method::PUT;
+        is_put.then(|| waits.lock().expect("no panic").take().map(Fault::Delay)).flatten()
+    };
+    world.server.faults().set(hook);
+    let releasing = tokio::spawn(async move {
+        first.elector.release().await;
+    });
+    world.settle().await;
+    let lease = other.send(&Call::Get, &LEASE).await.expect("there is a lease");
+    other.send(&Call::Put(lease), &LEASE).await.expect("it is written as it is");
+    gate.open();
+    releasing.await.expect("no panic");
+    assert_eq!(world.lease().await["holderIdentity"], "");
+}
+
+#[tokio::test]
+async fn who_could_not_renew_gives_up_what_is_its_own_and_leaves_what_is_not() {
+    let world = World::new();
+    let task = world.candidate("first").run();
+    world.pass(1).await;
+    world.refuse(http::Method::PUT);
+    world.pass(13).await;
+    let mut first = task.await.expect("it has given up");
+    world.server.faults().clear();
+    first.elector.release().await;
+    assert_eq!(world.lease().await["holderIdentity"], "", "nobody else has it yet");
+
+    let task = world.candidate("second").run();
+    world.pass(1).await;
+    world.refuse(http::Method::PUT);
+    world.pass(13).await;
+    let mut second = task.await.expect("it has given up");
+    world.server.faults().clear();
+    world.pass(15).await;
+    let third = world.candidate("third").run();
+    world.pass(20).await;
+    assert_eq!(world.lease().await["holderIdentity"], "third");
+    second.elector.release().await;
+    assert_eq!(world.lease().await["holderIdentity"], "third");
+    third.abort();
 }
 
 #[tokio::test]
@@ -171,8 +286,7 @@ async fn a_leader_that_cannot_renew_stops_before_another_may_start() {
 #[tokio::test]
 async fn a_process_that_was_stopped_writes_nothing_when_it_goes_on() {
     let world = World::new();
-    let mut first = world.candidate("first");
-    first.elector.acquire().await;
+    let first = world.leader("first").await;
     let term = first.term.clone();
     let fenced = world.rest().sending(Sending { fence: Some(Arc::new(move || term.lasts())), metrics: None });
     let write = Call::Delete(bytes::Bytes::new());
@@ -190,7 +304,7 @@ async fn a_leader_is_unhealthy_when_it_has_not_noticed_for_long_that_it_leads_no
     let world = World::new();
     let mut first = world.candidate("first");
     assert_eq!(first.term.check(), Ok(()), "who stands by is healthy");
-    first.elector.acquire().await;
+    first.acquire().await;
     world.time.advance(Duration::from_secs(35));
     assert_eq!(first.term.check(), Ok(()));
     world.time.advance(Duration::from_secs(1));
@@ -206,9 +320,9 @@ async fn a_lost_answer_is_made_up_for_by_reading_the_lease() {
     let task = first.run();
     world.pass(1).await;
     // One update whose answer is lost: the next one comes with a version that is not current, and the one after reads first.
-    let lost = std::sync::atomic::AtomicBool::new(false);
+    let lost = AtomicBool::new(false);
     let hook = move |parts: &http::request::Parts| {
-        let lose = parts.method == http::Method::PUT && !lost.swap(true, std::sync::atomic::Ordering::Relaxed);
+        let lose = parts.method == http::Method::PUT && !lost.swap(true, Ordering::Relaxed);
         lose.then_some(Fault::DropConnectionAfterCommit)
     };
     world.server.faults().set(hook);

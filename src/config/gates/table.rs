@@ -155,7 +155,7 @@ gates! {
     ContainerRestartRules: [34 Alpha off, 35 Beta on];
     ContainerStopSignals: [33 Alpha off];
     ContextualLogging: [24 Alpha off, 30 Beta on];
-    CoordinatedLeaderElection: [31 Alpha off, 33 Beta off] => later;
+    CoordinatedLeaderElection: [31 Alpha off, 33 Beta off];
     CrossNamespaceVolumeDataSource: [26 Alpha off];
     CustomCPUCFSQuotaPeriod: [12 Alpha off, 36 Ga on];
     CustomResourceFieldSelectors: [30 Alpha off, 31 Beta on, 32 Ga on locked];

@@ -27,7 +27,7 @@ use crate::cluster::ControlPlane;
 
 /// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// It is passed on, and so is its answer.
     None,
     /// 429 instead, as API priority and fairness says it, with a time to wait or without.
@@ -50,7 +50,7 @@ pub(super) enum Fault {
 
 impl Fault {
     /// All that are counted.
-    pub(super) const NAMES: &[&str] = &[
+    pub(crate) const NAMES: &[&str] = &[
         "429",
         "429, wait",
         "500",
@@ -91,14 +91,15 @@ impl Fault {
 }
 
 /// A request, as far as a script needs it.
-pub(super) struct Asked {
-    pub(super) path: String,
-    pub(super) is_watch: bool,
+pub(crate) struct Asked {
+    pub(crate) method: http::Method,
+    pub(crate) path: String,
+    pub(crate) is_watch: bool,
 }
 
 impl Asked {
     /// The pod that is to be bound.
-    pub(super) fn bound(&self) -> Option<&str> {
+    pub(crate) fn bound(&self) -> Option<&str> {
         self.path.strip_suffix("/binding")?.rsplit('/').next()
     }
 }
@@ -115,14 +116,14 @@ struct Shared {
 }
 
 /// A proxy; it ends with the runtime of its control plane.
-pub(super) struct Proxy {
-    pub(super) address: SocketAddr,
+pub(crate) struct Proxy {
+    pub(crate) address: SocketAddr,
     shared: Arc<Shared>,
 }
 
 impl Proxy {
     /// In front of this control plane's API server. Passes everything on until it has a script.
-    pub(super) fn start(plane: &ControlPlane) -> Result<Self, String> {
+    pub(crate) fn start(plane: &ControlPlane) -> Result<Self, String> {
         let acceptor = TlsAcceptor::from(Arc::new(tls()?));
         let authority = plane.addresses()[1].to_string();
         let mut config = kube::Config::new(Uri::from_static("https://127.0.0.1"));
@@ -147,16 +148,16 @@ impl Proxy {
     }
 
     /// From now on requests have happen to them what the script says.
-    pub(super) fn play(&self, script: impl FnMut(&Asked) -> Fault + Send + 'static) {
+    pub(crate) fn play(&self, script: impl FnMut(&Asked) -> Fault + Send + 'static) {
         *self.shared.script.lock().expect("no script panics") = Box::new(script);
     }
 
     /// From now on everything is passed on.
-    pub(super) fn calm(&self) {
+    pub(crate) fn calm(&self) {
         self.play(|_| Fault::None);
     }
 
-    pub(super) fn counts(&self) -> std::collections::BTreeMap<&'static str, usize> {
+    pub(crate) fn counts(&self) -> std::collections::BTreeMap<&'static str, usize> {
         self.shared.counts.all()
     }
 }
@@ -187,7 +188,8 @@ async fn serve(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared>) {
 impl Shared {
     async fn answer(&self, request: Request<Incoming>) -> io::Result<Answer> {
         let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
-        let asked = Asked { path: request.uri().path().to_owned(), is_watch };
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let asked = Asked { method, path, is_watch };
         let fault = (self.script.lock().expect("no script panics"))(&asked);
         if let Some(name) = fault.name() {
             self.counts.add(name);

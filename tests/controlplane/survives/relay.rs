@@ -26,36 +26,38 @@ struct Orders {
     /// New ones are taken, and nothing is ever carried on them.
     is_deaf: bool,
     is_slow: bool,
+    /// What the server says is lost, on all of them.
+    is_mute: bool,
 }
 
 /// A relay; it ends with the runtime of its control plane.
-pub(super) struct Relay {
-    pub(super) address: SocketAddr,
+pub(crate) struct Relay {
+    pub(crate) address: SocketAddr,
     orders: watch::Sender<Orders>,
     counts: Counts,
 }
 
 /// How many connections had what happen to them.
 #[derive(Clone, Default)]
-pub(super) struct Counts(Arc<Mutex<BTreeMap<&'static str, usize>>>);
+pub(crate) struct Counts(Arc<Mutex<BTreeMap<&'static str, usize>>>);
 
 impl Counts {
-    pub(super) fn of(kinds: &[&'static str]) -> Self {
+    pub(crate) fn of(kinds: &[&'static str]) -> Self {
         Self(Arc::new(Mutex::new(kinds.iter().map(|kind| (*kind, 0)).collect())))
     }
 
-    pub(super) fn add(&self, kind: &'static str) {
+    pub(crate) fn add(&self, kind: &'static str) {
         *self.0.lock().expect("nothing panics under it").entry(kind).or_default() += 1;
     }
 
-    pub(super) fn all(&self) -> BTreeMap<&'static str, usize> {
+    pub(crate) fn all(&self) -> BTreeMap<&'static str, usize> {
         self.0.lock().expect("nothing panics under it").clone()
     }
 }
 
 impl Relay {
     /// Carries to this address.
-    pub(super) fn start(plane: &ControlPlane, server: SocketAddr) -> Result<Self, String> {
+    pub(crate) fn start(plane: &ControlPlane, server: SocketAddr) -> Result<Self, String> {
         let listener = plane.runtime.block_on(TcpListener::bind("127.0.0.1:0")).map_err(|error| error.to_string())?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let orders = watch::Sender::new(Orders::default());
@@ -70,24 +72,29 @@ impl Relay {
     }
 
     /// Cuts all connections.
-    pub(super) fn cut(&self) {
+    pub(crate) fn cut(&self) {
         self.orders.send_modify(|orders| orders.cuts += 1);
     }
 
     /// Carries nothing more on any connection, in neither direction, and says nothing of it.
-    pub(super) fn hold(&self) {
+    pub(crate) fn hold(&self) {
         self.orders.send_modify(|orders| orders.holds += 1);
     }
 
-    pub(super) fn be_deaf(&self, is_deaf: bool) {
+    pub(crate) fn be_deaf(&self, is_deaf: bool) {
         self.orders.send_modify(|orders| orders.is_deaf = is_deaf);
     }
 
-    pub(super) fn be_slow(&self, is_slow: bool) {
+    /// Carries to the server what is sent to it, and loses what it answers, from now on.
+    pub(crate) fn be_mute(&self) {
+        self.orders.send_modify(|orders| orders.is_mute = true);
+    }
+
+    pub(crate) fn be_slow(&self, is_slow: bool) {
         self.orders.send_modify(|orders| orders.is_slow = is_slow);
     }
 
-    pub(super) fn counts(&self) -> BTreeMap<&'static str, usize> {
+    pub(crate) fn counts(&self) -> BTreeMap<&'static str, usize> {
         self.counts.all()
     }
 }
@@ -101,8 +108,8 @@ async fn connection(client: TcpStream, server: SocketAddr, mut orders: watch::Re
     let Ok(server) = TcpStream::connect(server).await else { return };
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let there = pump(from_client, to_server, orders.clone(), counts.clone());
-    let back = pump(from_server, to_client, orders.clone(), counts.clone());
+    let there = pump(from_client, to_server, false, orders.clone(), counts.clone());
+    let back = pump(from_server, to_client, true, orders.clone(), counts.clone());
     let carried = async { tokio::join!(there, back) };
     let ordered = orders.wait_for(|now| now.cuts > born.cuts || now.holds > born.holds);
     tokio::pin!(carried);
@@ -127,6 +134,7 @@ async fn until_the_end(mut orders: watch::Receiver<Orders>) {
 async fn pump(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
+    is_back: bool,
     orders: watch::Receiver<Orders>,
     counts: Counts,
 ) -> std::io::Result<()> {
@@ -139,6 +147,9 @@ async fn pump(
         let count = from.read(&mut buffer[..most]).await?;
         if count == 0 {
             return to.shutdown().await;
+        }
+        if is_back && orders.borrow().is_mute {
+            continue;
         }
         to.write_all(&buffer[..count]).await?;
         if is_slow {
