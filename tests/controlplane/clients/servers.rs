@@ -1,5 +1,5 @@
-//! Servers that cannot be reached, are not to be trusted, or trust nobody: neither scheduler ends for them, and both say the
-//! same of why.
+//! Servers that are not to be trusted, or that trust nobody: neither scheduler ends for them, and both say the same of why. Of
+//! one that is not there neither says anything, since it may come.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use libtest_mimic::Failed;
 use rcgen::CertificateParams;
 use serde_json::{Value, json};
 
-use crate::cluster::{free_ports, wait_for};
+use crate::cluster::wait_for;
 use crate::process::Process;
 use crate::schedulers::all_at_once;
 use crate::surface::{Whose, scratch};
@@ -116,9 +116,6 @@ async fn cases(folder: &Path) -> Result<(Vec<Case>, Vec<Server>), String> {
         cases.push(Case { name, cluster, user: user.clone(), said });
         servers.push(server);
     }
-    let [port] = free_ports()?;
-    let cluster = json!({"server": format!("https://127.0.0.1:{port}"), "certificate-authority": ca});
-    cases.push(Case { name: "refused", cluster: cluster.clone(), user: token, said: "connection refused".to_owned() });
     let pair = [("client-certificate", "client.crt"), ("client-key", "client.key")];
     let mut user = json!({});
     for (field, name) in pair {
