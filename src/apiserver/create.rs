@@ -77,6 +77,7 @@ impl State {
         }
         admission::on_create(self, kind, &mut value, origin)?;
         schema::complete(Type::of(kind.storage()), &mut value);
+        meta::dedup_owners(&mut value);
         strategy::prepare_create(self, kind, &mut value, origin)?;
         schema::complete(Type::of(kind.storage()), &mut value);
         let name = meta::text(&value, "name").to_owned();

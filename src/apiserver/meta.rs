@@ -65,3 +65,15 @@ pub(super) fn is_empty(value: &Value) -> bool {
 pub(super) fn time_text(time: Timestamp) -> String {
     Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
 }
+/// Keeps owners once that are named twice. Follows `apiserver/pkg/endpoints/handlers/rest.go#dedupOwnerReferences @v1.36.3`.
+pub(super) fn dedup_owners(value: &mut Value) {
+    if let Some(owners) = value.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut) {
+        let mut known: Vec<Value> = Vec::with_capacity(owners.len());
+        for owner in owners.drain(..) {
+            if !known.contains(&owner) {
+                known.push(owner);
+            }
+        }
+        *owners = known;
+    }
+}

@@ -129,6 +129,7 @@ impl State {
         }
         meta::set(meta::metadata(&mut value), "generation", before.value["metadata"]["generation"].clone());
         schema::complete(Type::of(kind.storage()), &mut value);
+        meta::dedup_owners(&mut value);
         match part {
             Part::Main | Part::Finalizers => strategy::prepare_update(kind, part, &mut value, &before.value),
             Part::Status => strategy::prepare_status_update(self, kind, &mut value, &before.value),

@@ -1,61 +1,60 @@
 //! Clients of the API server, from what flags, files and the environment say.
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 
-use crate::config::{Config, Flags};
-use crate::dispatcher::client;
+use crate::clock::Clock;
+use crate::config::kubeconfig::{self, InCluster};
+use crate::config::{ClientConnection, Config, Flags};
+use crate::dispatcher::client::{self, Link};
 use crate::metrics::RestMetrics;
 
-/// The connection of the kubeconfig that flags or configuration name; inside a cluster, of the service account.
-pub(super) async fn connection(config: &Config, flags: &Flags) -> anyhow::Result<kube::Config> {
-    let path = &config.client_connection.kubeconfig;
+/// The API server of the kubeconfig that flags or configuration name; inside a cluster, the service account's.
+/// Follows `cmd/kube-scheduler/app/options/options.go#createKubeConfig`, `#createClients @v1.36.3`.
+pub(super) fn link(config: &Config, flags: &Flags, clock: &Clock) -> anyhow::Result<Link> {
+    let connection = &config.client_connection;
     if let (Some(_), Some(file)) = (&flags.deprecated.kubeconfig, &flags.misc.config) {
         tracing::warn!("--kubeconfig is ignored, as --config is given: {file} has clientConnection.kubeconfig for it");
     }
-    let mut connection = if path.is_empty() {
-        if flags.misc.master.is_none() {
-            tracing::warn!(
-                "Neither --kubeconfig nor --master was specified.  Using the inClusterConfig.  This might not work."
-            );
-        }
-        match kube::Config::incluster() {
-            Ok(config) => config,
-            Err(_) if flags.misc.master.is_some() => kube::Config::new(http::Uri::from_static("http://localhost")),
-            Err(_) => {
-                return Err(anyhow!(
-                    "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
-                ));
-            }
-        }
-    } else {
-        from_file(path).await?
-    };
-    if let Some(master) = &flags.misc.master {
-        connection.cluster_url = master.parse().with_context(|| format!("--master {master}"))?;
+    let master = flags.misc.master.as_deref().unwrap_or_default();
+    let link = access(&connection.kubeconfig, master, clock)?;
+    if connection.qps > 0.0 && connection.burst <= 0 {
+        return Err(anyhow!(
+            "burst is required to be greater than 0 when RateLimiter is not set and QPS is set to greater than 0"
+        ));
     }
-    Ok(connection)
+    tell_content(connection);
+    Ok(link)
 }
 
-/// The connection of a kubeconfig.
-pub(super) async fn from_file(path: &str) -> anyhow::Result<kube::Config> {
-    if let Err(error) = std::fs::metadata(path)
-        && error.kind() == std::io::ErrorKind::NotFound
-    {
-        return Err(anyhow!("stat {path}: no such file or directory"));
+/// JSON is spoken whatever is asked for, which is worth a word where it is neither JSON nor upstream's default.
+fn tell_content(connection: &ClientConnection) {
+    let known = ["", "application/json", "application/vnd.kubernetes.protobuf"];
+    let asked =
+        connection.accept_content_types.split(',').map(|asked| asked.split(';').next().unwrap_or_default().trim());
+    for content in asked.chain([connection.content_type.as_str()]) {
+        if !known.contains(&content) && content != "*/*" {
+            tracing::warn!("clientConnection asks for content of type {content}: JSON is spoken with the API server");
+        }
     }
-    let file = kube::config::Kubeconfig::read_from(path).map_err(|error| anyhow!("kubeconfig {path}: {error}"))?;
-    kube::Config::from_custom_kubeconfig(file, &kube::config::KubeConfigOptions::default())
-        .await
-        .with_context(|| format!("using kubeconfig {path}"))
 }
 
-/// The server's address with its port, as metrics name it.
-pub(super) fn host(connection: &kube::Config) -> String {
-    connection.cluster_url.authority().map(ToString::to_string).unwrap_or_default()
+/// The API server of a kubeconfig.
+pub(super) fn from_file(path: &str, clock: &Clock) -> anyhow::Result<Link> {
+    access(path, "", clock)
+}
+
+fn access(path: &str, master: &str, clock: &Clock) -> anyhow::Result<Link> {
+    let access = kubeconfig::access(path, master, &InCluster::from_environment()).map_err(|error| anyhow!(error))?;
+    Link::new(access, clock.clone()).map_err(|error| anyhow!(error))
+}
+
+/// The API server as the service account of the pod reaches it, if this is a pod.
+pub(super) fn in_cluster(clock: &Clock) -> anyhow::Result<Link> {
+    let access = InCluster::from_environment().access("").map_err(|error| anyhow!(error))?;
+    Link::new(access, clock.clone()).map_err(|error| anyhow!(error))
 }
 
 /// A client of its own connections. `part` of the process is added to the agent's name.
-pub(super) fn client(connection: &kube::Config, part: &str, metrics: &RestMetrics) -> anyhow::Result<kube::Client> {
-    let agent = format!("{}{part}", client::AGENT);
-    client::counted_client(connection.clone(), &agent, metrics.clone()).context("building the client")
+pub(super) fn client(link: &Link, part: &str, metrics: &RestMetrics) -> kube::Client {
+    link.client(&format!("{}{part}", client::AGENT), Some(metrics.clone()))
 }

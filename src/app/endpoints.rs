@@ -12,6 +12,8 @@ use prometheus::proto::MetricFamily;
 
 use super::connect;
 use super::logging::Verbosity;
+use crate::clock::Clock;
+use crate::config::kubeconfig::NOT_IN_CLUSTER;
 use crate::config::{Flags, Gate, GoDuration};
 use crate::election::Term;
 use crate::engine::Engine;
@@ -58,19 +60,11 @@ pub(super) async fn bind(
     if port == 0 {
         return Ok(None);
     }
+    let (who, may) = (&flags.authentication, &flags.authorization);
+    let client = |what, path: &Option<String>| review_client(what, path.as_deref(), requests, &engine.shared.clock);
     let clients = Clients {
-        authentication: review_client(
-            "authentication",
-            flags.authentication.authentication_kubeconfig.as_deref(),
-            requests,
-        )
-        .await?,
-        authorization: review_client(
-            "authorization",
-            flags.authorization.authorization_kubeconfig.as_deref(),
-            requests,
-        )
-        .await?,
+        authentication: client("authentication", &who.authentication_kubeconfig)?,
+        authorization: client("authorization", &may.authorization_kubeconfig)?,
     };
     let seed = about.seed;
     let endpoints = endpoints(flags, engine, about)?;
@@ -84,17 +78,27 @@ pub(super) async fn bind(
 
 /// The client of a kubeconfig, or of the service account inside a cluster, or none.
 /// Follows `apiserver/pkg/server/options/authentication.go#getClient @v1.36.3`.
-async fn review_client(what: &str, path: Option<&str>, requests: &RestMetrics) -> anyhow::Result<Option<kube::Client>> {
-    let connection = match path.filter(|path| !path.is_empty()) {
+fn review_client(
+    what: &str,
+    path: Option<&str>,
+    requests: &RestMetrics,
+    clock: &Clock,
+) -> anyhow::Result<Option<kube::Client>> {
+    let server = match path.filter(|path| !path.is_empty()) {
         Some(path) => {
-            connect::from_file(path).await.with_context(|| format!("failed to get delegated {what} kubeconfig"))?
+            connect::from_file(path, clock).with_context(|| format!("failed to get delegated {what} kubeconfig"))?
         }
-        None => match kube::Config::incluster() {
-            Ok(connection) => connection,
-            Err(_) => return Ok(None),
+        None => match connect::in_cluster(clock) {
+            Ok(server) => server,
+            Err(error) => {
+                if error.to_string() != NOT_IN_CLUSTER {
+                    tracing::warn!("failed to read in-cluster kubeconfig for delegated {what}: {error}");
+                }
+                return Ok(None);
+            }
         },
     };
-    connect::client(&connection, "", requests).map(Some)
+    Ok(Some(connect::client(&server, "", requests)))
 }
 
 fn options(flags: &Flags, port: u16, engine: &Engine) -> Options {

@@ -17,6 +17,7 @@ use super::{DONE, FAILED, connect};
 use crate::clock::{Clock, Rng};
 use crate::config::flags::LogFormat;
 use crate::config::{Config, DEFAULT_SCHEDULER_NAME, FeatureGates, FlagError, Flags, Gate, OLDEST_MINOR, VersionFlag};
+use crate::dispatcher::client::Link;
 use crate::dispatcher::{Fence, RateLimiter, RestClient, Sending};
 use crate::election::{Candidacy, Elector, LeaseLock, Term, Times, Versions, watch};
 use crate::engine::{Engine, EngineOptions};
@@ -132,14 +133,14 @@ async fn schedule(
         tracing::warn!("{warning}");
     }
     let mut config = flags.config(&gates).map_err(|error| anyhow!("{error}"))?;
-    let connection = connect::connection(&config, flags).await?;
+    let clock = Clock::real();
+    let connection = connect::link(&config, flags, &clock)?;
     let extenders = extender::build(&mut config)?;
     let effective = config.to_v1();
-    let clock = Clock::real();
     let metrics = registry(&gates)?;
-    let rest = RestMetrics::new(&metrics, &connect::host(&connection))?;
+    let rest = RestMetrics::new(&metrics, &connection.host())?;
     let candidate = candidate(&config, &connection, &clock, &metrics, &rest)?;
-    let client = connect::client(&connection, "/scheduler", &rest)?;
+    let client = connect::client(&connection, "/scheduler", &rest);
     let (delays_cache, profiling) = (config.delay_cache_until_active, config.enable_profiling);
     let engine = Engine::new(EngineOptions {
         client: client.clone(),
@@ -156,12 +157,13 @@ async fn schedule(
         sending: Sending {
             fence: candidate.as_ref().map(|candidate| candidate.fence.clone()),
             metrics: Some(rest.clone()),
+            agent: None,
         },
     })
     .await?;
     let candidacy = candidate.as_ref().filter(|_| gates.enabled(Gate::CoordinatedLeaderElection)).map(|candidate| {
         // The same limit as for what is scheduled, but no lease is needed.
-        let sending = Sending { fence: None, metrics: Some(rest.clone()) };
+        let sending = Sending { metrics: Some(rest.clone()), ..Sending::default() };
         let rest = engine.shared.writes.rest().clone().sending(sending);
         Candidacy::new(rest, candidate.elector.identity(), versions(&gates))
     });
@@ -235,7 +237,7 @@ struct Candidate {
 /// `#makeLeaderElectionConfig @v1.36.3`.
 fn candidate(
     config: &Config,
-    connection: &kube::Config,
+    connection: &Link,
     clock: &Clock,
     metrics: &prometheus::Registry,
     requests: &RestMetrics,
@@ -247,18 +249,18 @@ fn candidate(
     let times = Times::checked(election).map_err(|error| anyhow!(error))?;
     let limits = &config.client_connection;
     let rest = |client| {
-        let limiter = RateLimiter::new(limits.qps, u32::try_from(limits.burst).unwrap_or(0));
-        let sending = Sending { fence: None, metrics: Some(requests.clone()) };
+        let limiter = RateLimiter::of_client(limits.qps, limits.burst);
+        let sending = Sending { metrics: Some(requests.clone()), ..Sending::default() };
         RestClient::new(client, limiter, clock.clone()).sending(sending)
     };
     let mut rng = Rng::from_seed(seed());
     let identity = format!("{}_{}", hostname(), rng.uuid());
     let term = Term::new(clock.clone(), times.lease_duration, ELECTION);
-    let events = rest(connect::client(connection, "", requests)?);
+    let events = rest(connect::client(connection, "", requests));
     let (broadcaster, events) = EventBroadcaster::new(events, EventsApi::CoreV1, &hostname(), rng.split());
     let speaker = config.profiles.first().map_or(DEFAULT_SCHEDULER_NAME, |profile| profile.scheduler_name.as_str());
     let lock = LeaseLock::new(
-        rest(connect::client(connection, "/leader-election", requests)?),
+        rest(connect::client(connection, "/leader-election", requests)),
         &election.resource_namespace,
         &election.resource_name,
         times.request_timeout(),

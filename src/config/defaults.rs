@@ -14,8 +14,8 @@ use super::duration::GoDuration;
 use super::gates::{FeatureGates, Gate};
 use super::plugins::{default_plugins, merge};
 use super::types::{
-    ClientConnection, Config, Extender, ExtenderTls, ExtensionPoint, LeaderElection, ManagedResource, Plugin,
-    PluginConfig, PluginSet, Plugins, Profile,
+    ClientConnection, Config, Extender, ExtensionPoint, LeaderElection, ManagedResource, Plugin, PluginConfig,
+    PluginSet, Plugins, Profile, TlsSettings,
 };
 use super::wire::{self, WireArgs};
 
@@ -262,8 +262,8 @@ fn extender(wire: wire::Extender) -> Extender {
     }
 }
 
-fn tls(wire: wire::ExtenderTls) -> ExtenderTls {
-    ExtenderTls {
+fn tls(wire: wire::ExtenderTls) -> TlsSettings {
+    TlsSettings {
         insecure: wire.insecure,
         server_name: wire.server_name,
         cert_file: wire.cert_file,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::args::PluginArgs;
 use super::decode::GROUP_VERSION;
-use super::types::{Config, Extender, ExtenderTls, ExtensionPoint, Plugin, PluginConfig, PluginSet, Profile};
+use super::types::{Config, Extender, ExtensionPoint, Plugin, PluginConfig, PluginSet, Profile, TlsSettings};
 
 impl Config {
     /// The effective configuration as a `KubeSchedulerConfiguration` of v1, in JSON. Each profile's plugin config is
@@ -134,7 +134,7 @@ fn extender(extender: &Extender) -> Value {
     out
 }
 
-fn tls(tls: &ExtenderTls) -> Value {
+fn tls(tls: &TlsSettings) -> Value {
     let data = |bytes: &[u8]| (!bytes.is_empty()).then(|| Value::from(super::base64::encode(bytes)));
     let mut out = json!({});
     set(&mut out, "insecure", some_if(tls.insecure));

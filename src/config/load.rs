@@ -41,7 +41,7 @@ impl Config {
 }
 
 /// The bytes of a file, up to [`MAX_FILE_BYTES`].
-fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
     let failed =
         |verb: &str, error: &std::io::Error| ConfigError::new(format!("{verb} {}: {}", path.display(), go_text(error)));
     let file = std::fs::File::open(path).map_err(|error| failed("open", &error))?;
@@ -55,7 +55,7 @@ fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
 }
 
 /// An operating system's error in Go's words: the system's own, in lower case.
-fn go_text(error: &std::io::Error) -> String {
+pub(super) fn go_text(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
         std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),

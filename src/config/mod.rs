@@ -1,4 +1,4 @@
-//! The configuration of a scheduler: `KubeSchedulerConfiguration` files, feature gates and flags.
+//! The configuration of a scheduler: `KubeSchedulerConfiguration` files, feature gates and flags; and kubeconfig files.
 //!
 //! ```text
 //! file ──decode──▶ wire types ──resolve──▶ Config ──(flags)──▶ validate ──▶ everybody else
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Wire types say what a file may say; resolved ones ([`Config`]) have every default filled in, and are all that other
-//! modules see. Nothing here reads a clock or the network, or knows what a plugin does: which plugin implements which
+//! modules see; [`kubeconfig`] goes the same way. Nothing here reads a clock or the network, or knows what a plugin does: which plugin implements which
 //! point is a question that [`expand`] asks its caller.
 
 pub mod args;
@@ -20,6 +20,7 @@ mod encode;
 mod expand;
 pub mod flags;
 mod gates;
+pub mod kubeconfig;
 mod load;
 mod plugins;
 mod support;
@@ -44,7 +45,7 @@ pub use flags::{FlagError, Flags, VersionFlag};
 pub use gates::{BINARY_MINOR, FeatureGates, Gate, GateError, GateFlags, OLDEST_MINOR, Stage};
 pub use load::{ConfigError, MAX_FILE_BYTES};
 pub use types::{
-    ClientConnection, Config, Extender, ExtenderTls, ExtensionPoint, LeaderElection, ManagedResource, Plugin,
-    PluginConfig, PluginSet, Plugins, Profile,
+    ClientConnection, Config, Extender, ExtensionPoint, LeaderElection, ManagedResource, Plugin, PluginConfig,
+    PluginSet, Plugins, Profile, TlsSettings,
 };
 pub use validate::validate_node_resources_fit_args;

@@ -293,7 +293,7 @@ pub struct Extender {
     /// Whether it is reached over TLS.
     pub enable_https: bool,
     /// TLS client settings.
-    pub tls: Option<ExtenderTls>,
+    pub tls: Option<TlsSettings>,
     /// How long a call may take; zero for the default of 5 s.
     pub http_timeout: GoDuration,
     /// Whether it keeps nodes itself, so that names suffice.
@@ -304,9 +304,9 @@ pub struct Extender {
     pub ignorable: bool,
 }
 
-/// TLS client settings of an extender; data goes before files.
+/// How a connection is secured, as a client; data goes before files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExtenderTls {
+pub struct TlsSettings {
     /// Whether the server's certificate goes unchecked.
     pub insecure: bool,
     /// The name the server's certificate must carry; empty for the host's.

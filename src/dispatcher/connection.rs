@@ -1,7 +1,9 @@
 //! Connections to the API server: how long opening one may take, and when an open one counts as dead.
 
+mod dial;
 #[cfg(test)]
 mod tests;
+mod wire;
 
 use std::future::{Ready, ready};
 use std::io;
@@ -11,15 +13,17 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::Uri;
-use hyper_rustls::{
-    DefaultServerNameResolver, FixedServerNameResolver, HttpsConnector, MaybeHttpsStream, ResolveServerName,
-};
+use hyper_rustls::{DefaultServerNameResolver, HttpsConnector, MaybeHttpsStream, ResolveServerName};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioIo;
-use kube::Config;
-use kube::client::ConfigExt as _;
-use tokio::net::TcpStream;
+use rustls::pki_types::ServerName;
 use tower::{BoxError, Service, ServiceExt as _};
+
+use super::client::Way;
+use super::tls;
+use dial::Dialler;
+pub(super) use dial::Proxies;
+pub(super) use wire::Connections;
+use wire::Wire;
 
 /// How long the other side may take to accept. `client-go/transport/cache.go#tlsTransportCache.get @v1.36.3`.
 const DIAL: Duration = Duration::from_secs(30);
@@ -75,44 +79,79 @@ impl Liveness {
     }
 }
 
-/// Opens connections: TCP, then TLS, each with a limit of its own.
+/// Opens connections: TCP, through a proxy if there is one, then TLS, each with a limit of its own.
 #[derive(Clone)]
 pub(super) struct Connector {
-    tcp: HttpConnector,
+    dialler: Dialler,
     tls: Arc<rustls::ClientConfig>,
     names: Arc<dyn ResolveServerName + Send + Sync>,
     handshake: Duration,
+    way: Arc<Way>,
 }
 
 impl Connector {
-    pub(super) fn new(config: &Config, liveness: &Liveness) -> Result<Self, kube::Error> {
+    pub(super) fn new(way: Arc<Way>) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(DIAL));
         tcp.set_keepalive(Some(PROBES));
         tcp.set_keepalive_interval(Some(PROBES));
-        let mut tls = config.rustls_client_config()?;
-        let protocols: &[&[u8]] = if liveness.http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] };
+        let mut tls = way.tls.clone();
+        let dialler = Dialler::new(tcp, way.proxy.clone(), tls.clone());
+        let protocols: &[&[u8]] = if way.liveness.http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] };
         tls.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
-        let names: Arc<dyn ResolveServerName + Send + Sync> = match &config.tls_server_name {
-            None => Arc::new(DefaultServerNameResolver::default()),
-            Some(name) => {
-                let name = name.clone().try_into().map_err(|error| kube::Error::Service(Box::new(error)))?;
-                Arc::new(FixedServerNameResolver::new(name))
+        let names: Arc<dyn ResolveServerName + Send + Sync> = match &*way.access.tls.server_name {
+            "" => Arc::new(DefaultServerNameResolver::default()),
+            // Whose certificate is not looked at may have any name.
+            name if way.access.tls.insecure && ServerName::try_from(name).is_err() => {
+                Arc::new(DefaultServerNameResolver::default())
             }
+            name => Arc::new(Named(name.to_owned())),
         };
-        Ok(Self { tcp, tls: Arc::new(tls), names, handshake: liveness.handshake })
+        Self { dialler, tls: Arc::new(tls), names, handshake: way.liveness.handshake, way }
+    }
+
+    async fn open(self, server: Uri) -> Result<MaybeHttpsStream<Wire>, BoxError> {
+        let open = self.way.open.clone();
+        let dialled = Dialled(Some(self.dialler.dial(&server, &open).await?));
+        if server.scheme_str() == Some("https") {
+            self.way.show()?;
+        }
+        let https = HttpsConnector::new(dialled, self.tls, false, self.names);
+        match tower::timeout::Timeout::new(https, self.handshake).oneshot(server).await {
+            Err(error) if error.is::<tower::timeout::error::Elapsed>() => {
+                Err(io::Error::new(io::ErrorKind::TimedOut, "net/http: TLS handshake timeout").into())
+            }
+            Err(error) => Err(match tls::in_go(&*error) {
+                Some(text) => io::Error::other(text).into(),
+                None => error,
+            }),
+            Ok(connection) => Ok(connection),
+        }
+    }
+}
+
+/// A name that the server goes by instead of its host's.
+struct Named(String);
+
+impl ResolveServerName for Named {
+    fn resolve(&self, _: &Uri) -> Result<ServerName<'static>, BoxError> {
+        ServerName::try_from(self.0.clone()).map_err(|_| {
+            let name = &self.0;
+            format!("tls: failed to verify certificate: x509: certificate is not valid for any names, but wanted to match {name}")
+                .into()
+        })
     }
 }
 
 /// A connection that is there already, for what is spoken on it.
-struct Dialled(Option<TokioIo<TcpStream>>);
+struct Dialled(Option<Wire>);
 
 impl Service<Uri> for Dialled {
-    type Response = TokioIo<TcpStream>;
+    type Response = Wire;
     type Error = io::Error;
-    type Future = Ready<io::Result<TokioIo<TcpStream>>>;
+    type Future = Ready<io::Result<Wire>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
@@ -124,26 +163,16 @@ impl Service<Uri> for Dialled {
 }
 
 impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
+    type Response = MaybeHttpsStream<Wire>;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.tcp.poll_ready(context).map_err(Into::into)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        // That of TCP is always ready.
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, server: Uri) -> Self::Future {
-        let dialling = self.tcp.call(server.clone());
-        let (tls, names, handshake) = (self.tls.clone(), self.names.clone(), self.handshake);
-        Box::pin(async move {
-            let dialled = Dialled(Some(dialling.await?));
-            let https = HttpsConnector::new(dialled, tls, false, names);
-            match tower::timeout::Timeout::new(https, handshake).oneshot(server).await {
-                Err(error) if error.is::<tower::timeout::error::Elapsed>() => {
-                    Err(io::Error::new(io::ErrorKind::TimedOut, "net/http: TLS handshake timeout").into())
-                }
-                outcome => outcome,
-            }
-        })
+        Box::pin(self.clone().open(server))
     }
 }

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use crate::clock::{Clock, Mono};
 
+/// `client-go/rest/config.go#DefaultQPS`, `#DefaultBurst @v1.36.3`.
+const DEFAULT: (f32, u32) = (5.0, 10);
+
 /// Requests per second, with a burst. Cheap to clone; clones share the bucket. Its lock guards the bucket, for a computation.
 ///
 /// The bucket starts full, holds at most `burst` tokens and gains `qps` of them a second. A request takes one, and goes into
@@ -31,6 +34,15 @@ impl RateLimiter {
         let burst = f64::from(burst.max(1));
         let bucket = Arc::new(Mutex::new(Bucket { tokens: burst, filled: Mono::ZERO }));
         (qps > 0.0).then(|| Self { bucket, qps: f64::from(qps), burst })
+    }
+
+    /// The limit that a client's configuration asks for: none if `qps` is below 0, and 5 a second after 10 where it is 0,
+    /// which only a flag can say. Follows `client-go/rest/config.go#RESTClientForConfigAndClient @v1.36.3`, where 0 makes a
+    /// limit for each API group.
+    pub fn of_client(qps: f32, burst: i32) -> Option<Self> {
+        let or = |given: f32, default: f32| if given == 0.0 { default } else { given };
+        let burst = if burst == 0 { DEFAULT.1 } else { u32::try_from(burst).unwrap_or(0) };
+        Self::new(or(qps, DEFAULT.0), burst)
     }
 
     /// The bucket, with what it gained until now.
@@ -98,6 +110,10 @@ mod tests {
         assert!(RateLimiter::new(0.0, 10).is_none());
         assert!(RateLimiter::new(-1.0, 10).is_none());
         assert!(RateLimiter::new(f32::NAN, 10).is_none());
+        assert!(RateLimiter::of_client(-1.0, 0).is_none());
+        let limits = |limiter: Option<RateLimiter>| limiter.map(|limiter| (limiter.qps, limiter.burst));
+        assert_eq!(limits(RateLimiter::of_client(50.0, 100)), Some((50.0, 100.0)));
+        assert_eq!(limits(RateLimiter::of_client(0.0, 0)), Some((5.0, 10.0)), "which is not: no limit");
         assert_eq!(RateLimiter::new(1.0, 0).unwrap().reserve(Mono::ZERO), Duration::ZERO);
     }
 }

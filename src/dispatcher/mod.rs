@@ -15,6 +15,7 @@
 
 pub mod client;
 mod connection;
+mod credentials;
 mod error;
 mod flowcontrol;
 mod request;
@@ -24,6 +25,7 @@ mod status;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tls;
 mod turns;
 
 use std::sync::{Arc, Mutex, PoisonError};

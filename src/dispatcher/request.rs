@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Method, Request};
 use http_body_util::BodyExt;
 use kube::client::Body;
 
+use super::client::SentAgain;
 use super::error::ApiError;
 use super::flowcontrol::RateLimiter;
 use super::retry::{MAX_RETRIES, wait_after_error, wait_after_response};
@@ -68,6 +69,8 @@ pub struct Sending {
     pub fence: Option<Fence>,
     /// What is counted.
     pub metrics: Option<RestMetrics>,
+    /// What the process calls itself, where that is not what the client does.
+    pub agent: Option<HeaderValue>,
 }
 
 /// Whether anything may be written at this moment. Asked before each try of each write.
@@ -129,7 +132,7 @@ impl Call {
 }
 
 impl RestClient {
-    /// A client whose own retries must be off (see [`client`](super::client::client)). No limiter means no limit.
+    /// A client whose own retries must be off (see [`Link::client`](super::client::Link::client)). No limiter means no limit.
     pub fn new(client: kube::Client, limiter: Option<RateLimiter>, clock: Clock) -> Self {
         Self { client, limiter, sending: Sending::default(), clock }
     }
@@ -216,7 +219,8 @@ impl RestClient {
         path: &str,
         target: &Target<'_>,
     ) -> Result<Bytes, (Option<Duration>, ApiError)> {
-        let request = build(call, method, path).map_err(|error| (None, ApiError::Request(error.to_string())))?;
+        let agent = self.sending.agent.as_ref();
+        let request = build(call, method, path, agent).map_err(|error| (None, ApiError::Request(error.to_string())))?;
         if let Some(metrics) = &self.sending.metrics {
             metrics.sent(method.as_str(), call.body().0.len());
         }
@@ -236,13 +240,16 @@ impl RestClient {
     }
 }
 
-fn build(call: &Call, method: &Method, path: &str) -> Result<Request<Body>, http::Error> {
+fn build(call: &Call, method: &Method, path: &str, agent: Option<&HeaderValue>) -> Result<Request<Body>, http::Error> {
     let (body, content_type) = call.body();
     let mut builder = Request::builder().method(method.clone()).uri(path).header(ACCEPT, ACCEPTED);
     if let Some(content_type) = content_type {
         builder = builder.header(CONTENT_TYPE, content_type);
     }
-    builder.body(Body::from(body))
+    if let Some(agent) = agent {
+        builder = builder.header(USER_AGENT, agent);
+    }
+    builder.extension(SentAgain).body(Body::from(body))
 }
 
 #[cfg(test)]

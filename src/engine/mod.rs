@@ -17,6 +17,7 @@ pub use tasks::{Fatal, TaskEnd, Tasks};
 use crate::cache::Cache;
 use crate::clock::{Clock, Rng};
 use crate::config::{Config, ExpandError, FeatureGates, Gate, ProfileChecker};
+use crate::dispatcher::client::AGENT;
 use crate::dispatcher::{ApiWrites, RateLimiter, RestClient, Sending};
 use crate::events::{EventBroadcaster, EventsApi};
 use crate::framework::{BuildError, Framework, HandleParts, Parallelizer, PluginError, Registry, resource_gates};
@@ -99,15 +100,15 @@ impl Engine {
         let metrics = Metrics::new(&options.metrics, |name| Gate::find(name).is_some_and(|gate| gates.enabled(gate)))?;
         let (tasks, fatal) = Tasks::new(runtime);
 
-        let limiter = |rng_free: f32, burst: i32| RateLimiter::new(rng_free, u32::try_from(burst).unwrap_or(0));
         let connection = &config.client_connection;
-        let rest = RestClient::new(client.clone(), limiter(connection.qps, connection.burst), clock.clone())
-            .sending(options.sending.clone());
+        let limiter = || RateLimiter::of_client(connection.qps, connection.burst);
+        let rest = RestClient::new(client.clone(), limiter(), clock.clone()).sending(options.sending.clone());
         let (writes, dispatcher) = ApiWrites::new(rest, rng.split());
         tasks.serve("dispatcher", dispatcher.run());
-        // Events have a limit of their own: they must not hold bindings up.
-        let events = RestClient::new(client.clone(), limiter(connection.qps, connection.burst), clock.clone())
-            .sending(options.sending);
+        // Events have a limit of their own: they must not hold bindings up. To upstream they are another client's.
+        let agent = Some(http::HeaderValue::from_static(AGENT));
+        let events =
+            RestClient::new(client.clone(), limiter(), clock.clone()).sending(Sending { agent, ..options.sending });
         let api = EventsApi::discover(&events).await;
         let (broadcaster, recording) = EventBroadcaster::new(events, api, &options.hostname, rng.split());
         tasks.serve("event recorder", recording.run());

@@ -128,18 +128,15 @@ impl SeriesTask {
             return;
         }
         let known = self.once.take(identity, |first| (first.name.to_owned(), first.note.to_owned(), first.time));
-        let (event, series) = match known {
-            Some((name, note, time)) => {
-                let first = Arc::new(event.into_first(name, note, time));
-                let series = Series { count: 2, last_observed_time: now.wall };
-                self.series.insert(identity, Repeated { last: now.mono, first: Arc::clone(&first), series });
-                (first, Some(series))
-            }
-            None => {
-                let first = First { name: &event.name, note: &event.said.note, time: event.time };
-                self.once.insert(self.round(now.mono), identity, &first);
-                (Arc::new(event), None)
-            }
+        let (event, series) = if let Some((name, note, time)) = known {
+            let first = Arc::new(event.into_first(name, note, time));
+            let series = Series { count: 2, last_observed_time: now.wall };
+            self.series.insert(identity, Repeated { last: now.mono, first: Arc::clone(&first), series });
+            (first, Some(series))
+        } else {
+            let first = First { name: &event.name, note: &event.said.note, time: event.time };
+            self.once.insert(self.round(now.mono), identity, &first);
+            (Arc::new(event), None)
         };
         writes.push(Box::pin(record(Arc::clone(&self.sink), event, series, ticket)));
     }

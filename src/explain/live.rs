@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use http::header::{HeaderValue, USER_AGENT};
 use http::{Method, Request};
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use crate::clock::Clock;
 use crate::config::{Config, FeatureGates};
-use crate::dispatcher::client::{AGENT, configured};
+use crate::dispatcher::client::AGENT;
 use crate::engine::{Engine, EngineOptions};
 use crate::extender;
 use crate::framework::Registry;
@@ -104,9 +105,11 @@ async fn connect(kubeconfig: &Path, context: Option<&str>) -> Result<(kube::Clie
     }
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     let connection = kube::Config::from_custom_kubeconfig(file, &options).await.map_err(|error| failed(&error))?;
-    let mut connection = configured(connection, &format!("{AGENT} explain"));
-    // Nobody here asks again by themselves.
-    connection.default_retry = true;
+    let mut connection = connection;
+    connection.disable_compression = true;
+    if let Ok(agent) = HeaderValue::from_str(&format!("{AGENT} explain")) {
+        connection.headers.push((USER_AGENT, agent));
+    }
     connection.connect_timeout = Some(REACHED);
     let url = connection.cluster_url.to_string();
     let client = kube::Client::try_from(connection).map_err(|error| failed(&error))?;

@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube_scheduler::clock::Clock;
+use kube_scheduler::config::kubeconfig::{self, InCluster};
+use kube_scheduler::dispatcher::client::Link;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -123,7 +126,7 @@ impl ControlPlane {
     /// The same for somebody who stands between it and the API server; it takes the place of the one before of that name.
     pub(crate) fn kubeconfig_through(&self, name: &str, address: SocketAddr) -> Result<PathBuf, String> {
         let path = self.folder.join(format!("{name}.kubeconfig"));
-        fs::write(&path, kubeconfig(SCHEDULER, address.port()))
+        fs::write(&path, kubeconfig_of(SCHEDULER, address.port()))
             .map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(path)
     }
@@ -246,9 +249,9 @@ fn write_files(folder: &Path, port: u16) -> Result<(), String> {
         "admin-token,admin,admin,system:masters\n{SCHEDULER}-token,{SCHEDULER},scheduler\n{GUEST}-token,{GUEST},guest\n"
     );
     for (name, text) in [
-        ("kubeconfig", kubeconfig("admin", port)),
-        ("scheduler.kubeconfig", kubeconfig(SCHEDULER, port)),
-        ("guest.kubeconfig", kubeconfig(GUEST, port)),
+        ("kubeconfig", kubeconfig_of("admin", port)),
+        ("scheduler.kubeconfig", kubeconfig_of(SCHEDULER, port)),
+        ("guest.kubeconfig", kubeconfig_of(GUEST, port)),
         ("tokens.csv", tokens),
         ("audit.yaml", AUDIT_POLICY.to_owned()),
     ] {
@@ -257,7 +260,7 @@ fn write_files(folder: &Path, port: u16) -> Result<(), String> {
     Ok(())
 }
 
-fn kubeconfig(user: &str, port: u16) -> String {
+fn kubeconfig_of(user: &str, port: u16) -> String {
     format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: test\n\
          clusters: [{{name: test, cluster: {{server: 'https://127.0.0.1:{port}', insecure-skip-tls-verify: true}}}}]\n\
@@ -314,6 +317,13 @@ fn apiserver(folder: &Path, etcd: u16, port: u16) -> Command {
         "--audit-log-maxsize=100000",
     ]);
     command
+}
+
+/// The way to the API server of a kubeconfig, as the scheduler's clients go it.
+pub(crate) fn link(path: &Path) -> Result<Link, String> {
+    let outside = InCluster::new("", "", "");
+    let access = kubeconfig::access(&path.display().to_string(), "", &outside);
+    Link::new(access.map_err(|error| error.to_string())?, Clock::real()).map_err(|error| error.to_string())
 }
 
 /// Looks again and again until `look` gives something, or the time is up.

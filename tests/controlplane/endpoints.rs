@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube_scheduler::clock::Clock;
 use kube_scheduler::config::{Config, FeatureGates};
 use kube_scheduler::listers::Listers;
@@ -355,13 +354,10 @@ impl MetricsSource for Metrics {
 /// Our endpoints, and what ends them.
 async fn ours(plane: &ControlPlane, flags: BTreeMap<String, String>) -> Result<(Client, oneshot::Sender<()>), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
-    let file = Kubeconfig::read_from(plane.scheduler_kubeconfig()).map_err(|error| text(&error))?;
-    let connection = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
-    let connection = connection.map_err(|error| text(&error))?;
-    let client = || kube_scheduler::dispatcher::client::client(connection.clone(), "endpoints");
+    let link = crate::cluster::link(&plane.scheduler_kubeconfig())?;
     let clients = Clients {
-        authentication: Some(client().map_err(|error| text(&error))?),
-        authorization: Some(client().map_err(|error| text(&error))?),
+        authentication: Some(link.client("endpoints", None)),
+        authorization: Some(link.client("endpoints", None)),
     };
     let gates = FeatureGates::default();
     let config = std::fs::read(plane.write_config(json!({}))?).map_err(|error| text(&error))?;

@@ -13,6 +13,7 @@ mod changes;
 #[expect(dead_code, reason = "shared with the tests on loopback sockets, which use more of it")]
 #[path = "../it/serve/client.rs"]
 mod client;
+mod clients;
 mod cluster;
 mod compare;
 #[path = "../parity/corpus.rs"]
@@ -44,6 +45,9 @@ mod surface;
 mod survives;
 mod terms;
 mod ties;
+#[expect(dead_code, reason = "shared with the tests in one process, which use more of it")]
+#[path = "../it/client/server.rs"]
+mod tls_server;
 #[expect(dead_code, reason = "shared with the tests on the embedded server, which use more of it")]
 #[path = "../it/world/webhook.rs"]
 mod webhook;
@@ -88,6 +92,9 @@ fn main() {
         Trial::test("surface::gates_are_upstreams", surface::gates_are_upstreams),
         Trial::test("surface::command_lines_are_read_the_same", surface::command_lines_are_read_the_same),
         Trial::test("surface::configurations_are_read_the_same", surface::configurations_are_read_the_same),
+        Trial::test("surface::clients_read_kubeconfigs_the_same", clients::read_kubeconfigs_the_same),
+        Trial::test("surface::clients_outlast_the_same_servers", clients::outlast_the_same_servers),
+        Trial::test("surface::clients_call_themselves_the_same", clients::call_themselves_the_same),
         Trial::test("explains_a_running_cluster", explain::explains_a_running_cluster),
         Trial::test(
             "kubectl_sees_the_same_on_the_embedded_server",

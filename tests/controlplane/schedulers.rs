@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube_scheduler::clock::Clock;
 use kube_scheduler::config::{Config, FeatureGates};
 use kube_scheduler::engine::{Engine, EngineOptions, Tasks};
@@ -105,15 +104,12 @@ pub(crate) struct Ours {
 
 impl Ours {
     pub(crate) fn start(plane: &ControlPlane) -> Result<Self, String> {
-        let file = Kubeconfig::read_from(plane.scheduler_kubeconfig()).map_err(|error| error.to_string())?;
+        let link = crate::cluster::link(&plane.scheduler_kubeconfig())?;
         let gates = FeatureGates::default();
         let config = std::fs::read(write_config(plane)?).map_err(|error| error.to_string())?;
         let config = Config::parse(&config, &gates).map_err(|error| error.to_string())?;
         plane.runtime.block_on(async {
-            let connection = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
-            let connection = connection.map_err(|error| error.to_string())?;
-            let client =
-                kube_scheduler::dispatcher::client::client(connection, "requeue").map_err(|error| error.to_string())?;
+            let client = link.client("requeue", None);
             let engine = Engine::new(EngineOptions {
                 client: client.clone(),
                 config,

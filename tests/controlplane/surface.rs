@@ -22,22 +22,22 @@ const AGREEING_PERCENT: usize = 95;
 
 /// How a run of a scheduler that does not get to schedule ended.
 #[derive(Debug, PartialEq, Eq)]
-struct Ended {
-    code: Option<i32>,
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
     /// The error as it is told, without when and where.
-    error: String,
-    stdout: String,
+    pub(crate) error: String,
+    pub(crate) stdout: String,
 }
 
 /// Which scheduler is run.
-#[derive(Clone, Copy)]
-enum Whose {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Whose {
     Upstreams,
     Ours,
 }
 
 impl Whose {
-    fn program(self) -> PathBuf {
+    pub(crate) fn program(self) -> PathBuf {
         match self {
             Self::Upstreams => program("kube-scheduler"),
             Self::Ours => env!("CARGO_BIN_EXE_kube-scheduler").into(),
@@ -45,13 +45,24 @@ impl Whose {
     }
 
     /// Runs it with these arguments in a folder. `timeout` ends one that would go on.
-    fn run(self, arguments: &[String], folder: &Path) -> Result<Ended, String> {
+    pub(crate) fn run(self, arguments: &[String], folder: &Path) -> Result<Ended, String> {
+        self.run_with(arguments, folder, &[])
+    }
+
+    /// The same with these variables, and no others.
+    pub(crate) fn run_with(
+        self,
+        arguments: &[String],
+        folder: &Path,
+        variables: &[(String, String)],
+    ) -> Result<Ended, String> {
         let output = Command::new("timeout")
             .arg("20")
             .arg(self.program())
             .args(arguments)
             .current_dir(folder)
             .env_clear()
+            .envs(variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .output()
             .map_err(|error| format!("{}: {error}", self.program().display()))?;
@@ -65,7 +76,7 @@ impl Whose {
 }
 
 /// A folder for the files of a test, empty.
-fn scratch(name: &str) -> Result<PathBuf, String> {
+pub(crate) fn scratch(name: &str) -> Result<PathBuf, String> {
     let folder = folder().join("run").join(format!("{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -95,7 +106,7 @@ fn error_in(stderr: &str) -> String {
 }
 
 /// Runs `compare` on each case, two at a time, and judges how many agree. What differs is printed.
-fn judge<T: Sync>(
+pub(crate) fn judge<T: Sync>(
     cases: &[T],
     name: impl Fn(&T) -> String + Sync,
     compare: impl Fn(&T) -> Result<Option<String>, String> + Sync,

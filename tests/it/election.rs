@@ -288,7 +288,7 @@ async fn a_process_that_was_stopped_writes_nothing_when_it_goes_on() {
     let world = World::new();
     let first = world.leader("first").await;
     let term = first.term.clone();
-    let fenced = world.rest().sending(Sending { fence: Some(Arc::new(move || term.lasts())), metrics: None });
+    let fenced = world.rest().sending(Sending { fence: Some(Arc::new(move || term.lasts())), ..Sending::default() });
     let write = Call::Delete(bytes::Bytes::new());
     let pod = Target::pod("default", "p");
     assert!(fenced.send(&write, &pod).await.expect_err("no such pod").is_not_found());

@@ -103,6 +103,24 @@ pub(super) fn documents(text: &str) -> impl Iterator<Item = Result<(Value, Optio
     yaml::parse_all(text).map(|document| document.map(|document| (document.value, document.repeated)))
 }
 
+/// The value of a text that is YAML even if it looks like JSON; repeated keys are passed over.
+pub(super) fn parse_yaml(text: &str) -> Result<Value, DecodeError> {
+    yaml::parse(text).map(|document| document.value)
+}
+
+/// Whether a value is of a version of the core group and a kind, or does not say.
+/// Follows `apimachinery/pkg/runtime/serializer/json/json.go#gvkWithDefaults @v1.36.3`.
+pub(super) fn check_meta(value: &Value, version: &str, kind: &str) -> Result<(), DecodeError> {
+    let mut meta = Meta::of(value)?;
+    if meta.kind.is_empty() {
+        kind.clone_into(&mut meta.kind);
+    }
+    if meta.version.is_empty() && meta.group.is_empty() {
+        version.clone_into(&mut meta.version);
+    }
+    if meta.kind == kind && meta.group_version() == version { Ok(()) } else { Err(meta.not_registered()) }
+}
+
 /// The value, and what is held against repeated keys in YAML.
 fn parse(text: &str) -> Result<(Value, Option<DecodeError>), DecodeError> {
     if is_json(text) {

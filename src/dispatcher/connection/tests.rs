@@ -8,13 +8,15 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioExecutor;
-use tokio::net::TcpListener;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
 use crate::clock::Clock;
-use crate::dispatcher::client::client_with;
+use crate::config::kubeconfig::Access;
+use crate::dispatcher::client::Link;
 use crate::dispatcher::{ApiError, Call, RestClient, Target, TransportKind};
 
 const POD: Target<'static> = Target::pod("ns", "p");
@@ -57,10 +59,15 @@ impl Server {
     }
 
     fn client(&self, liveness: &Liveness) -> RestClient {
-        let mut config = Config::new(format!("https://127.0.0.1:{}", self.port).parse().unwrap());
-        config.accept_invalid_certs = true;
-        RestClient::new(client_with(config, "test", liveness, None).unwrap(), None, Clock::real())
+        client(self.port, liveness)
     }
+}
+
+fn client(port: u16, liveness: &Liveness) -> RestClient {
+    let mut access = Access::new(format!("https://127.0.0.1:{port}").parse().unwrap());
+    access.tls.insecure = true;
+    let server = Link::with_liveness(access, Clock::real(), liveness.clone()).unwrap();
+    RestClient::new(server.client("test", None), None, Clock::real())
 }
 
 fn tls() -> rustls::ServerConfig {
@@ -178,9 +185,7 @@ async fn an_idle_connection_that_went_silent_loses_no_request() {
 #[tokio::test]
 async fn a_server_that_never_speaks_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut config = Config::new(format!("https://{}", listener.local_addr().unwrap()).parse().unwrap());
-    config.accept_invalid_certs = true;
-    let client = RestClient::new(client_with(config, "test", &impatient(), None).unwrap(), None, Clock::real());
+    let client = client(listener.local_addr().unwrap().port(), &impatient());
     let error = client.send(&Call::Get, &POD).await.unwrap_err();
     assert_eq!(error.to_string(), "Get \"/api/v1/namespaces/ns/pods/p\": net/http: TLS handshake timeout");
 }
