@@ -11,10 +11,11 @@ use crate::effects::scenario;
 use crate::process::Process;
 use crate::programs::program;
 use crate::schedulers::{at_once, client_of};
+use crate::scraped::compare_findings;
 use crate::stage::on_stage;
 
 /// Scenarios that make series of most families.
-const SCENARIOS: [&str; 6] = ["binds", "no-nodes", "room-later", "gates", "preempts", "binding-refused"];
+pub(crate) const SCENARIOS: [&str; 6] = ["binds", "no-nodes", "room-later", "gates", "preempts", "binding-refused"];
 
 /// Families that upstream has because of what it is made of: Go, its queues, informers and transports, and an API server's
 /// library, of which a scheduler uses little.
@@ -57,7 +58,9 @@ struct Family {
 /// Plays the scenarios under both and compares what they show.
 pub(crate) fn metrics_are_upstreams() -> Result<(), Failed> {
     let [theirs, ours] = at_once([false, true].map(|ours| move || scrape(ours)));
-    let (theirs, ours) = (read(&theirs?), read(&ours?));
+    let (theirs, ours) = (theirs?, ours?);
+    compare_findings(&theirs, &ours)?;
+    let (theirs, ours) = (read(&theirs), read(&ours));
     let is_compared = |name: &&String| !THEIRS_ALONE.iter().any(|prefix| name.starts_with(prefix));
     let names: BTreeSet<&String> = theirs.keys().chain(ours.keys()).filter(is_compared).collect();
     let mut differences = Vec::new();
@@ -70,6 +73,10 @@ pub(crate) fn metrics_are_upstreams() -> Result<(), Failed> {
             }
         }
     }
+    let document = include_str!("../../docs/reference.md");
+    let is_documented = |name: &str| name.starts_with("process_") || document.contains(&format!("`{name}`"));
+    differences
+        .extend(names.iter().filter(|name| !is_documented(name)).map(|name| format!("{name} is not documented")));
     println!("{} families compared", names.len());
     if differences.is_empty() { Ok(()) } else { Err(differences.join("\n").into()) }
 }

@@ -38,6 +38,7 @@ mod record;
 mod replay;
 mod requeue;
 mod schedulers;
+mod scraped;
 mod shrink;
 mod spread;
 mod stage;
@@ -88,6 +89,7 @@ fn main() {
         ),
         Trial::test("surface::three_replicas_take_turns", election::three_replicas_take_turns),
         Trial::test("surface::metrics_are_upstreams", families::metrics_are_upstreams),
+        Trial::test("surface::prometheus_finds_what_it_looks_for", scraped::prometheus_finds_what_it_looks_for),
         Trial::test("surface::flags_are_upstreams", surface::flags_are_upstreams),
         Trial::test("surface::gates_are_upstreams", surface::gates_are_upstreams),
         Trial::test("surface::command_lines_are_read_the_same", surface::command_lines_are_read_the_same),

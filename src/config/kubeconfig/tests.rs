@@ -15,7 +15,7 @@ fn outside() -> InCluster {
 }
 
 const WHOLE: &str = "
-clusters: [{name: c, cluster: {server: 'https://a:1/b?c', tls-server-name: n, certificate-authority: ../up/ca.crt}}]
+clusters: [{name: c, cluster: {server: 'https://a:1/b?c', tls-server-name: name, certificate-authority: ../up/ca.crt}}]
 users: [{name: u, user: {tokenFile: token, exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: ./x}}}]
 contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
@@ -34,7 +34,7 @@ fn paths_begin_at_the_file() {
     assert_eq!(access.server, "https://a:1/b");
     let at = |name: &str| folder.join(name).display().to_string();
     assert_eq!((access.tls.ca_file, access.user.token_file), (at("up/ca.crt"), at("conf/token")));
-    assert_eq!((&*access.user.token, &*access.tls.server_name), ("t\n", "n"));
+    assert_eq!((&*access.user.token, &*access.tls.server_name), ("t\n", "name"));
     let exec = access.user.exec.unwrap();
     assert_eq!((exec.command, exec.interactive), (at("conf/x"), Interactive::IfAvailable));
     // The name is that of the other server.
