@@ -157,7 +157,6 @@ async fn schedule(
         sending: Sending {
             fence: candidate.as_ref().map(|candidate| candidate.fence.clone()),
             metrics: Some(rest.clone()),
-            agent: None,
         },
     })
     .await?;
@@ -256,7 +255,8 @@ fn candidate(
     let mut rng = Rng::from_seed(seed());
     let identity = format!("{}_{}", hostname(), rng.uuid());
     let term = Term::new(clock.clone(), times.lease_duration, ELECTION);
-    let events = rest(connect::client(connection, "", requests));
+    // Upstream adds the name to what all later clients are made of.
+    let events = rest(connect::client(connection, "/scheduler", requests));
     let (broadcaster, events) = EventBroadcaster::new(events, EventsApi::CoreV1, &hostname(), rng.split());
     let speaker = config.profiles.first().map_or(DEFAULT_SCHEDULER_NAME, |profile| profile.scheduler_name.as_str());
     let lock = LeaseLock::new(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request};
 use http_body_util::BodyExt;
 use kube::client::Body;
@@ -69,8 +69,6 @@ pub struct Sending {
     pub fence: Option<Fence>,
     /// What is counted.
     pub metrics: Option<RestMetrics>,
-    /// What the process calls itself, where that is not what the client does.
-    pub agent: Option<HeaderValue>,
 }
 
 /// Whether anything may be written at this moment. Asked before each try of each write.
@@ -219,8 +217,7 @@ impl RestClient {
         path: &str,
         target: &Target<'_>,
     ) -> Result<Bytes, (Option<Duration>, ApiError)> {
-        let agent = self.sending.agent.as_ref();
-        let request = build(call, method, path, agent).map_err(|error| (None, ApiError::Request(error.to_string())))?;
+        let request = build(call, method, path).map_err(|error| (None, ApiError::Request(error.to_string())))?;
         if let Some(metrics) = &self.sending.metrics {
             metrics.sent(method.as_str(), call.body().0.len());
         }
@@ -240,14 +237,11 @@ impl RestClient {
     }
 }
 
-fn build(call: &Call, method: &Method, path: &str, agent: Option<&HeaderValue>) -> Result<Request<Body>, http::Error> {
+fn build(call: &Call, method: &Method, path: &str) -> Result<Request<Body>, http::Error> {
     let (body, content_type) = call.body();
     let mut builder = Request::builder().method(method.clone()).uri(path).header(ACCEPT, ACCEPTED);
     if let Some(content_type) = content_type {
         builder = builder.header(CONTENT_TYPE, content_type);
-    }
-    if let Some(agent) = agent {
-        builder = builder.header(USER_AGENT, agent);
     }
     builder.extension(SentAgain).body(Body::from(body))
 }

@@ -17,7 +17,6 @@ pub use tasks::{Fatal, TaskEnd, Tasks};
 use crate::cache::Cache;
 use crate::clock::{Clock, Rng};
 use crate::config::{Config, ExpandError, FeatureGates, Gate, ProfileChecker};
-use crate::dispatcher::client::AGENT;
 use crate::dispatcher::{ApiWrites, RateLimiter, RestClient, Sending};
 use crate::events::{EventBroadcaster, EventsApi};
 use crate::framework::{BuildError, Framework, HandleParts, Parallelizer, PluginError, Registry, resource_gates};
@@ -105,10 +104,8 @@ impl Engine {
         let rest = RestClient::new(client.clone(), limiter(), clock.clone()).sending(options.sending.clone());
         let (writes, dispatcher) = ApiWrites::new(rest, rng.split());
         tasks.serve("dispatcher", dispatcher.run());
-        // Events have a limit of their own: they must not hold bindings up. To upstream they are another client's.
-        let agent = Some(http::HeaderValue::from_static(AGENT));
-        let events =
-            RestClient::new(client.clone(), limiter(), clock.clone()).sending(Sending { agent, ..options.sending });
+        // Events have a limit of their own: they must not hold bindings up.
+        let events = RestClient::new(client.clone(), limiter(), clock.clone()).sending(options.sending);
         let api = EventsApi::discover(&events).await;
         let (broadcaster, recording) = EventBroadcaster::new(events, api, &options.hostname, rng.split());
         tasks.serve("event recorder", recording.run());

@@ -46,10 +46,9 @@ pub(crate) fn call_themselves_the_same() -> Result<(), Failed> {
             }
             let entries = plane.audited(SCHEDULER)?.split_off(before);
             let writes = entries.iter().filter_map(write).collect::<BTreeSet<_>>();
-            let clients = writes.iter().map(|(client, _, _)| client).collect::<BTreeSet<_>>();
-            // The pod's status is written once, by whoever is first.
-            let last = writes.iter().any(|(_, resource, _)| resource == "events");
-            Ok((last && clients.len() > 1).then_some(writes))
+            let all = ["events", "leases", "pods"];
+            let has = |kind: &&str| writes.iter().any(|(_, resource, _)| resource == kind);
+            Ok(all.iter().all(has).then_some(writes))
         })?;
         process.terminate()?;
         seen.push(writes);

@@ -180,7 +180,9 @@ impl Overlay {
         let dashboards = self.documents.iter().filter(|document| document["kind"] == "ConfigMap");
         let texts = dashboards.filter_map(|map| map["data"].as_object()).flatten();
         let mut queries = Vec::new();
-        for (_, text) in texts.filter(|(name, _)| name.ends_with(".json")) {
+        for (_, text) in
+            texts.filter(|(name, _)| Path::new(name).extension().is_some_and(|extension| extension == "json"))
+        {
             let text = text.as_str().unwrap_or_default();
             let dashboard: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
             collect(&dashboard["panels"], &mut queries);
