@@ -3,14 +3,13 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use rustls::crypto::ring::sign::any_supported_type;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::CertificateDer;
 use rustls::sign::CertifiedKey;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::x509::common_name;
+use crate::dispatcher::tls::{certified, provider};
 use crate::k8s::field_error::quoted;
 
 /// A chain with the key of its first certificate.
@@ -34,42 +33,9 @@ impl Pair {
 
     /// A pair in PEM. Texts are those of Go's `crypto/tls.X509KeyPair`.
     pub(super) fn parse(chain: &[u8], key: &[u8]) -> Result<Self, String> {
-        let certificates: Vec<CertificateDer<'static>> =
-            CertificateDer::pem_slice_iter(chain).filter_map(Result::ok).collect();
-        let Some(leaf) = certificates.first() else { return Err(no_certificate(chain)) };
-        let names = names(leaf)?;
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| no_key(key))?;
-        let key = any_supported_type(&key).map_err(|error| format!("tls: failed to parse private key: {error}"))?;
-        let certified = CertifiedKey::new(certificates, key);
-        match certified.keys_match() {
-            Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {}
-            Err(_) => return Err("tls: private key does not match public key".to_owned()),
-        }
-        Ok(Self { certified: Arc::new(certified), names })
-    }
-}
-
-fn no_certificate(pem: &[u8]) -> String {
-    let text = String::from_utf8_lossy(pem);
-    if !text.contains("-----BEGIN") {
-        "tls: failed to find any PEM data in certificate input".to_owned()
-    } else if PrivateKeyDer::from_pem_slice(pem).is_ok() {
-        "tls: failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may have \
-         been switched"
-            .to_owned()
-    } else {
-        "tls: failed to find \"CERTIFICATE\" PEM block in certificate input".to_owned()
-    }
-}
-
-fn no_key(pem: &[u8]) -> String {
-    let text = String::from_utf8_lossy(pem);
-    if !text.contains("-----BEGIN") {
-        "tls: failed to find any PEM data in key input".to_owned()
-    } else if text.contains("-----BEGIN CERTIFICATE-----") {
-        "tls: found a certificate rather than a key in the PEM for the private key".to_owned()
-    } else {
-        "tls: failed to find PEM block with type ending in \"PRIVATE KEY\" in key input".to_owned()
+        let certified = certified(chain, key, &provider())?;
+        let names = certified.end_entity_cert().map_err(|error| error.to_string()).and_then(names)?;
+        Ok(Self { certified, names })
     }
 }
 
