@@ -48,10 +48,14 @@ fn access(path: &str, master: &str, clock: &Clock) -> anyhow::Result<Link> {
     Link::new(access, clock.clone()).map_err(|error| anyhow!(error))
 }
 
-/// The API server as the service account of the pod reaches it, if this is a pod.
-pub(super) fn in_cluster(clock: &Clock) -> anyhow::Result<Link> {
-    let access = InCluster::from_environment().access("").map_err(|error| anyhow!(error))?;
-    Link::new(access, clock.clone()).map_err(|error| anyhow!(error))
+/// The API server as the service account of the pod reaches it; none outside a cluster.
+pub(super) fn in_cluster(clock: &Clock) -> Option<anyhow::Result<Link>> {
+    let account = InCluster::from_environment();
+    let link = || {
+        let access = account.access("").map_err(|error| anyhow!(error))?;
+        Link::new(access, clock.clone()).map_err(|error| anyhow!(error))
+    };
+    account.names_server().then(link)
 }
 
 /// A client of its own connections. `part` of the process is added to the agent's name.

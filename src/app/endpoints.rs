@@ -13,7 +13,6 @@ use prometheus::proto::MetricFamily;
 use super::connect;
 use super::logging::Verbosity;
 use crate::clock::Clock;
-use crate::config::kubeconfig::NOT_IN_CLUSTER;
 use crate::config::{Flags, Gate, GoDuration};
 use crate::election::Term;
 use crate::engine::Engine;
@@ -89,13 +88,12 @@ fn review_client(
             connect::from_file(path, clock).with_context(|| format!("failed to get delegated {what} kubeconfig"))?
         }
         None => match connect::in_cluster(clock) {
-            Ok(server) => server,
-            Err(error) => {
-                if error.to_string() != NOT_IN_CLUSTER {
-                    tracing::warn!("failed to read in-cluster kubeconfig for delegated {what}: {error}");
-                }
+            Some(Ok(server)) => server,
+            Some(Err(error)) => {
+                tracing::warn!("failed to read in-cluster kubeconfig for delegated {what}: {error}");
                 return Ok(None);
             }
+            None => return Ok(None),
         },
     };
     Ok(Some(connect::client(&server, "", requests)))

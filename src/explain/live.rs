@@ -104,8 +104,8 @@ async fn connect(kubeconfig: &Path, context: Option<&str>) -> Result<(kube::Clie
         return Err(LiveError::Kubeconfig(format!("it has no context {name:?}")));
     }
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-    let connection = kube::Config::from_custom_kubeconfig(file, &options).await.map_err(|error| failed(&error))?;
-    let mut connection = connection;
+    let connection = kube::Config::from_custom_kubeconfig(file, &options).await;
+    let mut connection = connection.map_err(|error| failed(&error))?;
     connection.disable_compression = true;
     if let Ok(agent) = HeaderValue::from_str(&format!("{AGENT} explain")) {
         connection.headers.push((USER_AGENT, agent));

@@ -2,6 +2,7 @@
 //! their command lines, configuration, service accounts and roles, and is denied nothing; nor do the roles grant more.
 
 mod access;
+mod expression;
 mod manifests;
 mod monitoring;
 mod pod;
@@ -15,14 +16,17 @@ use libtest_mimic::Failed;
 use serde_json::{Value, json};
 
 use self::access::{asked, granted};
-use self::manifests::{Manifests, controllers, wait_for_roles};
+pub(crate) use self::expression::selectors;
+pub(crate) use self::manifests::Manifests;
+use self::manifests::{controllers, wait_for_roles};
+pub(crate) use self::monitoring::{of_dashboards, of_rules, scraper};
 use self::pod::{Container, list, text, token};
 use crate::cluster::{ControlPlane, Process};
 use crate::schedulers::at_once;
 use crate::stage::{Alive, Stage, on_stage};
 
 /// The second scheduler, and all that belongs to it.
-const SECOND: &str = "kube-scheduler-rs";
+pub(crate) const SECOND: &str = "kube-scheduler-rs";
 
 /// The one with a plugin from outside.
 const OUTSIDE: &str = "myscheduler";
@@ -262,12 +266,9 @@ fn contend(stage: &mut Stage<'_>) -> Result<(), String> {
 
 /// Prometheus's service account gets the metrics, nobody else does, and they have all that rules and dashboards are about.
 fn is_watched(plane: &ControlPlane, monitoring: &Manifests, replicas: &[Container]) -> Result<(), String> {
-    let subject = &monitoring.object("ClusterRoleBinding", "kube-scheduler-rs-metrics")?["subjects"][0];
-    let [namespace, account] = ["namespace", "name"].map(|field| text(&subject[field]));
-    plane.kubectl(&["create", "namespace", namespace])?;
-    plane.kubectl(&["create", "serviceaccount", account, "--namespace", namespace])?;
-    plane.kubectl(&["create", "serviceaccount", "stranger", "--namespace", namespace])?;
-    let (prometheus, stranger) = (token(plane, namespace, account)?, token(plane, namespace, "stranger")?);
+    let (namespace, prometheus) = scraper(plane, monitoring)?;
+    plane.kubectl(&["create", "serviceaccount", "stranger", "--namespace", &namespace])?;
+    let stranger = token(plane, &namespace, "stranger")?;
     let mut leaders = Vec::new();
     for replica in replicas {
         for other in [None, Some(&*stranger)] {
@@ -284,8 +285,8 @@ fn is_watched(plane: &ControlPlane, monitoring: &Manifests, replicas: &[Containe
         replica.get(plane, "/debug/pprof/heap?debug=1", Some("admin-token"))?;
     }
     let [scrape] = &leaders[..] else { return Err(format!("{} of the replicas lead", leaders.len())) };
-    let (rules, recorded) = monitoring::of_rules(monitoring.object("PrometheusRule", SECOND)?);
-    let dashboards = monitoring::of_dashboards(monitoring.object("ConfigMap", "kube-scheduler-rs-dashboard")?)?;
+    let (rules, recorded) = of_rules(monitoring.object("PrometheusRule", SECOND)?);
+    let dashboards = of_dashboards(monitoring.object("ConfigMap", "kube-scheduler-rs-dashboard")?)?;
     let mut known = monitoring::families(scrape);
     known.extend(recorded);
     monitoring::check(&rules, &known)?;

@@ -1,20 +1,18 @@
 //! A real Prometheus scrapes the built binary as `deploy/overlays/monitoring` tells it to, and has something to say to every
 //! rule and every panel of the dashboard there. Needs Debian's `prometheus`.
 
-mod expression;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use libtest_mimic::Failed;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::cluster::{ControlPlane, READY, free_ports, wait_for};
+use crate::deploy::{Manifests, SECOND, of_dashboards, of_rules, scraper, selectors};
 use crate::effects::scenario;
 use crate::families::SCENARIOS;
 use crate::process::Process;
@@ -23,11 +21,6 @@ use crate::stage::on_stage;
 /// What the panels' variables stand for here.
 const VARIABLES: [(&str, &str); 4] =
     [("$__rate_interval", "1m"), ("$__interval", "1m"), ("$__range", "5m"), ("$job", "kube-scheduler-rs")];
-
-/// What the overlay has.
-struct Overlay {
-    documents: Vec<Value>,
-}
 
 /// A Prometheus and where it is asked.
 struct Prometheus {
@@ -38,7 +31,8 @@ struct Prometheus {
 /// Every expression of the rules and the dashboard finds data in a real Prometheus.
 pub(crate) fn prometheus_finds_what_it_looks_for() -> Result<(), Failed> {
     let plane = ControlPlane::start()?;
-    let overlay = Overlay::render(&plane)?;
+    let overlay = Manifests::render(&plane, "overlays/monitoring")?;
+    overlay.apply(&plane)?;
     let [port] = free_ports()?;
     let config = json!({
         "parallelism": 1, "percentageOfNodesToScore": 100,
@@ -55,7 +49,10 @@ pub(crate) fn prometheus_finds_what_it_looks_for() -> Result<(), Failed> {
         command.arg(flag).arg(plane.scheduler_kubeconfig());
     }
     let mut scheduler = plane.run("scheduler", &mut command)?;
-    let rules = overlay.write_rules(&plane)?;
+    // What Prometheus reads in place of the operator's kind.
+    let rule = overlay.object("PrometheusRule", SECOND)?;
+    let rules = plane.folder().join("rules.json");
+    fs::write(&rules, rule["spec"].to_string()).map_err(|error| format!("{}: {error}", rules.display()))?;
     promtool(&["check", "rules", &rules.display().to_string()], "")?;
     let mut prometheus = Prometheus::start(&plane, &overlay, &rules, port)?;
     prometheus.wait_until_up(&plane, &mut scheduler)?;
@@ -67,29 +64,30 @@ pub(crate) fn prometheus_finds_what_it_looks_for() -> Result<(), Failed> {
                 .map_err(|error| format!("{error}; {}", scheduler.tail()))?;
         }
     }
-    let (rules, panels) = (overlay.rules()?, overlay.panels()?);
-    let mut selectors = BTreeSet::new();
-    for (_, expression) in &rules {
-        selectors.extend(expression::selectors(expression).iter().map(|selector| of_any_code(selector)));
+    let (rules, _) = of_rules(rule);
+    let panels = of_dashboards(overlay.object("ConfigMap", &format!("{SECOND}-dashboard"))?)?;
+    let mut wanted: BTreeSet<String> = panels.iter().map(|panel| with_variables(panel)).collect();
+    for rule in &rules {
+        wanted.extend(selectors(rule).iter().map(|selector| of_any_code(selector)));
         // Whether an alert's condition holds is another matter; that it can be asked is enough.
-        prometheus.query(&plane, expression)?;
+        prometheus.query(&plane, rule)?;
     }
-    let whole = panels.iter().map(|(panel, expression)| (format!("panel {panel}"), expression.clone()));
-    let parts = selectors.iter().map(|selector| ("rules".to_owned(), selector.clone()));
+    if rules.is_empty() || panels.is_empty() {
+        return Err("the overlay has no rules, or no dashboard".into());
+    }
     let mut without = Vec::new();
     // All of it is there, or nothing of it comes any more.
-    let wanted: Vec<(String, String)> = whole.chain(parts).collect();
     let found = wait_for("data for every expression", READY, || {
         without.clear();
-        for (whose, expression) in &wanted {
+        for expression in &wanted {
             if !has_data(&prometheus.query(&plane, expression)?) {
-                without.push(format!("{whose}: {expression}"));
+                without.push(expression.as_str());
             }
         }
         Ok(without.is_empty().then_some(()))
     });
-    println!("{} rules with {} selectors, {} queries of panels", rules.len(), selectors.len(), panels.len());
     found.map_err(|error| format!("{error}: {}", without.join("\n")))?;
+    println!("{} rules and {} queries of panels: {} expressions have data", rules.len(), panels.len(), wanted.len());
     prometheus.process.terminate()?;
     scheduler.terminate()?;
     plane.remove()?;
@@ -143,132 +141,48 @@ fn of_any_code(selector: &str) -> String {
     format!("{name}{{{}}}", labels.collect::<Vec<_>>().join(","))
 }
 
-impl Overlay {
-    fn render(plane: &ControlPlane) -> Result<Self, String> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/overlays/monitoring");
-        let text = plane.kubectl(&["kustomize", &folder.display().to_string()])?;
-        let documents = serde_yaml::Deserializer::from_str(&text).map(Value::deserialize).collect::<Result<_, _>>();
-        Ok(Self { documents: documents.map_err(|error| error.to_string())? })
-    }
-
-    fn of_kind(&self, kind: &str) -> Result<&Value, String> {
-        let found = self.documents.iter().find(|document| document["kind"] == kind);
-        found.ok_or_else(|| format!("the overlay has no {kind}"))
-    }
-
-    /// What Prometheus reads in place of the operator's `PrometheusRule`.
-    fn write_rules(&self, plane: &ControlPlane) -> Result<PathBuf, String> {
-        let path = plane.folder().join("rules.json");
-        let spec = &self.of_kind("PrometheusRule")?["spec"];
-        fs::write(&path, spec.to_string()).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(path)
-    }
-
-    /// The rules by name.
-    fn rules(&self) -> Result<Vec<(String, String)>, String> {
-        let groups = self.of_kind("PrometheusRule")?["spec"]["groups"].as_array().cloned().unwrap_or_default();
-        let rules = groups.iter().flat_map(|group| group["rules"].as_array().into_iter().flatten());
-        let rules = rules.map(|rule| {
-            let name = rule["alert"].as_str().or(rule["record"].as_str()).unwrap_or_default();
-            (name.to_owned(), rule["expr"].as_str().unwrap_or_default().to_owned())
-        });
-        some(rules.collect(), "rules")
-    }
-
-    /// The queries of the dashboard by panel.
-    fn panels(&self) -> Result<Vec<(String, String)>, String> {
-        let dashboards = self.documents.iter().filter(|document| document["kind"] == "ConfigMap");
-        let texts = dashboards.filter_map(|map| map["data"].as_object()).flatten();
-        let mut queries = Vec::new();
-        for (_, text) in
-            texts.filter(|(name, _)| Path::new(name).extension().is_some_and(|extension| extension == "json"))
-        {
-            let text = text.as_str().unwrap_or_default();
-            let dashboard: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-            collect(&dashboard["panels"], &mut queries);
-        }
-        some(queries, "queries in a dashboard")
-    }
-
-    /// Where and how Prometheus scrapes, from the `ServiceMonitor` and the service that it selects.
-    fn scrape(&self, port: u16, token: &Path) -> Result<Value, String> {
-        let monitor = &self.of_kind("ServiceMonitor")?["spec"];
-        let service = self.of_kind("Service")?;
-        let labels = &service["metadata"]["labels"];
-        let wanted = monitor["selector"]["matchLabels"].as_object().cloned().unwrap_or_default();
-        if wanted.is_empty() || wanted.iter().any(|(name, value)| labels[name] != *value) {
-            return Err("the ServiceMonitor does not select the service".to_owned());
-        }
-        let [endpoint] = monitor["endpoints"].as_array().map_or(&[][..], |endpoints| endpoints) else {
-            return Err("the ServiceMonitor has not one endpoint".to_owned());
-        };
-        let ports = service["spec"]["ports"].as_array().cloned().unwrap_or_default();
-        if !ports.iter().any(|port| port["name"] == endpoint["port"]) {
-            return Err(format!("the service has no port {}", endpoint["port"]));
-        }
-        let job = &labels[monitor["jobLabel"].as_str().unwrap_or_default()];
-        if !job.is_string() || !endpoint["bearerTokenFile"].is_string() {
-            return Err("the ServiceMonitor names no job or no token".to_owned());
-        }
-        Ok(json!({
-            "job_name": job, "scheme": endpoint["scheme"], "metrics_path": endpoint["path"],
-            "bearer_token_file": token,
-            "tls_config": {"insecure_skip_verify": endpoint["tlsConfig"]["insecureSkipVerify"]},
-            "static_configs": [{"targets": [format!("127.0.0.1:{port}")]}],
-        }))
-    }
-
-    /// Gives Prometheus's service account the rights that the overlay has for it, and gets a token for it.
-    fn token(&self, plane: &ControlPlane) -> Result<PathBuf, String> {
-        let binding = self.documents.iter().find(|document| {
-            document["kind"] == "ClusterRoleBinding"
-                && document["subjects"][0]["name"].as_str().is_some_and(|name| name.contains("prometheus"))
-        });
-        let binding = binding.ok_or("the overlay binds no role for Prometheus")?;
-        let role = self.documents.iter().find(|document| {
-            document["kind"] == "ClusterRole" && document["metadata"]["name"] == binding["roleRef"]["name"]
-        });
-        let subject = |member: &str| binding["subjects"][0][member].as_str().unwrap_or_default().to_owned();
-        let (namespace, account) = (subject("namespace"), subject("name"));
-        plane.kubectl(&["create", "namespace", &namespace])?;
-        plane.kubectl(&["create", "serviceaccount", &account, "--namespace", &namespace])?;
-        for (name, object) in [("role", role.unwrap_or(&Value::Null)), ("binding", binding)] {
-            let path = plane.folder().join(format!("{name}.json"));
-            fs::write(&path, object.to_string()).map_err(|error| format!("{}: {error}", path.display()))?;
-            plane.kubectl(&["create", "-f", &path.display().to_string()])?;
-        }
-        let token = plane.kubectl(&["create", "token", &account, "--namespace", &namespace])?;
-        let path = plane.folder().join("token");
-        fs::write(&path, token.trim()).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(path)
-    }
+/// A query of a panel as it is asked here.
+fn with_variables(query: &str) -> String {
+    VARIABLES.iter().fold(query.to_owned(), |query, (variable, value)| query.replace(variable, value))
 }
 
-fn some(found: Vec<(String, String)>, what: &str) -> Result<Vec<(String, String)>, String> {
-    if found.is_empty() { Err(format!("the overlay has no {what}")) } else { Ok(found) }
-}
-
-/// Panels may have panels.
-fn collect(panels: &Value, queries: &mut Vec<(String, String)>) {
-    for panel in panels.as_array().into_iter().flatten() {
-        for target in panel["targets"].as_array().into_iter().flatten() {
-            let mut query = target["expr"].as_str().unwrap_or_default().to_owned();
-            for (variable, value) in VARIABLES {
-                query = query.replace(variable, value);
-            }
-            queries.push((panel["title"].as_str().unwrap_or_default().to_owned(), query));
-        }
-        collect(&panel["panels"], queries);
+/// Where and how Prometheus scrapes, from the `ServiceMonitor` and the service that it selects.
+fn scrape(overlay: &Manifests, port: u16, token: &Path) -> Result<Value, String> {
+    let monitor = &overlay.object("ServiceMonitor", SECOND)?["spec"];
+    let service = overlay.object("Service", SECOND)?;
+    let labels = &service["metadata"]["labels"];
+    let wanted = monitor["selector"]["matchLabels"].as_object().cloned().unwrap_or_default();
+    if wanted.is_empty() || wanted.iter().any(|(name, value)| labels[name] != *value) {
+        return Err("the ServiceMonitor does not select the service".to_owned());
     }
+    let [endpoint] = monitor["endpoints"].as_array().map_or(&[][..], |endpoints| endpoints) else {
+        return Err("the ServiceMonitor has not one endpoint".to_owned());
+    };
+    let ports = service["spec"]["ports"].as_array().cloned().unwrap_or_default();
+    if !ports.iter().any(|port| port["name"] == endpoint["port"]) {
+        return Err(format!("the service has no port {}", endpoint["port"]));
+    }
+    let job = &labels[monitor["jobLabel"].as_str().unwrap_or_default()];
+    if !job.is_string() || !endpoint["bearerTokenFile"].is_string() {
+        return Err("the ServiceMonitor names no job or no token".to_owned());
+    }
+    Ok(json!({
+        "job_name": job, "scheme": endpoint["scheme"], "metrics_path": endpoint["path"],
+        "bearer_token_file": token,
+        "tls_config": {"insecure_skip_verify": endpoint["tlsConfig"]["insecureSkipVerify"]},
+        "static_configs": [{"targets": [format!("127.0.0.1:{port}")]}],
+    }))
 }
 
 impl Prometheus {
-    fn start(plane: &ControlPlane, overlay: &Overlay, rules: &Path, scheduler: u16) -> Result<Self, String> {
+    fn start(plane: &ControlPlane, overlay: &Manifests, rules: &Path, scheduler: u16) -> Result<Self, String> {
         let [port] = free_ports()?;
-        let token = overlay.token(plane)?;
+        let token = plane.folder().join("token");
+        let (_, secret) = scraper(plane, overlay)?;
+        fs::write(&token, secret).map_err(|error| format!("{}: {error}", token.display()))?;
         let config = json!({
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-            "rule_files": [rules], "scrape_configs": [overlay.scrape(scheduler, &token)?],
+            "rule_files": [rules], "scrape_configs": [scrape(overlay, scheduler, &token)?],
         });
         let path = plane.folder().join("prometheus.json");
         fs::write(&path, config.to_string()).map_err(|error| format!("{}: {error}", path.display()))?;

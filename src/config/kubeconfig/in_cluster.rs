@@ -10,7 +10,7 @@ use super::server;
 const FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// What is said outside a cluster. `client-go/rest/config.go#ErrNotInCluster @v1.36.3`.
-pub const NOT_IN_CLUSTER: &str =
+const NOT_IN_CLUSTER: &str =
     "unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined";
 
 /// Where the service account of the process's pod is, if it is in one.
@@ -37,16 +37,21 @@ impl InCluster {
         self.folder.join(name).to_string_lossy().into_owned()
     }
 
+    /// Whether the environment names a server.
+    pub fn names_server(&self) -> bool {
+        !self.host.is_empty() && !self.port.is_empty()
+    }
+
     /// Whether the process seems to be in a cluster.
     /// Follows `client-go/tools/clientcmd/client_config.go#inClusterClientConfig.Possible @v1.36.3`.
     pub(super) fn is_possible(&self) -> bool {
         let token = std::fs::metadata(self.folder.join("token"));
-        !self.host.is_empty() && !self.port.is_empty() && token.is_ok_and(|file| !file.is_dir())
+        self.names_server() && token.is_ok_and(|file| !file.is_dir())
     }
 
     /// Access as the service account, to `master` if that is not empty.
     pub fn access(&self, master: &str) -> Result<Access, ConfigError> {
-        if self.host.is_empty() || self.port.is_empty() {
+        if !self.names_server() {
             return Err(ConfigError::new(NOT_IN_CLUSTER));
         }
         let token_file = self.file("token");

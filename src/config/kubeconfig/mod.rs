@@ -17,7 +17,7 @@ mod server;
 mod wire;
 
 pub use access::{Access, ExecPlugin, Impersonation, Interactive, User};
-pub use in_cluster::{InCluster, NOT_IN_CLUSTER};
+pub use in_cluster::InCluster;
 
 use super::load::ConfigError;
 

@@ -20,14 +20,14 @@ const OPERATOR: &str = "monitoring.coreos.com/";
 const CONTROLLERS: &str = "deployment-controller,replicaset-controller";
 
 /// What a kustomization comes to.
-pub(super) struct Manifests {
+pub(crate) struct Manifests {
     name: String,
     pub(super) objects: Vec<Value>,
 }
 
 impl Manifests {
     /// Renders a folder below `deploy`.
-    pub(super) fn render(plane: &ControlPlane, folder: &str) -> Result<Self, String> {
+    pub(crate) fn render(plane: &ControlPlane, folder: &str) -> Result<Self, String> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(folder);
         let rendered = plane.kubectl(&["kustomize", &path.display().to_string()])?;
         let documents = serde_yaml::Deserializer::from_str(&rendered).map(Value::deserialize);
@@ -37,7 +37,7 @@ impl Manifests {
     }
 
     /// The only object of a kind with this name.
-    pub(super) fn object(&self, kind: &str, name: &str) -> Result<&Value, String> {
+    pub(crate) fn object(&self, kind: &str, name: &str) -> Result<&Value, String> {
         let mut found =
             self.objects.iter().filter(|object| object["kind"] == kind && object["metadata"]["name"] == name);
         match (found.next(), found.next()) {
@@ -47,7 +47,7 @@ impl Manifests {
     }
 
     /// Has the API server take all of it, in which it checks every field; gives the kinds that only an operator adds.
-    pub(super) fn apply(&self, plane: &ControlPlane) -> Result<Vec<String>, String> {
+    pub(crate) fn apply(&self, plane: &ControlPlane) -> Result<Vec<String>, String> {
         let (foreign, items): (Vec<&Value>, Vec<&Value>) =
             self.objects.iter().partition(|object| text(&object["apiVersion"]).starts_with(OPERATOR));
         let file = plane.folder().join(format!("{}.json", self.name));

@@ -4,27 +4,37 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::pod::{list, text};
+use super::expression::selectors;
+use super::manifests::Manifests;
+use super::pod::{list, text, token};
+use crate::cluster::ControlPlane;
 
 /// Names that Prometheus makes itself.
 const PROMETHEUS: &[&str] = &["up"];
 
 /// The expressions of a `PrometheusRule`, and the names that its recording rules make.
-pub(super) fn of_rules(rule: &Value) -> (Vec<String>, BTreeSet<String>) {
+pub(crate) fn of_rules(rule: &Value) -> (Vec<String>, BTreeSet<String>) {
     let rules = || list(&rule["spec"]["groups"]).flat_map(|group| list(&group["rules"]));
     let expressions = rules().map(|rule| text(&rule["expr"]).to_owned()).collect();
     (expressions, rules().filter_map(|rule| rule["record"].as_str()).map(str::to_owned).collect())
 }
 
 /// The expressions of all dashboards of a `ConfigMap`.
-pub(super) fn of_dashboards(map: &Value) -> Result<Vec<String>, String> {
+pub(crate) fn of_dashboards(map: &Value) -> Result<Vec<String>, String> {
     let mut expressions = Vec::new();
     for (file, dashboard) in map["data"].as_object().into_iter().flatten() {
         let dashboard: Value = serde_json::from_str(text(dashboard)).map_err(|error| format!("{file}: {error}"))?;
-        let targets = list(&dashboard["panels"]).flat_map(|panel| list(&panel["targets"]));
-        expressions.extend(targets.map(|target| text(&target["expr"]).to_owned()));
+        of_panels(&dashboard["panels"], &mut expressions);
     }
     Ok(expressions)
+}
+
+/// Panels may have panels.
+fn of_panels(panels: &Value, expressions: &mut Vec<String>) {
+    for panel in list(panels) {
+        expressions.extend(list(&panel["targets"]).map(|target| text(&target["expr"]).to_owned()));
+        of_panels(&panel["panels"], expressions);
+    }
 }
 
 /// The families of a scrape.
@@ -43,9 +53,10 @@ pub(super) fn families(scrape: &str) -> BTreeSet<String> {
 /// Checks that there is an expression, and that each names series that there are, and no others.
 pub(super) fn check(expressions: &[String], known: &BTreeSet<String>) -> Result<(), String> {
     for expression in expressions {
-        let names: Vec<&str> = names(expression).collect();
-        let unknown = names.iter().find(|name| !known.contains(**name) && !PROMETHEUS.contains(name));
-        match (names.is_empty(), unknown) {
+        let selectors = selectors(expression);
+        let mut names = selectors.iter().map(|selector| selector.split('{').next().unwrap_or_default());
+        let unknown = names.find(|name| !known.contains(*name) && !PROMETHEUS.contains(name));
+        match (selectors.is_empty(), unknown) {
             (false, None) => {}
             (true, _) => return Err(format!("no series in {expression:?}")),
             (_, Some(unknown)) => return Err(format!("nobody has {unknown}, which {expression:?} is about")),
@@ -54,24 +65,11 @@ pub(super) fn check(expressions: &[String], known: &BTreeSet<String>) -> Result<
     if expressions.is_empty() { Err("no expressions".to_owned()) } else { Ok(()) }
 }
 
-/// The names of series in an expression: what stands before a selector or a range, in `{…}` or `[…]`, or has a colon in it.
-fn names(expression: &str) -> impl Iterator<Item = &str> {
-    let mut rest = expression;
-    std::iter::from_fn(move || {
-        loop {
-            let start = rest.find(|letter: char| letter.is_ascii_alphabetic())?;
-            let word = &rest[start..];
-            let end = word.find(|letter: char| !(letter.is_ascii_alphanumeric() || "_:".contains(letter)));
-            let (word, after) = word.split_at(end.unwrap_or(word.len()));
-            let is_name = after.starts_with(['{', '[']) || word.contains(':');
-            // What stands in a selector are labels and their values.
-            rest = match after.strip_prefix('{') {
-                Some(selector) => selector.split_once('}').map_or("", |(_, after)| after),
-                None => after,
-            };
-            if is_name {
-                return Some(word);
-            }
-        }
-    })
+/// The service account that the overlay lets see the metrics, made on a cluster: its namespace, and a token.
+pub(crate) fn scraper(plane: &ControlPlane, overlay: &Manifests) -> Result<(String, String), String> {
+    let subject = &overlay.object("ClusterRoleBinding", "kube-scheduler-rs-metrics")?["subjects"][0];
+    let [namespace, account] = ["namespace", "name"].map(|field| text(&subject[field]));
+    plane.kubectl(&["create", "namespace", namespace])?;
+    plane.kubectl(&["create", "serviceaccount", account, "--namespace", namespace])?;
+    Ok((namespace.to_owned(), token(plane, namespace, account)?))
 }

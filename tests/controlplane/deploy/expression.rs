@@ -7,7 +7,7 @@ const WORDS: [&str; 8] = ["and", "or", "unless", "bool", "offset", "inf", "nan",
 const BEFORE_LABELS: [&str; 6] = ["by", "without", "on", "ignoring", "group_left", "group_right"];
 
 /// All selectors of series in an expression: names of metrics, with the labels that they are asked for.
-pub(super) fn selectors(expression: &str) -> Vec<String> {
+pub(crate) fn selectors(expression: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = expression;
     while let Some(first) = rest.chars().next() {
