@@ -10,7 +10,7 @@ use super::server;
 const FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// What is said outside a cluster. `client-go/rest/config.go#ErrNotInCluster @v1.36.3`.
-const NOT_IN_CLUSTER: &str =
+pub(super) const NOT_IN_CLUSTER: &str =
     "unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined";
 
 /// Where the service account of the process's pod is, if it is in one.

@@ -68,7 +68,7 @@ fn a_service_account_is_used_where_nothing_else_is_said() {
     let empty = folder.join("kubeconfig");
     std::fs::write(&empty, "").expect("a file");
     assert_eq!(access(&empty.display().to_string(), "", &inside).unwrap().user.token, "t");
-    assert_eq!(outside().access("").err().unwrap().to_string(), NOT_IN_CLUSTER);
+    assert_eq!(outside().access("").err().unwrap().to_string(), in_cluster::NOT_IN_CLUSTER);
     std::fs::remove_dir_all(folder).expect("it is ours");
 }
 
