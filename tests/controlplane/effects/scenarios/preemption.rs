@@ -24,13 +24,14 @@ fn class(stage: &Stage<'_>, name: &str) -> Value {
 /// Of two victims the one without a budget goes, in its own time; then the pod gets its place.
 pub(super) fn preempts(stage: &mut Stage<'_>) -> Result<(), String> {
     classes(stage, &[("low", 1), ("high", 1000)])?;
+    // Nothing shows that a scheduler knows a budget; what follows takes it far longer than to hear of one.
+    budget(stage, "guard", "guarded")?;
     stage.known_node("a", "4", &none())?;
     let (low, high) = (class(stage, "low"), class(stage, "high"));
     for victim in ["guarded", "loose"] {
         stage.pod(victim, "2", low.clone())?;
         stage.wait_bound(victim, "a")?;
     }
-    budget(stage, "guard", "guarded")?;
     stage.pod("high", "2", high)?;
     stage.wait_terminating("loose")?;
     stage.wait_event("loose", "Preempted", "Preempted by pod")?;
