@@ -70,7 +70,7 @@ fn constraint(g: &mut Gen, key: &str, action: &str, selector: Option<Value>) -> 
 
 /// A selector, an empty one, or none.
 fn selector(g: &mut Gen) -> Option<Value> {
-    if g.percent(6) {
+    if g.percent(10) {
         return None;
     }
     let mut selector = Map::new();
