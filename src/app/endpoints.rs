@@ -62,7 +62,9 @@ pub(super) async fn bind(
     let (who, may) = (&flags.authentication, &flags.authorization);
     let client = |what, path: &Option<String>| review_client(what, path.as_deref(), requests, &engine.shared.clock);
     let clients = Clients {
-        authentication: client("authentication", &who.authentication_kubeconfig)?,
+        // Upstream says it twice.
+        authentication: client("authentication", &who.authentication_kubeconfig)
+            .context("failed to get delegated authentication kubeconfig")?,
         authorization: client("authorization", &may.authorization_kubeconfig)?,
     };
     let seed = about.seed;

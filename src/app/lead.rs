@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use tracing::{error, info};
 
 use super::endpoints::Progress;
+use super::serving::Serving;
 use super::{DONE, FAILED, debugger};
 use crate::election::Elector;
 use crate::engine::{Engine, Fatal, TaskEnd, Tasks};
@@ -175,31 +176,6 @@ pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Turn) -> an
     };
     ends.unless_told_again(finish).await?;
     conclude(end, elects)
-}
-
-/// The server at work.
-struct Serving(Option<(oneshot::Sender<()>, oneshot::Receiver<()>)>);
-
-impl Serving {
-    fn start(tasks: &Tasks, server: Option<Server>) -> Self {
-        Self(server.map(|server| {
-            let (stop, stopped) = oneshot::channel::<()>();
-            let (tell, ended) = oneshot::channel();
-            tasks.serve("endpoints", async move {
-                server.run(async { drop(stopped.await) }).await;
-                // Nobody listens any more once the process is told to end at once.
-                let _ = tell.send(());
-            });
-            (stop, ended)
-        }))
-    }
-
-    /// Has it finish what it is doing.
-    async fn stop(self) {
-        let Some((stop, ended)) = self.0 else { return };
-        drop(stop);
-        let _ = ended.await;
-    }
 }
 
 /// Runs it until what is returned is dropped: who ends must not be chosen.

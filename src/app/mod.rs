@@ -6,6 +6,7 @@ mod endpoints;
 mod lead;
 mod logging;
 mod serve;
+mod serving;
 
 use std::ffi::OsString;
 use std::io::Write as _;

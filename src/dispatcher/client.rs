@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::header::USER_AGENT;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -129,6 +129,14 @@ impl Link {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SentAgain;
 
+/// There was no answer from there.
+#[derive(Debug, thiserror::Error)]
+#[error("{url} did not answer")]
+pub(super) struct Unanswered {
+    pub(super) url: Uri,
+    source: BoxError,
+}
+
 /// What sends the requests of a client.
 struct Sender {
     way: Arc<Way>,
@@ -139,7 +147,12 @@ struct Sender {
 }
 
 impl Sender {
-    async fn send(self: Arc<Self>, mut request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
+    async fn send(self: Arc<Self>, request: Request<Body>) -> Result<Response<Incoming>, Unanswered> {
+        let url = request.uri().clone();
+        self.send_as_somebody(request).await.map_err(|source| Unanswered { url, source })
+    }
+
+    async fn send_as_somebody(&self, mut request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
         let way = &self.way;
         let headers = request.headers_mut();
         for name in self.said.keys() {

@@ -6,6 +6,7 @@ use std::io;
 use http::{HeaderMap, Method, StatusCode, header};
 use kube::core::response::{Status, StatusCause, StatusDetails, StatusSummary};
 
+use super::client::Unanswered;
 use super::request::Target;
 
 /// How much of a body that is no Status object is quoted. Follows `client-go/rest/request.go#maxUnstructuredResponseTextBytes @v1.36.3`.
@@ -76,12 +77,14 @@ impl ApiError {
 
     /// The error of a request that got no answer.
     pub(super) fn from_transport(method: &Method, path: &str, error: &(dyn StdError + 'static)) -> Self {
-        let mut texts = vec![error.to_string()];
-        let mut kind = connection_kind(error);
-        let mut cause = error.source();
+        let (mut texts, mut kind, mut url) = (Vec::new(), TransportKind::Other, path.to_owned());
+        let mut cause = Some(error);
         while let Some(error) = cause {
             if kind == TransportKind::Other {
                 kind = connection_kind(error);
+            }
+            if let Some(unanswered) = error.downcast_ref::<Unanswered>() {
+                url = unanswered.url.to_string();
             }
             texts.push(error.to_string());
             cause = error.source();
@@ -93,7 +96,7 @@ impl ApiError {
         } else {
             texts.pop().unwrap_or_default()
         };
-        Self::unanswered(method, path, &text, kind)
+        Self::unanswered(method, &url, &text, kind)
     }
 
     /// The error of a request whose time was up before it got an answer.
@@ -101,10 +104,10 @@ impl ApiError {
         Self::unanswered(method, path, "context deadline exceeded", TransportKind::Other)
     }
 
-    fn unanswered(method: &Method, path: &str, text: &str, kind: TransportKind) -> Self {
+    fn unanswered(method: &Method, url: &str, text: &str, kind: TransportKind) -> Self {
         let mut verb = method.as_str().to_ascii_lowercase();
         verb[..1].make_ascii_uppercase();
-        Self::Transport { message: format!("{verb} \"{path}\": {text}"), kind }
+        Self::Transport { message: format!("{verb} \"{url}\": {text}"), kind }
     }
 
     /// The server's Status object, if it answered.
@@ -172,6 +175,14 @@ fn connection_kind(error: &(dyn StdError + 'static)) -> TransportKind {
     // hyper's words for an end of the stream before the answer, and for a GOAWAY of HTTP/2.
     let closed = ["connection closed before message completed", "connection reset by peer", "GOAWAY"];
     if closed.iter().any(|part| text.contains(part)) { TransportKind::Reset } else { TransportKind::Other }
+}
+
+/// What the operating system says, as Go quotes it.
+pub(crate) fn os_text(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 fn is_text(headers: &HeaderMap) -> bool {

@@ -38,6 +38,7 @@ use tokio::sync::mpsc;
 
 use crate::clock::Rng;
 use crate::k8s::Pod;
+pub(crate) use error::os_text;
 pub use error::{ApiError, TransportKind};
 pub use flowcontrol::RateLimiter;
 pub use request::{Call, Fence, RestClient, Sending, Target};

@@ -14,7 +14,8 @@ use super::client::SentAgain;
 use super::error::ApiError;
 use super::flowcontrol::RateLimiter;
 use super::retry::{MAX_RETRIES, wait_after_error, wait_after_response};
-use crate::clock::Clock;
+use crate::clock::{Clock, Mono};
+use crate::config::GoDuration;
 use crate::metrics::RestMetrics;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -60,6 +61,8 @@ pub struct RestClient {
     limiter: Option<RateLimiter>,
     sending: Sending,
     clock: Clock,
+    /// How long a request may take, as the server is told.
+    timeout: Option<Duration>,
 }
 
 /// What else there is to sending a request.
@@ -132,13 +135,21 @@ impl Call {
 impl RestClient {
     /// A client whose own retries must be off (see [`Link::client`](super::client::Link::client)). No limiter means no limit.
     pub fn new(client: kube::Client, limiter: Option<RateLimiter>, clock: Clock) -> Self {
-        Self { client, limiter, sending: Sending::default(), clock }
+        Self { client, limiter, sending: Sending::default(), clock, timeout: None }
     }
 
     /// The same client, with more to its sending.
     #[must_use]
     pub fn sending(mut self, sending: Sending) -> Self {
         self.sending = sending;
+        self
+    }
+
+    /// The same client, whose requests may take so long, waits and retries included. The server is told.
+    /// Follows `client-go/rest/request.go#NewRequest`, `#Request.URL @v1.36.3`.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
         self
     }
 
@@ -154,7 +165,11 @@ impl RestClient {
     /// already have reached the server. Follows `client-go/rest/request.go#request @v1.36.3`.
     pub async fn send(&self, call: &Call, target: &Target<'_>) -> Result<Bytes, ApiError> {
         let (method, began) = (call.method(), self.clock.now().mono);
-        let outcome = self.send_until_answered(call, &method, target).await;
+        let answered = Box::pin(self.send_until_answered(call, &method, target));
+        let outcome = match self.timeout {
+            Some(timeout) => self.until(began + timeout, call, target, answered).await,
+            None => answered.await,
+        };
         if let Some(metrics) = &self.sending.metrics {
             metrics.took(method.as_str(), self.clock.now().mono.seconds_since(began));
             if let Ok(body) = &outcome {
@@ -166,13 +181,25 @@ impl RestClient {
 
     /// The same within a time, waits and retries included.
     pub async fn send_within(&self, limit: Duration, call: &Call, target: &Target<'_>) -> Result<Bytes, ApiError> {
-        let deadline = self.clock.mono() + limit;
-        let sent = self.clock.timeout_at(deadline, self.send(call, target)).await;
+        self.until(self.clock.mono() + limit, call, target, self.send(call, target)).await
+    }
+
+    async fn until(
+        &self,
+        deadline: Mono,
+        call: &Call,
+        target: &Target<'_>,
+        sent: impl Future<Output = Result<Bytes, ApiError>>,
+    ) -> Result<Bytes, ApiError> {
+        let sent = self.clock.timeout_at(deadline, sent).await;
         sent.unwrap_or_else(|_| Err(ApiError::out_of_time(&call.method(), &target.path())))
     }
 
     async fn send_until_answered(&self, call: &Call, method: &Method, target: &Target<'_>) -> Result<Bytes, ApiError> {
-        let path = target.path();
+        let mut path = target.path();
+        if let Some(timeout) = self.timeout {
+            path = format!("{path}?timeout={}", GoDuration::from(timeout));
+        }
         let mut retries = 0;
         loop {
             self.wait_for_turn(method).await;

@@ -16,7 +16,6 @@ pub struct LeaseLock {
     rest: RestClient,
     namespace: String,
     name: String,
-    timeout: Duration,
     seen: Option<Lease>,
     writes: Writes,
 }
@@ -36,10 +35,9 @@ impl LeaseLock {
     /// A lock on this lease; each request gets an answer within `timeout`, or fails.
     pub fn new(rest: RestClient, namespace: &str, name: &str, timeout: Duration) -> Self {
         Self {
-            rest,
+            rest: rest.timeout(timeout),
             namespace: namespace.to_owned(),
             name: name.to_owned(),
-            timeout,
             seen: None,
             writes: Writes::default(),
         }
@@ -108,7 +106,7 @@ impl LeaseLock {
             subresource: "",
         };
         self.writes.0.store(!matches!(call, Call::Get), Ordering::Release);
-        let answer = self.rest.send_within(self.timeout, &call, &target).await;
+        let answer = self.rest.send(&call, &target).await;
         self.writes.0.store(false, Ordering::Release);
         let answer = answer?;
         serde_json::from_slice(&answer).map_err(|error| ApiError::Request(format!("{}: {error}", target.path())))

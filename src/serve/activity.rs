@@ -3,13 +3,15 @@
 //! A client that does nothing, sends its headers in drops or does not take its answer costs a connection. How long it may
 //! is what upstream allows. Follows `apiserver/pkg/server/secure_serving.go#Serve @v1.36.3` and Go's `net/http.Server`.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::PollSemaphore;
 
 use crate::clock::{Clock, Mono};
 
@@ -19,6 +21,13 @@ pub(super) const HEADERS: Duration = Duration::from_secs(32);
 pub(super) const IDLE: Duration = Duration::from_secs(90);
 /// How long a connection that is to end may take for it.
 const ENDING: Duration = Duration::from_secs(5);
+
+/// Headers that any connection may send. Those of clients that mean well are shorter.
+const SMALL_HEADERS: usize = 64 * 1024;
+/// What is read of a client that was sent its last answer, and goes on.
+const LEFT: usize = 1024 * 1024;
+/// So many connections may send longer ones at a time, which are in memory until they are whole; others wait for them.
+const LARGE_HEADERS: usize = 2;
 
 /// What a connection is doing. Cheap to clone; the lock guards a few numbers.
 #[derive(Clone)]
@@ -35,6 +44,10 @@ struct State {
     answering: usize,
     /// Since when headers are being read.
     reading: Option<Mono>,
+    /// How much was read since a request was answered.
+    read: usize,
+    /// The right to send long headers.
+    room: Option<OwnedSemaphorePermit>,
     /// When something was last done.
     last: Mono,
     /// Whether it is to end with what is being answered.
@@ -50,8 +63,16 @@ impl Activity {
     /// A connection on which nothing was sent yet.
     pub(super) fn new(clock: &Clock, one_at_a_time: bool) -> Self {
         let now = clock.mono();
-        let state =
-            State { one_at_a_time, answering: 0, reading: Some(now), last: now, last_answer: false, ending: None };
+        let state = State {
+            one_at_a_time,
+            answering: 0,
+            reading: Some(now),
+            read: 0,
+            room: None,
+            last: now,
+            last_answer: false,
+            ending: None,
+        };
         Self { clock: clock.clone(), state: Arc::new(Mutex::new(state)) }
     }
 
@@ -64,6 +85,8 @@ impl Activity {
         let mut state = self.state();
         state.answering += 1;
         state.reading = None;
+        state.read = 0;
+        state.room = None;
         Answering(self.clone())
     }
 
@@ -95,15 +118,22 @@ impl Activity {
         }
     }
 
-    fn read(&self) {
+    fn read(&self, length: usize) {
         let now = self.clock.mono();
         let mut state = self.state();
         if !state.one_at_a_time {
             // Whatever comes first shows that the client speaks the protocol; from then on only requests count.
             state.reading = None;
-        } else if state.answering == 0 && state.reading.is_none() {
-            state.reading = Some(now);
+        } else if state.answering == 0 {
+            state.reading.get_or_insert(now);
+            state.read += length;
         }
+    }
+
+    /// Whether headers are being read that are long, without the right to it.
+    fn wants_room(&self) -> bool {
+        let state = self.state();
+        state.read > SMALL_HEADERS && state.room.is_none()
     }
 
     fn wrote(&self) {
@@ -125,26 +155,44 @@ impl Drop for Answering {
     }
 }
 
+/// Room for long headers, which all connections share. Of HTTP/2 the crate `h2` limits what it keeps of headers.
+#[derive(Clone)]
+pub(super) struct Room(Arc<Semaphore>);
+
+impl Room {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Semaphore::new(LARGE_HEADERS)))
+    }
+}
+
 /// A connection whose activity is seen.
 pub(super) struct Seen<T> {
     inner: T,
     activity: Activity,
+    room: PollSemaphore,
     /// Whether nothing more is written.
     is_shut: bool,
+    /// How much is still read then.
+    left: usize,
 }
 
 impl<T> Seen<T> {
-    pub(super) fn new(inner: T, activity: Activity) -> Self {
-        Self { inner, activity, is_shut: false }
+    pub(super) fn new(inner: T, activity: Activity, room: &Room) -> Self {
+        Self { inner, activity, room: PollSemaphore::new(room.0.clone()), is_shut: false, left: LEFT }
     }
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for Seen<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.activity.wants_room() {
+            let room = ready!(self.room.poll_acquire(cx));
+            self.activity.state().room = room;
+        }
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(cx, buffer);
-        if buffer.filled().len() > before {
-            self.activity.read();
+        let length = buffer.filled().len() - before;
+        if length > 0 {
+            self.activity.read(length);
         }
         read
     }
@@ -159,26 +207,46 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Seen<T> {
         written
     }
 
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write_vectored(cx, bytes);
+        if matches!(written, Poll::Ready(Ok(1..))) {
+            self.activity.wrote();
+        }
+        written
+    }
+
+    /// Without, hyper would have a copy of each answer that is being sent.
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_flush(cx)
     }
 
-    /// Waits until the client has ended its side, too, for as long as it may: a socket that is closed with something left
-    /// to read takes back what its peer has not read yet, such as the answer.
+    /// Waits until the client has ended its side, too, for as long as it may, and unless it goes on and on: a socket that is
+    /// closed with something left to read takes back what its peer has not read yet, such as the answer.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.is_shut {
             ready!(Pin::new(&mut self.inner).poll_shutdown(cx))?;
             self.is_shut = true;
             self.activity.end();
+            self.activity.state().room = None;
         }
-        let mut scratch = [0; 1024];
-        loop {
+        let mut scratch = [0; 4096];
+        while self.left > 0 {
             let mut buffer = ReadBuf::new(&mut scratch);
             let read = ready!(Pin::new(&mut self.inner).poll_read(cx, &mut buffer));
             if read.is_err() || buffer.filled().is_empty() {
-                return Poll::Ready(Ok(()));
+                break;
             }
+            self.left = self.left.saturating_sub(buffer.filled().len());
         }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -196,7 +264,7 @@ mod tests {
         let at = Mono::from_secs;
         assert_eq!(activity.deadline(), at(32), "the first request's headers");
         clock.advance(Duration::from_secs(10));
-        activity.read();
+        activity.read(1);
         assert_eq!(activity.deadline(), at(32), "drops do not count");
         let answering = activity.answer();
         assert_eq!(activity.deadline(), Mono::MAX);
@@ -204,7 +272,7 @@ mod tests {
         drop(answering);
         assert_eq!(activity.deadline(), at(60 + 90), "waiting for the next");
         clock.advance(Duration::from_secs(40));
-        activity.read();
+        activity.read(1);
         assert_eq!(activity.deadline(), at(100 + 32), "its headers");
         drop(activity.answer());
         clock.advance(Duration::from_secs(10));
@@ -233,15 +301,50 @@ mod tests {
         let clock = SimClock::new(Timestamp::UNIX_EPOCH);
         let activity = Activity::new(&clock.clock(), false);
         assert_eq!(activity.deadline(), Mono::from_secs(32));
-        activity.read();
+        activity.read(1);
         assert_eq!(activity.deadline(), Mono::from_secs(90));
         let both = [activity.answer(), activity.answer()];
         clock.advance(Duration::from_secs(1));
         let [one, other] = both;
         drop(one);
-        activity.read();
+        activity.read(1);
         assert_eq!(activity.deadline(), Mono::MAX);
         drop(other);
         assert_eq!(activity.deadline(), Mono::from_secs(91));
+    }
+
+    #[tokio::test]
+    async fn long_headers_are_read_from_few_connections_at_a_time() {
+        use futures::FutureExt as _;
+        use tokio::io::AsyncReadExt as _;
+
+        let clock = SimClock::new(Timestamp::UNIX_EPOCH).clock();
+        let room = Room::new();
+        let connection = |one_at_a_time| {
+            let activity = Activity::new(&clock, one_at_a_time);
+            (Seen::new(tokio::io::repeat(1), activity.clone(), &room), activity)
+        };
+        let mut buffer = vec![0; SMALL_HEADERS + 1];
+        let mut connections: Vec<_> = (0..=LARGE_HEADERS).map(|_| connection(true)).collect();
+        for (stream, _) in &mut connections {
+            stream.read_exact(&mut buffer).now_or_never().expect("this much is nobody else's").expect("read");
+        }
+        let (last, others) = connections.split_last_mut().expect("there are some");
+        for (stream, _) in &mut *others {
+            stream.read_exact(&mut buffer).now_or_never().expect("there is room").expect("read");
+        }
+        assert!(last.0.read(&mut buffer).now_or_never().is_none(), "there is no more room");
+        let answering = others[0].1.answer();
+        assert!(last.0.read(&mut buffer).now_or_never().is_some(), "one has its headers whole");
+        drop(answering);
+        others[0].0.read_exact(&mut buffer).now_or_never().expect("its next headers are short so far").expect("read");
+        assert!(others[0].0.read(&mut buffer).now_or_never().is_none(), "there is no more room");
+        drop(connections);
+        let (mut many, _) = connection(false);
+        let _all =
+            room.0.clone().try_acquire_many_owned(u32::try_from(LARGE_HEADERS).expect("few")).expect("all are gone");
+        for _ in 0..3 {
+            many.read_exact(&mut buffer).now_or_never().expect("of streams others take care").expect("read");
+        }
     }
 }

@@ -36,6 +36,12 @@ impl Asker {
         Self { client, clock: clock.clone(), rng: Arc::new(Mutex::new(rng)) }
     }
 
+    /// The same, that tells the server how long it has.
+    /// Follows `apiserver/pkg/server/options/authorization.go#getClient @v1.36.3`; that of `authentication.go` does not.
+    pub(super) fn telling(self) -> Self {
+        Self { client: self.client.timeout(TIMEOUT), ..self }
+    }
+
     /// Sends one request, which may take [`TIMEOUT`].
     pub(super) async fn send(&self, call: &Call, target: &Target<'_>) -> Result<Bytes, ApiError> {
         self.client.send_within(TIMEOUT, call, target).await

@@ -72,6 +72,7 @@ impl Authorizer {
     ) -> Result<Self, ServeError> {
         let ttl = Ttl { allow: options.allow_ttl, deny: options.deny_ttl };
         let answers = Answers::new(clock.clone(), CAPACITY);
+        let asker = asker.map(Asker::telling);
         Ok(Self { paths: Paths::new(&options.always_allow_paths)?, asker, clock: clock.clone(), ttl, answers, gauges })
     }
 
@@ -105,7 +106,7 @@ impl Authorizer {
             };
             Answer { value, keep }
         };
-        self.answers.get(body, ask).await
+        Box::pin(self.answers.get(body, ask)).await
     }
 }
 

@@ -13,7 +13,8 @@ use rcgen::{
     KeyPair, KeyUsagePurpose, SanType,
 };
 
-use super::error::{ServeError, os_text};
+use super::error::ServeError;
+use crate::dispatcher::os_text;
 
 /// Whom the certificate is for. Upstream's caller names this host.
 const HOST: &str = "localhost";
@@ -75,6 +76,9 @@ pub(super) fn write(pair: &SelfSigned, cert_file: &Path, key_file: &Path) -> Res
             ServeError(format!("{verb} {}: {}", path.display(), os_text(error)))
         };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            if let Some(file) = folder.ancestors().find(|path| path.exists()).filter(|path| !path.is_dir()) {
+                return Err(failed("mkdir", file, &std::io::ErrorKind::NotADirectory.into()));
+            }
             let made = DirBuilder::new().recursive(true).mode(0o755).create(folder);
             made.map_err(|error| failed("mkdir", folder, &error))?;
         }

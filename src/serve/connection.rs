@@ -20,7 +20,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, trace};
 
-use super::activity::{Activity, HEADERS, Seen};
+use super::activity::{Activity, HEADERS, Room, Seen};
 use super::authenticate::Peer;
 use super::handler::Handler;
 use super::listener::keep_alive;
@@ -46,6 +46,7 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     /// Streams of a connection.
     pub(super) max_streams: u32,
+    pub(super) room: Room,
     /// The server is to end: connections finish what they are doing.
     pub(super) stop: CancellationToken,
 }
@@ -70,7 +71,7 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, remote: Socket
     let http2 = tls.alpn_protocol() == Some(b"h2");
     let peer = Peer { chain };
     let activity = Activity::new(&shared.clock, !http2);
-    let io = TokioIo::new(Seen::new(stream, activity.clone()));
+    let io = TokioIo::new(Seen::new(stream, activity.clone(), &shared.room));
     let service = {
         let (shared, activity) = (shared.clone(), activity.clone());
         service_fn(move |request: Request<Incoming>| {

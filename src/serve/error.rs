@@ -1,7 +1,8 @@
 //! Why nothing is served.
 
-use std::io;
 use std::path::Path;
+
+use crate::dispatcher::os_text;
 
 /// Why nothing is served. The text is upstream's, where upstream has one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -12,14 +13,6 @@ impl ServeError {
     pub(super) fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
-}
-
-/// What the operating system says, as Go words it.
-pub(super) fn os_text(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 /// The bytes of a file, or why not, as Go words it.
@@ -34,7 +27,7 @@ mod tests {
 
     #[test]
     fn the_operating_system_is_quoted_as_go_quotes_it() {
-        let check = |code: i32, expected: &str| assert_eq!(os_text(&io::Error::from_raw_os_error(code)), expected);
+        let check = |code: i32, expected: &str| assert_eq!(os_text(&std::io::Error::from_raw_os_error(code)), expected);
         check(98, "address already in use");
         check(13, "permission denied");
         check(99, "cannot assign requested address");

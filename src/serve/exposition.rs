@@ -5,10 +5,16 @@
 //! Names here are plain, so escaping them changes nothing; which scheme was asked for is said all the same. Of protobuf,
 //! the delimited form is had; who asks for one of the two for people gets text.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, WeakShared};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Response};
 use http_body_util::Full;
@@ -18,34 +24,145 @@ use super::endpoints::MetricsSource;
 use super::negotiate::{self, Clause};
 use super::protobuf::Message;
 use super::reply::{Reply, text, with};
+use crate::clock::Clock;
 use crate::metrics::encode;
 
 const STARTED: HeaderName = HeaderName::from_static("process-start-time-unix");
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const PROTOBUF: &str = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
 
-/// Answers with a source's metrics. `started` is when the process was, in seconds since 1970.
-pub(super) fn expose(source: &dyn MetricsSource, started: i64, method: &Method, headers: &HeaderMap) -> Reply {
-    if *method == Method::DELETE {
-        source.reset();
-        return text("metrics reset\n");
+/// How many bodies may be on their way to clients before others are made less often.
+const FREE: usize = 8;
+
+/// How long the next body waits for each one above that: clients that take theirs slowly, or never, do not fill the memory.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The longest such wait, which is still less than Prometheus has patience for.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// A source's metrics, for any number of clients at a time: gathered by one thread, one time after the other, and each time
+/// for all who have come until then.
+pub(super) struct Exposition {
+    source: Arc<dyn MetricsSource>,
+    /// When the process was started, in seconds since 1970.
+    started: i64,
+    clock: Clock,
+    /// Whose turn it is to gather. Held by the thread that does.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    /// As often referred to as there are bodies that are not sent yet, and once more.
+    unsent: Arc<()>,
+    /// Bodies that wait for their turn. The lock is held for a look-up; nobody awaits under it.
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+type Waiting = BTreeMap<Form, WeakShared<BoxFuture<'static, Made>>>;
+
+/// How a body is wanted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Form {
+    protobuf: bool,
+    gzip: bool,
+}
+
+/// A body. All who get it share its bytes.
+#[derive(Clone)]
+struct Made {
+    body: Bytes,
+    compressed: bool,
+}
+
+impl Exposition {
+    pub(super) fn new(source: Arc<dyn MetricsSource>, started: i64, clock: &Clock) -> Self {
+        let (turn, unsent, waiting) = (Arc::default(), Arc::default(), Arc::default());
+        Self { source, started, clock: clock.clone(), turn, unsent, waiting }
     }
-    let clauses = negotiate::clauses(&negotiate::accept(headers));
-    let (delimited, escaping) = form(&clauses);
+
+    /// Answers a request. What it gets was gathered after it came.
+    pub(super) async fn answer(&self, method: &Method, headers: &HeaderMap) -> Reply {
+        if *method == Method::DELETE {
+            self.source.reset();
+            return text("metrics reset\n");
+        }
+        let clauses = negotiate::clauses(&negotiate::accept(headers));
+        let (protobuf, escaping) = form(&clauses);
+        let gzip = negotiate::encoding(headers, &["identity", "gzip"]) == Some("gzip");
+        let Made { body, compressed } = self.body(Form { protobuf, gzip }).await;
+        let mut reply = Response::new(Full::new(body));
+        let kind = HeaderValue::try_from(format!("{}; escaping={escaping}", if protobuf { PROTOBUF } else { TEXT }));
+        reply.headers_mut().insert(CONTENT_TYPE, kind.unwrap_or(HeaderValue::from_static(TEXT)));
+        if compressed {
+            reply.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        with(reply, STARTED, HeaderValue::from(self.started))
+    }
+
+    async fn body(&self, form: Form) -> Made {
+        let made = {
+            let mut waiting = lock(&self.waiting);
+            if let Some(made) = waiting.get(&form).and_then(WeakShared::upgrade) {
+                made
+            } else {
+                let made = self.make(form).boxed().shared();
+                if let Some(weak) = made.downgrade() {
+                    waiting.insert(form, weak);
+                }
+                made
+            }
+        };
+        made.await
+    }
+
+    /// Gathering and compressing take a while where there is much, and nobody else is to wait for that.
+    fn make(&self, form: Form) -> impl Future<Output = Made> + Send + 'static {
+        let (source, turn, waiting) = (self.source.clone(), self.turn.clone(), self.waiting.clone());
+        let (clock, unsent) = (self.clock.clone(), self.unsent.clone());
+        async move {
+            let turn = turn.lock_owned().await;
+            let others = u32::try_from(Arc::strong_count(&unsent).saturating_sub(2 + FREE)).unwrap_or(u32::MAX);
+            if others > 0 {
+                clock.sleep(PAUSE.saturating_mul(others).min(LONGEST)).await;
+            }
+            // Who comes from here on has to wait for the next one.
+            lock(&waiting).remove(&form);
+            let making = tokio::task::spawn_blocking(move || {
+                // Clients that go away do not make it another's turn before this is done.
+                let _turn = turn;
+                make(&*source, form, unsent)
+            });
+            making.await.unwrap_or_else(|end| match end.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // Only a runtime that is shutting down cancels such a task.
+                Err(_) => Made { body: Bytes::new(), compressed: false },
+            })
+        }
+    }
+}
+
+fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn make(source: &dyn MetricsSource, form: Form, unsent: Arc<()>) -> Made {
     let families = source.gather();
-    let (kind, body) = if delimited { (PROTOBUF, protobuf(&families)) } else { (TEXT, encode(&families).into_bytes()) };
-    let compressed = match negotiate::encoding(headers, &["identity", "gzip"]) {
-        Some("gzip") => gzip(&body),
-        _ => None,
-    };
-    let encoded = compressed.is_some();
-    let mut reply = Response::new(Full::new(compressed.unwrap_or(body).into()));
-    let kind = HeaderValue::try_from(format!("{kind}; escaping={escaping}"));
-    reply.headers_mut().insert(CONTENT_TYPE, kind.unwrap_or(HeaderValue::from_static(TEXT)));
-    if encoded {
-        reply.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    let mut body = if form.protobuf { protobuf(&families) } else { encode(&families).into_bytes() };
+    drop(families);
+    let compressed = form.gzip.then(|| gzip(&body)).flatten();
+    let is_compressed = compressed.is_some();
+    body = compressed.unwrap_or(body);
+    body.shrink_to_fit();
+    Made { body: Bytes::from_owner(Unsent { body, _count: unsent }), compressed: is_compressed }
+}
+
+/// A body, which counts for as long as somebody has yet to be sent something of it.
+struct Unsent {
+    body: Vec<u8>,
+    _count: Arc<()>,
+}
+
+impl AsRef<[u8]> for Unsent {
+    fn as_ref(&self) -> &[u8] {
+        &self.body
     }
-    with(reply, STARTED, HeaderValue::from(started))
 }
 
 /// Whether protobuf is wanted, and which escaping.
@@ -127,12 +244,16 @@ fn sample(metric: &Metric, kind: MetricType) -> Message {
 #[cfg(test)]
 mod tests {
     use std::io::Read as _;
+    use std::sync::mpsc;
 
+    use futures::poll;
     use http::header::{ACCEPT, ACCEPT_ENCODING};
     use http_body_util::BodyExt as _;
+    use jiff::Timestamp;
     use prometheus::{IntCounter, Registry};
 
     use super::*;
+    use crate::clock::SimClock;
 
     fn registry() -> Registry {
         let registry = Registry::new();
@@ -142,12 +263,17 @@ mod tests {
         registry
     }
 
+    fn block_on<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(future)
+    }
+
     fn asked(headers: &[(HeaderName, &str)]) -> (Reply, Vec<u8>) {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(name, HeaderValue::from_str(value).expect("a value"));
         }
-        let reply = expose(&registry(), 7, &Method::GET, &map);
+        let exposition = Exposition::new(Arc::new(registry()), 7, &Clock::real());
+        let reply = block_on(exposition.answer(&Method::GET, &map));
         let (parts, body) = reply.into_parts();
         let body = futures::executor::block_on(body.collect()).expect("a whole body").to_bytes().to_vec();
         (Response::from_parts(parts, Full::default()), body)
@@ -185,5 +311,84 @@ mod tests {
     fn a_family_in_protobuf() {
         let expected: &[u8] = b"\x18\x0a\x01c\x12\x04help\x18\x00\x22\x0b\x1a\x09\x09\x00\x00\x00\x00\x00\x00\xf0\x3f";
         assert_eq!(protobuf(&registry().gather()), expected);
+    }
+
+    /// A source that says when it is asked, and waits until it may answer with how often it was.
+    struct Slow {
+        asked: mpsc::SyncSender<()>,
+        may: Mutex<mpsc::Receiver<()>>,
+        counter: IntCounter,
+    }
+
+    impl MetricsSource for Slow {
+        fn gather(&self) -> Vec<MetricFamily> {
+            use prometheus::core::Collector as _;
+
+            self.counter.inc();
+            // A test that has failed looks no more.
+            let _ = self.asked.send(());
+            let _ = self.may.lock().expect("nobody panicked").recv();
+            self.counter.collect()
+        }
+
+        fn reset(&self) {}
+    }
+
+    #[test]
+    fn who_comes_while_metrics_are_gathered_gets_the_next_ones_with_all_others() {
+        let (asked, is_asked) = mpsc::sync_channel(10);
+        let (allow, may) = mpsc::channel();
+        let counter = IntCounter::new("c", "help").expect("a counter");
+        let source = Slow { asked, may: Mutex::new(may), counter };
+        let exposition = Exposition::new(Arc::new(source), 7, &Clock::real());
+        block_on(async move {
+            let headers = HeaderMap::new();
+            let ask = || {
+                Box::pin(async {
+                    let reply = exposition.answer(&Method::GET, &headers).await;
+                    let body = reply.into_body().collect().await.expect("a whole body").to_bytes();
+                    String::from_utf8_lossy(&body).lines().last().unwrap_or_default().to_owned()
+                })
+            };
+            let mut first = ask();
+            assert!(poll!(&mut first).is_pending());
+            while is_asked.try_recv().is_err() {
+                tokio::task::yield_now().await;
+            }
+            let mut others: Vec<_> = (0..200).map(|_| ask()).collect();
+            for other in &mut others {
+                assert!(poll!(other).is_pending());
+            }
+            drop(others.pop());
+            allow.send(()).expect("it waits");
+            assert_eq!(first.await, "c 1");
+            allow.send(()).expect("it will wait");
+            for other in others {
+                assert_eq!(other.await, "c 2");
+            }
+            assert!(lock(&exposition.waiting).is_empty());
+        });
+    }
+
+    #[test]
+    fn while_many_bodies_are_not_sent_others_are_made_less_often() {
+        let time = SimClock::new(Timestamp::UNIX_EPOCH);
+        let exposition = Exposition::new(Arc::new(registry()), 7, &time.clock());
+        block_on(async {
+            let headers = HeaderMap::new();
+            let mut unsent = Vec::new();
+            for _ in 0..=FREE {
+                unsent.push(exposition.answer(&Method::GET, &headers).await);
+            }
+            let mut next = Box::pin(exposition.answer(&Method::GET, &headers));
+            for _ in 0..100 {
+                assert!(poll!(&mut next).is_pending());
+                tokio::task::yield_now().await;
+            }
+            time.advance(PAUSE);
+            next.await;
+            drop(unsent);
+            exposition.answer(&Method::GET, &headers).await;
+        });
     }
 }

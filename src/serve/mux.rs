@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body_util::Full;
 
-use super::endpoints::{Endpoints, IsLeader, MetricsSource, Profiling};
-use super::exposition::expose;
+use super::endpoints::{Endpoints, IsLeader, Profiling};
+use super::exposition::Exposition;
 use super::health::Root;
 use super::negotiate::Query;
 use super::pages::{Configz, Flagz, Statusz};
@@ -33,16 +33,14 @@ pub(super) struct Asked<'a> {
 /// All handlers.
 pub(super) struct Mux {
     roots: [Root; 3],
-    metrics: Arc<dyn MetricsSource>,
-    slis: Arc<Slis>,
-    resources: Arc<PodResources>,
+    metrics: Exposition,
+    slis: Exposition,
+    resources: Exposition,
     is_leader: IsLeader,
     configz: Configz,
     flagz: Option<Flagz>,
     statusz: Option<Statusz>,
     profiling: Option<(Profiling, Pprof)>,
-    /// In seconds since 1970.
-    started: i64,
     clock: Clock,
 }
 
@@ -59,17 +57,17 @@ impl Mux {
         let mut paths: Vec<String> =
             ["/healthz", "/livez", "/readyz", "/configz", "/metrics"].map(str::to_owned).to_vec();
         paths.extend(flagz.as_ref().map(|_| "/flagz".to_owned()));
+        let started = endpoints.started.as_second();
         Ok(Self {
             roots,
-            metrics: endpoints.metrics,
-            slis,
-            resources: Arc::new(PodResources(endpoints.listers)),
+            metrics: Exposition::new(endpoints.metrics, started, clock),
+            slis: Exposition::new(slis, started, clock),
+            resources: Exposition::new(Arc::new(PodResources(endpoints.listers)), started, clock),
             is_leader: endpoints.is_leader,
             configz: Configz::new(&endpoints.config),
             flagz,
             statusz: endpoints.status.map(|versions| Statusz::new(versions, &paths, endpoints.started)),
             profiling: endpoints.profiling.map(|profiling| (profiling, Pprof::new(clock))),
-            started: endpoints.started.as_second(),
             clock: clock.clone(),
         })
     }
@@ -86,8 +84,8 @@ impl Mux {
             "/healthz" => Some(self.roots[0].all(&asked.query)),
             "/livez" => Some(self.roots[1].all(&asked.query)),
             "/readyz" => Some(self.roots[2].all(&asked.query)),
-            "/metrics" => Some(self.expose(self.metrics.clone(), asked).await),
-            "/metrics/slis" => Some(self.expose(self.slis.clone(), asked).await),
+            "/metrics" => Some(self.metrics.answer(asked.method, asked.headers).await),
+            "/metrics/slis" => Some(self.slis.answer(asked.method, asked.headers).await),
             "/metrics/resources" => Some(self.resources(asked).await),
             "/configz" => Some(self.configz.reply()),
             "/flagz" => self.flagz.as_ref().map(|page| page.reply(&asked.query, asked.headers)),
@@ -95,7 +93,8 @@ impl Mux {
                 let now = self.clock.now().wall;
                 self.statusz.as_ref().map(|page| page.reply(now, &asked.query, asked.headers))
             }
-            path if path.starts_with("/debug/") => self.debug(asked, &body).await,
+            // Most requests have no room for what is rare.
+            path if path.starts_with("/debug/") => Box::pin(self.debug(asked, &body)).await,
             path => self.check(path),
         };
         page.unwrap_or_else(not_found)
@@ -108,20 +107,9 @@ impl Mux {
         self.roots[at].one(check)
     }
 
-    /// Gathering and compressing take a while where there is much, and nobody else is to wait for that.
-    async fn expose(&self, source: Arc<dyn MetricsSource>, asked: &Asked<'_>) -> Reply {
-        let (started, method, headers) = (self.started, asked.method.clone(), asked.headers.clone());
-        let gathered = tokio::task::spawn_blocking(move || expose(&*source, started, &method, &headers)).await;
-        gathered.unwrap_or_else(|end| match end.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // Only a runtime that is shutting down cancels such a task.
-            Err(_) => Response::new(Full::default()),
-        })
-    }
-
     async fn resources(&self, asked: &Asked<'_>) -> Reply {
         if (self.is_leader)() {
-            return self.expose(self.resources.clone(), asked).await;
+            return self.resources.answer(asked.method, asked.headers).await;
         }
         Response::new(Full::default())
     }

@@ -10,6 +10,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
+use super::activity::Room;
 use super::ask::Asker;
 use super::authenticate::{Authenticator, Cluster, HeaderNames, RequestHeader, Tokens, lookup};
 use super::authorize::Authorizer;
@@ -84,7 +85,8 @@ impl Server {
         seed: u64,
     ) -> Result<Self, ServeError> {
         let mut files = Vec::new();
-        let made = own_certificate(&options, &clock)?;
+        let made = own_certificate(&options, &clock)
+            .map_err(|error| ServeError(format!("error creating self-signed certificates: {error}")))?;
         let listener = listener::bind(&options)?;
         let default = default_pair(&options, made, &mut files)?;
         let settings = tls::resolve(&options.tls, options.disable_http2)?;
@@ -112,6 +114,7 @@ impl Server {
             handler: Handler { authenticator, authorizer, mux, clock: clock.clone() },
             clock,
             max_streams: if options.http2_max_streams == 0 { MAX_STREAMS } else { options.http2_max_streams },
+            room: Room::new(),
             stop: CancellationToken::new(),
         };
         Ok(Self { listener, address, shared: Arc::new(shared), files, cluster })

@@ -39,7 +39,7 @@ impl Subject {
     /// Reads a certificate.
     pub(super) fn of(certificate: &CertificateDer<'_>) -> Result<Self, String> {
         let (_, certificate) =
-            X509Certificate::from_der(certificate).map_err(|error| format!("x509: malformed certificate: {error}"))?;
+            X509Certificate::from_der(certificate).map_err(|_| "x509: malformed certificate".to_owned())?;
         let uid = Oid::from(&UID).map_err(|error| format!("{error:?}"))?;
         Ok(Self {
             common_name: common_name(certificate.subject()),
@@ -108,8 +108,7 @@ impl Bundle {
         let failed = |text: &str| format!("error loading CA bundle for {}: {text}", quoted(name));
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(pem).filter_map(Result::ok) {
-            X509Certificate::from_der(&certificate)
-                .map_err(|error| failed(&format!("x509: malformed certificate: {error}")))?;
+            X509Certificate::from_der(&certificate).map_err(|_| failed("x509: malformed certificate"))?;
             roots.add(certificate).map_err(|error| failed(&error.to_string()))?;
         }
         if roots.is_empty() {

@@ -2,7 +2,12 @@
 //! answered is compared.
 
 mod credentials;
+mod faults;
 mod shape;
+
+pub(crate) use faults::{
+    files_that_change_are_read_again, what_cannot_be_served_is_refused_the_same, who_may_not_is_served_nothing,
+};
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -109,6 +109,12 @@ fn main() {
         Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
         Trial::test("embedded_server_answers_as_the_real_one", replay::embedded_server_answers_as_the_real_one),
         Trial::test("surface::endpoints_answer_as_upstreams", endpoints::endpoints_answer_as_upstreams),
+        Trial::test(
+            "surface::what_cannot_be_served_is_refused_the_same",
+            endpoints::what_cannot_be_served_is_refused_the_same,
+        ),
+        Trial::test("surface::who_may_not_is_served_nothing", endpoints::who_may_not_is_served_nothing),
+        Trial::test("surface::files_that_change_are_read_again", endpoints::files_that_change_are_read_again),
         Trial::test("surface::deploys_as_manifests_say", deploy::deploys_as_manifests_say),
     ];
     libtest_mimic::run(&arguments, trials).exit();

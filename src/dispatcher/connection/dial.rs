@@ -1,5 +1,6 @@
 //! Reaching a server: directly, or through a proxy of HTTP, HTTPS or SOCKS5.
 
+use std::error::Error;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use tower::{BoxError, ServiceExt as _};
 
+use super::super::error::os_text;
 use super::wire::{Connections, Wire};
 
 /// Which proxy a server is reached through.
@@ -62,7 +64,8 @@ impl Dialler {
     /// Opens one that `connections` can close.
     pub(super) async fn dial(self, server: &Uri, connections: &Connections) -> Result<Wire, BoxError> {
         let Some(proxy) = self.proxies.to(server) else {
-            return Ok(Wire::new(self.tcp.oneshot(server.clone()).await?, connections));
+            let opened = self.tcp.oneshot(server.clone()).await.map_err(|error| in_go(error.into(), server))?;
+            return Ok(Wire::new(opened, connections));
         };
         let failed = |error: BoxError| -> BoxError {
             let mut text = error.to_string();
@@ -92,6 +95,23 @@ impl Dialler {
         let opened = tunnel.oneshot(server).await.map_err(|error| failed(Box::new(error)))?;
         Ok(Wire::new(opened, connections))
     }
+}
+
+/// Says in Go's words why a server could not be reached; of a name, not which of its addresses it was.
+fn in_go(error: BoxError, server: &Uri) -> BoxError {
+    let host = server.host().unwrap_or_default();
+    let port = server.port_u16().unwrap_or(if server.scheme_str() == Some("http") { 80 } else { 443 });
+    let causes = std::iter::successors(Some(&*error as &(dyn Error + 'static)), |error| (*error).source());
+    let Some(cause) = causes.filter_map(|error| error.downcast_ref::<io::Error>()).last() else { return error };
+    let text = match cause.kind() {
+        _ if cause.to_string().starts_with("failed to lookup address information") => {
+            format!("dial tcp: lookup {host}: no such host")
+        }
+        io::ErrorKind::TimedOut => format!("dial tcp {host}:{port}: i/o timeout"),
+        _ if cause.raw_os_error().is_some() => format!("dial tcp {host}:{port}: connect: {}", os_text(cause)),
+        _ => return error,
+    };
+    io::Error::new(cause.kind(), text).into()
 }
 
 fn with_port(uri: &Uri, port: u16) -> Uri {

@@ -164,7 +164,8 @@ async fn a_connection_that_went_silent_is_noticed_and_replaced() {
         server.silences.send_modify(|silences| *silences += 1);
     });
     let error = lost.unwrap_err();
-    assert_eq!(error.to_string(), "Post \"/api/v1/namespaces/ns/events\": http2: client connection lost");
+    let url = format!("https://127.0.0.1:{}/api/v1/namespaces/ns/events", server.port);
+    assert_eq!(error.to_string(), format!("Post \"{url}\": http2: client connection lost"));
     // As after a reset: a read is sent again.
     assert!(matches!(error, ApiError::Transport { kind: TransportKind::Reset, .. }), "{error:?}");
     assert_eq!(client.send(&Call::Get, &POD).await.unwrap(), "2");
@@ -185,7 +186,19 @@ async fn an_idle_connection_that_went_silent_loses_no_request() {
 #[tokio::test]
 async fn a_server_that_never_speaks_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let client = client(listener.local_addr().unwrap().port(), &impatient());
-    let error = client.send(&Call::Get, &POD).await.unwrap_err();
-    assert_eq!(error.to_string(), "Get \"/api/v1/namespaces/ns/pods/p\": net/http: TLS handshake timeout");
+    let port = listener.local_addr().unwrap().port();
+    let error = client(port, &impatient()).send(&Call::Get, &POD).await.unwrap_err();
+    let url = format!("https://127.0.0.1:{port}/api/v1/namespaces/ns/pods/p");
+    assert_eq!(error.to_string(), format!("Get \"{url}\": net/http: TLS handshake timeout"));
+}
+
+#[tokio::test]
+async fn where_nobody_listens_is_said_as_go_says_it() {
+    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let error = client(port, &impatient()).send(&Call::Put(Bytes::new()), &POD).await.unwrap_err();
+    let expected = format!(
+        "Put \"https://127.0.0.1:{port}/api/v1/namespaces/ns/pods/p\": dial tcp 127.0.0.1:{port}: connect: connection refused"
+    );
+    assert_eq!(error.to_string(), expected);
+    assert!(error.is_connection_refused());
 }

@@ -5,12 +5,10 @@ use std::time::Duration;
 
 use rustls::SignatureScheme;
 use rustls::client::ResolvesClientCert;
-use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::CertificateDer;
 use rustls::sign::CertifiedKey;
-use x509_parser::prelude::{FromDer as _, X509Certificate};
 
+use super::pair::certified;
 use super::{Source, provider};
 use crate::clock::Mono;
 use crate::config::TlsSettings;
@@ -110,43 +108,5 @@ impl ResolvesClientCert for Shown {
 
     fn has_certs(&self) -> bool {
         true
-    }
-}
-
-/// A certificate with its key, in PEM. Texts are those of Go's `crypto/tls.X509KeyPair`.
-pub(crate) fn certified(chain: &[u8], key: &[u8], provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, String> {
-    let certificates: Vec<CertificateDer<'static>> =
-        CertificateDer::pem_slice_iter(chain).filter_map(Result::ok).collect();
-    let Some(leaf) = certificates.first() else { return Err(no_certificate(chain)) };
-    let leaf = X509Certificate::from_der(leaf).map(drop);
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| no_key(key))?;
-    leaf.map_err(|_| "x509: malformed certificate".to_owned())?;
-    let pair = CertifiedKey::from_der(certificates, key, provider).map_err(|error| match error {
-        rustls::Error::InconsistentKeys(_) => "tls: private key does not match public key".to_owned(),
-        error => format!("tls: failed to parse private key: {error}"),
-    })?;
-    Ok(Arc::new(pair))
-}
-
-fn no_certificate(pem: &[u8]) -> String {
-    if !String::from_utf8_lossy(pem).contains("-----BEGIN") {
-        "tls: failed to find any PEM data in certificate input".to_owned()
-    } else if PrivateKeyDer::from_pem_slice(pem).is_ok() {
-        "tls: failed to find certificate PEM data in certificate input, but did find a private key; PEM inputs may have \
-         been switched"
-            .to_owned()
-    } else {
-        "tls: failed to find \"CERTIFICATE\" PEM block in certificate input".to_owned()
-    }
-}
-
-fn no_key(pem: &[u8]) -> String {
-    let text = String::from_utf8_lossy(pem);
-    if !text.contains("-----BEGIN") {
-        "tls: failed to find any PEM data in key input".to_owned()
-    } else if text.contains("-----BEGIN CERTIFICATE-----") {
-        "tls: found a certificate rather than a key in the PEM for the private key".to_owned()
-    } else {
-        "tls: failed to find PEM block with type ending in \"PRIVATE KEY\" in key input".to_owned()
     }
 }

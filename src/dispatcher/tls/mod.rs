@@ -4,6 +4,7 @@
 //! Follows `client-go/transport/transport.go#TLSConfigFor @v1.36.3`.
 
 mod identity;
+mod pair;
 mod roots;
 mod words;
 
@@ -18,8 +19,8 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::config::TlsSettings;
 
-pub(crate) use identity::certified;
 pub(super) use identity::{Identity, Shown};
+pub(crate) use pair::certified;
 use roots::{Roots, Unchecked};
 pub(super) use words::in_go;
 

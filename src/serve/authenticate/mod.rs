@@ -106,7 +106,7 @@ impl Authenticator {
             Err(error) => errors.push(error),
         }
         if let Some(tokens) = &self.tokens {
-            match tokens.authenticate(headers).await {
+            match Box::pin(tokens.authenticate(headers)).await {
                 Ok(Some(user)) => return Ok(user.authenticated()),
                 Ok(None) => {}
                 Err(error) => errors.push(error),

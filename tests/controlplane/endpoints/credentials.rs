@@ -75,8 +75,13 @@ pub(super) fn all(plane: &ControlPlane) -> Result<Vec<Credential>, String> {
     ])
 }
 
-/// The key of the API server's authority, which `cmd/certificates` writes in PKCS #1; rcgen wants it in PKCS #8.
 fn own_key(plane: &ControlPlane) -> Result<KeyPair, String> {
+    let key = PrivatePkcs8KeyDer::from(own_pkcs8(plane)?);
+    KeyPair::try_from(&key).map_err(|error| error.to_string())
+}
+
+/// The key of the API server's authority, which `cmd/certificates` writes in PKCS #1, in PKCS #8. It signs tokens, too.
+pub(super) fn own_pkcs8(plane: &ControlPlane) -> Result<Vec<u8>, String> {
     let pem = fs::read(plane.folder().join("sa.key")).map_err(|error| error.to_string())?;
     let key = PrivatePkcs1KeyDer::from_pem_slice(&pem).map_err(|error| error.to_string())?;
     // Version 0, the algorithm rsaEncryption without parameters, and the key as it is.
@@ -84,8 +89,7 @@ fn own_key(plane: &ControlPlane) -> Result<KeyPair, String> {
     let mut inner = vec![0x02, 0x01, 0x00];
     inner.extend(algorithm);
     inner.extend(tagged(0x04, key.secret_pkcs1_der()));
-    let key = PrivatePkcs8KeyDer::from(tagged(0x30, &inner));
-    KeyPair::try_from(&key).map_err(|error| error.to_string())
+    Ok(tagged(0x30, &inner))
 }
 
 /// A value with its tag, and its length in two bytes.
@@ -94,13 +98,13 @@ fn tagged(tag: u8, value: &[u8]) -> Vec<u8> {
     [&[tag, 0x82][..], &length, value].concat()
 }
 
-fn authority(name: &str, key: KeyPair) -> Issuer<'static, KeyPair> {
+pub(super) fn authority(name: &str, key: KeyPair) -> Issuer<'static, KeyPair> {
     let mut params = params(name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     Issuer::new(params, key)
 }
 
-fn params(name: &str) -> CertificateParams {
+pub(super) fn params(name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     let name = name.try_into().expect("a printable name");
@@ -108,7 +112,7 @@ fn params(name: &str) -> CertificateParams {
     params
 }
 
-fn identity(issuer: &Issuer<'static, KeyPair>, name: &str, groups: &[&str]) -> Result<Identity, String> {
+pub(super) fn identity(issuer: &Issuer<'static, KeyPair>, name: &str, groups: &[&str]) -> Result<Identity, String> {
     let mut params = params(name);
     for group in groups {
         params.distinguished_name.push(DnType::OrganizationName, *group);

@@ -81,6 +81,40 @@ async fn headers_without_measure_are_refused() {
     assert_eq!(running.status("/healthz", None).await, 200);
 }
 
+#[tokio::test]
+async fn few_may_send_long_headers_at_a_time() {
+    let running = Running::start(options(), None).await;
+    let mut hoarders = Vec::new();
+    let line = format!("X-Long: {}\r\n", "x".repeat(1024));
+    // As long as they may be without being too long, and never whole.
+    for _ in 0..20 {
+        let (mut stream, _) = running.client.speaking(&["http/1.1"]).connect().await.expect("a connection");
+        let line = line.clone();
+        hoarders.push(tokio::spawn(async move {
+            stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n").await.expect("sent");
+            for _ in 0..900 {
+                if stream.write_all(line.as_bytes()).await.is_err() {
+                    break;
+                }
+            }
+            rest(&mut stream).await
+        }));
+    }
+    // Nobody else waits for them.
+    assert_eq!(running.status("/healthz", None).await, 200);
+    let ended = async || hoarders.iter().all(tokio::task::JoinHandle::is_finished);
+    running.until("the end of those who hoard", ended).await;
+    for hoarder in hoarders {
+        assert_eq!(hoarder.await.expect("an end"), "");
+    }
+    // And there is room again.
+    let value = "x".repeat(4096);
+    let names: Vec<String> = (0..200).map(|at| format!("x-{at}")).collect();
+    let headers: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), value.as_str())).collect();
+    let got = running.client.speaking(&["http/1.1"]).ask("GET", "/healthz", &headers, "").await;
+    assert_eq!(got.map(|got| got.status), Ok(200));
+}
+
 /// Who is known may have as many streams as there are; more wait. Who is not gets one request a connection.
 #[tokio::test]
 async fn strangers_get_one_request_a_connection() {

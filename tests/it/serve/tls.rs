@@ -42,7 +42,10 @@ async fn a_certificate_that_is_made_is_kept_where_there_is_a_folder() {
     assert_ne!(shown(&first.client, "localhost").await, shown(&third.client, "localhost").await);
     let key = folder.path().join("new/kube-scheduler.key");
     std::fs::remove_file(&key).expect("it was there");
-    let expected = format!("error reading {}, certificate and key must be supplied as a pair", key.display());
+    let expected = format!(
+        "error creating self-signed certificates: error reading {}, certificate and key must be supplied as a pair",
+        key.display()
+    );
     assert_eq!(refused(kept).await, expected);
 }
 

@@ -1,0 +1,404 @@
+//! What it costs the scheduling thread, and in memory, that the endpoints are asked by very many and by those who mean no
+//! good: 200 clients that scrape `/metrics` at the same time, each second; some that send headers in drops, some whose headers
+//! have no measure, and some that open as many streams as they may.
+//!
+//! ```sh
+//! cargo bench --bench hostile [-- PAIRS [scrapes|drops|headers|streams…]]
+//! ```
+//!
+//! The built scheduler binds the same pods in quiet and under this load, by turns; an embedded API server is in this process.
+//! Pods come at an even pace: a thread that is woken for each works longer for it than one that has a hundred to do, and of
+//! those there would be more under load. Processor time is that of the scheduling thread alone (`schedstat`), a pod; memory is
+//! the largest of many looks.
+
+#![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+#[expect(dead_code, reason = "shared with the tests on loopback sockets, which use more of it")]
+#[path = "../it/serve/client.rs"]
+mod client;
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use client::{Client, Identity};
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use kube_scheduler::apiserver::kinds::{EVENTS, PODS};
+use kube_scheduler::apiserver::{ApiServer, DeleteOptions, Options};
+use kube_scheduler::clock::Clock;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
+
+const NODES: usize = 1000;
+
+/// Pods of a round, and how many come each second.
+const COUNT: u32 = 3000;
+const A_SECOND: u32 = 300;
+
+/// How many there are of each kind of client.
+const KINDS: [(&str, usize); 4] = [("scrapes", 200), ("drops", 20), ("headers", 20), ("streams", 20)];
+
+/// Between two times that a client does what it does.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What a scrape may take of the scheduler's time, and in MiB.
+const LIMITS: (f64, f64) = (1.05, 20.0);
+
+/// What clients got, since the process was started.
+#[derive(Default)]
+struct Counts {
+    scrapes: AtomicU64,
+    bytes: AtomicU64,
+    drops: AtomicU64,
+    refused: AtomicU64,
+    streams: AtomicU64,
+}
+
+/// A round's figures.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    /// Of the scheduling thread, a pod.
+    micros: f64,
+    /// From the first pod's creation to the last one's binding.
+    seconds: f64,
+    /// The most there was.
+    mib: f64,
+}
+
+/// A scheduler that ends with its owner.
+struct Scheduler {
+    child: Child,
+    address: SocketAddr,
+    folder: PathBuf,
+}
+
+fn main() {
+    // cargo has a flag of its own for benchmarks.
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let pairs = arguments.first().map_or(5, |pairs| pairs.parse().expect("a number of pairs"));
+    let wanted = arguments.get(1..).unwrap_or_default();
+    let kinds: Vec<_> =
+        KINDS.into_iter().filter(|(kind, _)| wanted.is_empty() || wanted.iter().any(|w| w == kind)).collect();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    // The API server's tasks do not wait behind those of clients.
+    let clients =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    runtime.block_on(run(pairs, &kinds, clients.handle()));
+    clients.shutdown_background();
+}
+
+async fn run(pairs: usize, kinds: &[(&'static str, usize)], clients: &Handle) {
+    let folder = std::env::temp_dir().join(format!("hostile-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let server = ApiServer::new(Options::by_clock(&Clock::real()));
+    let listener = server.listen("127.0.0.1:0").await.expect("a port");
+    for at in 0..NODES {
+        server.create(node(at)).expect("a node");
+    }
+    let identity = write_files(&folder, &listener.url());
+    let scheduler = Scheduler::start(folder);
+    let client = Client::new(scheduler.address).with(&identity);
+    scheduler.until_ready(&client).await;
+    // Everything has grown and was scraped once.
+    round(&server, &scheduler).await;
+    let counts = Arc::new(Counts::default());
+    let (mut slower, mut larger) = (Vec::new(), Vec::new());
+    println!(
+        "{:>6} {:>24} {:>24} {:>8} {:>10}",
+        "pair", "quiet µs a pod, s, MiB", "loaded µs a pod, s, MiB", "times", "more MiB"
+    );
+    for pair in 1..=pairs {
+        let quiet = round(&server, &scheduler).await;
+        let load = load(kinds, &client, &counts, clients);
+        let loaded = round(&server, &scheduler).await;
+        drop(load);
+        let (times, more) = (loaded.micros / quiet.micros, loaded.mib - quiet.mib);
+        let shown = |round: Round| format!("{:.1} {:.2} {:.1}", round.micros, round.seconds, round.mib);
+        println!("{pair:>6} {:>24} {:>24} {times:>8.3} {more:>10.1}", shown(quiet), shown(loaded));
+        slower.push(times);
+        larger.push(more);
+        // What those had who are gone is given back.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+    }
+    let (slower, larger) = (median(slower), median(larger));
+    let all = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    println!(
+        "{} scrapes with {} MiB, {} drops of headers, {} headers without measure refused, {} streams",
+        all(&counts.scrapes),
+        all(&counts.bytes) >> 20,
+        all(&counts.drops),
+        all(&counts.refused),
+        all(&counts.streams)
+    );
+    let verdict = if slower <= LIMITS.0 && larger <= LIMITS.1 { "within" } else { "NOT within" };
+    println!("median: {slower:.3} times the processor time, {larger:.1} MiB more; {verdict} {LIMITS:?}");
+    drop(scheduler);
+    listener.stop().await;
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn node(at: usize) -> Value {
+    let amounts = json!({"cpu": "64", "memory": "256Gi", "pods": "110"});
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": format!("node-{at}"), "labels": {"kubernetes.io/hostname": format!("node-{at}")}},
+        "status": {"capacity": amounts, "allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]},
+    })
+}
+
+fn pod(at: u32) -> Value {
+    let resources = json!({"requests": {"cpu": "500m", "memory": "256Mi"}});
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("pod-{at}"), "namespace": "default"},
+        "spec": {"containers": [{"name": "main", "image": "registry.example/app:v1", "resources": resources}]},
+    })
+}
+
+/// The scheduler's kubeconfig and configuration, and the authority of the certificate that is given back.
+fn write_files(folder: &Path, server: &str) -> Identity {
+    let kubeconfig = folder.join("kubeconfig");
+    let config = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": kubeconfig, "qps": 100_000, "burst": 100_000},
+        "leaderElection": {"leaderElect": false},
+        // All work is the scheduling thread's.
+        "parallelism": 1,
+    });
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: test\n\
+         clusters: [{{name: test, cluster: {{server: '{server}'}}}}]\nusers: [{{name: admin, user: {{}}}}]\n\
+         contexts: [{{name: test, context: {{cluster: test, user: admin}}}}]\n"
+    );
+    let mut authority = params("authority");
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority =
+        CertifiedIssuer::self_signed(authority, KeyPair::generate().expect("a key")).expect("a certificate");
+    let mut operator = params("operator");
+    operator.distinguished_name.push(DnType::OrganizationName, "system:masters");
+    operator.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    let key = KeyPair::generate().expect("a key");
+    let certificate = operator.signed_by(&key, &authority).expect("a certificate");
+    for (path, text) in
+        [(kubeconfig, text), (folder.join("config.json"), config.to_string()), (folder.join("ca.crt"), authority.pem())]
+    {
+        std::fs::write(path, text).expect("written");
+    }
+    Identity { chain: vec![certificate.into()], key: key.serialize_der() }
+}
+
+fn params(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+    params.not_after = rcgen::date_time_ymd(2040, 1, 1);
+    params
+}
+
+impl Scheduler {
+    fn start(folder: PathBuf) -> Self {
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let address = free.local_addr().expect("an address");
+        drop(free);
+        let log = std::fs::File::create(folder.join("scheduler.log")).expect("a file");
+        let child = Command::new(env!("CARGO_BIN_EXE_kube-scheduler"))
+            .arg("--config")
+            .arg(folder.join("config.json"))
+            .args(["--bind-address=127.0.0.1", "--secure-port"])
+            .arg(address.port().to_string())
+            .args(["--authentication-skip-lookup", "--client-ca-file"])
+            .arg(folder.join("ca.crt"))
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("the scheduler can be started");
+        Self { child, address, folder }
+    }
+
+    async fn until_ready(&self, client: &Client) {
+        let began = Instant::now();
+        loop {
+            match client.ask("GET", "/readyz", &[], "").await {
+                Ok(got) if got.status == 200 => break,
+                other if began.elapsed() > Duration::from_secs(30) => panic!("it is not ready: {other:?}"),
+                _ => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    }
+
+    fn path(&self, rest: &str) -> PathBuf {
+        Path::new("/proc").join(self.child.id().to_string()).join(rest)
+    }
+
+    /// How long the scheduling thread has run, in nanoseconds.
+    fn nanos(&self) -> f64 {
+        let tasks = std::fs::read_dir(self.path("task")).expect("it is running");
+        let is_it = |path: &PathBuf| std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name == "scheduler\n");
+        let thread = tasks.flatten().map(|task| task.path()).find(is_it).expect("a scheduling thread");
+        let text = std::fs::read_to_string(thread.join("schedstat")).expect("schedstat");
+        text.split(' ').next().and_then(|nanos| nanos.parse().ok()).expect("a number")
+    }
+
+    /// How much of it is in memory.
+    fn mib(&self) -> f64 {
+        let text = std::fs::read_to_string(self.path("status")).expect("it is running");
+        let kib =
+            text.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse::<f64>().ok());
+        kib.expect("a size") / 1024.0
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Has the scheduler bind pods, and takes them away again.
+async fn round(server: &ApiServer, scheduler: &Scheduler) -> Round {
+    let (before, began) = (scheduler.nanos(), Instant::now());
+    let mut mib = scheduler.mib();
+    let mut ticks = tokio::time::interval(Duration::from_secs(1) / A_SECOND);
+    for at in 0..COUNT {
+        ticks.tick().await;
+        server.create(pod(at)).expect("a pod");
+        if at % 8 == 0 {
+            mib = mib.max(scheduler.mib());
+        }
+    }
+    loop {
+        mib = mib.max(scheduler.mib());
+        let pods = server.list(&PODS);
+        if pods.iter().all(|pod| pod.field("spec.nodeName") != Some("")) {
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_mins(5), "pods are still waiting");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let (seconds, nanos) = (began.elapsed().as_secs_f64(), scheduler.nanos() - before);
+    let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+    for at in 0..COUNT {
+        server.delete(&PODS, "default", &format!("pod-{at}"), &now).expect("a pod");
+    }
+    for event in server.list(&EVENTS) {
+        let _ = server.delete(&EVENTS, "default", event.name(), &now);
+    }
+    Round { micros: nanos / 1000.0 / f64::from(COUNT), seconds, mib }
+}
+
+/// Clients that go on until they are dropped, on a new connection whenever one has ended.
+fn load(kinds: &[(&'static str, usize)], client: &Client, counts: &Arc<Counts>, on: &Handle) -> JoinSet<()> {
+    let mut clients = JoinSet::new();
+    for &(kind, count) in kinds {
+        for _ in 0..count {
+            let (client, counts) = (client.clone(), counts.clone());
+            let go_on = async move {
+                loop {
+                    match kind {
+                        "scrapes" => scrape(&client, &counts).await,
+                        "drops" => drip(&client, &counts).await,
+                        "headers" => bloat(&client, &counts).await,
+                        _ => fan_out(&client, &counts).await,
+                    };
+                }
+            };
+            clients.spawn_on(go_on, on);
+        }
+    }
+    clients
+}
+
+/// Asks for metrics again and again, as Prometheus does: on one connection, compressed.
+async fn scrape(client: &Client, counts: &Counts) -> Option<()> {
+    let (stream, _) = client.speaking(&["http/1.1"]).connect().await.ok()?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
+    let _connection = Connection::of(connection);
+    let mut ticks = tokio::time::interval(PAUSE);
+    loop {
+        ticks.tick().await;
+        let request = Request::get("/metrics").header("host", "x").header("accept-encoding", "gzip");
+        let answer = sender.send_request(request.body(Full::<Bytes>::default()).ok()?).await.ok()?;
+        assert_eq!(answer.status(), 200, "a scrape is answered");
+        let length = answer.into_body().collect().await.ok()?.to_bytes().len();
+        counts.scrapes.fetch_add(1, Ordering::Relaxed);
+        counts.bytes.fetch_add(length as u64, Ordering::Relaxed);
+    }
+}
+
+/// Sends headers in drops, until it is sent away.
+async fn drip(client: &Client, counts: &Counts) -> Option<()> {
+    let (mut stream, _) = client.speaking(&["http/1.1"]).connect().await.ok()?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ").await.ok()?;
+    while stream.write_all(b"x").await.is_ok() {
+        counts.drops.fetch_add(1, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Some(())
+}
+
+/// Sends headers for as long as they are taken.
+async fn bloat(client: &Client, counts: &Counts) -> Option<()> {
+    let (mut stream, _) = client.speaking(&["http/1.1"]).connect().await.ok()?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n").await.ok()?;
+    let line = format!("X-Large: {}\r\n", "x".repeat(16 * 1024));
+    while stream.write_all(line.as_bytes()).await.is_ok() {}
+    let mut answer = [0; 1024];
+    let length = stream.read(&mut answer).await.unwrap_or(0);
+    assert!(length == 0 || answer.starts_with(b"HTTP/1.1 431 "), "{}", String::from_utf8_lossy(&answer[..length]));
+    counts.refused.fetch_add(1, Ordering::Relaxed);
+    tokio::time::sleep(PAUSE).await;
+    Some(())
+}
+
+/// Opens as many streams as it may on one connection, each of which asks for all metrics, and takes none of the answers.
+async fn fan_out(client: &Client, counts: &Counts) -> Option<()> {
+    let (stream, _) = client.speaking(&["h2"]).connect().await.ok()?;
+    let (mut sender, connection) = http2::Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(0)
+        .handshake(TokioIo::new(stream))
+        .await
+        .ok()?;
+    let _connection = Connection::of(connection);
+    let mut answers = Vec::new();
+    for _ in 0..100 {
+        sender.ready().await.ok()?;
+        let request = Request::get("https://x/metrics").body(Full::<Bytes>::default()).ok()?;
+        answers.push(sender.send_request(request));
+        counts.streams.fetch_add(1, Ordering::Relaxed);
+    }
+    let answers = futures::future::join_all(answers).await;
+    tokio::time::sleep(PAUSE).await;
+    drop(answers);
+    Some(())
+}
+
+/// What drives a connection, for as long as somebody asks on it.
+struct Connection(tokio::task::AbortHandle);
+
+impl Connection {
+    fn of<T: Send + 'static>(connection: impl Future<Output = T> + Send + 'static) -> Self {
+        Self(tokio::spawn(connection).abort_handle())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
