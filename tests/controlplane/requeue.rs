@@ -13,6 +13,10 @@ use crate::cluster::ControlPlane;
 use crate::schedulers::{Ours, Scheduler, Upstream, at_once};
 use crate::stage::on_stage;
 
+/// Trials that upstream loses now and then: it tells pods of a node's end before its cache has lost the node, and a pod that is
+/// tried in between waits for the flush. Then there is nothing to compare.
+const RACES: [&str; 1] = ["domain-removed"];
+
 /// What each trial came to, by its name.
 type Outcomes = BTreeMap<&'static str, Outcome>;
 
@@ -27,13 +31,16 @@ struct Outcome {
 /// Plays all trials under both schedulers.
 pub(crate) fn wakes_pods_as_upstream_does() -> Result<(), Failed> {
     let [theirs, ours]: [Box<dyn FnOnce() -> _ + Send>; 2] =
-        [Box::new(|| play(Upstream::start)), Box::new(|| play(Ours::start))];
+        [Box::new(|| play(Upstream::start, &RACES)), Box::new(|| play(Ours::start, &[]))];
     let [theirs, ours] = at_once([theirs, ours]);
     let (theirs, ours) = (theirs?, ours?);
     let mut differences = Vec::new();
     println!("{:24} {:>12} {:>12}", "bound after", "upstream", "ours");
-    for (name, theirs) in &theirs {
-        let ours = &ours[name];
+    for (name, ours) in &ours {
+        let Some(theirs) = theirs.get(name) else {
+            println!("{name:24} {:>12} {:>9} ms", "too late", ours.delay.as_millis());
+            continue;
+        };
         println!("{name:24} {:>9} ms {:>9} ms", theirs.delay.as_millis(), ours.delay.as_millis());
         if theirs.counts != ours.counts {
             differences.push(format!("{name}:\n  upstream {:?}\n  ours     {:?}", theirs.counts, ours.counts));
@@ -42,13 +49,19 @@ pub(crate) fn wakes_pods_as_upstream_does() -> Result<(), Failed> {
     if differences.is_empty() { Ok(()) } else { Err(differences.join("\n").into()) }
 }
 
-fn play<S: Scheduler>(start: impl FnOnce(&ControlPlane) -> Result<S, String>) -> Result<Outcomes, String> {
+fn play<S: Scheduler>(
+    start: impl FnOnce(&ControlPlane) -> Result<S, String>,
+    races: &[&str],
+) -> Result<Outcomes, String> {
     let plane = ControlPlane::start()?;
     let mut scheduler = start(&plane)?;
     let mut played = BTreeMap::new();
     for trial in trials::all() {
         let before = counts(&scheduler.metrics(&plane)?);
-        let delay = on_stage(&plane, &mut scheduler, trial.name, |stage| trial.play(stage))?;
+        let delay = on_stage(&plane, &mut scheduler, trial.name, |stage| {
+            if races.contains(&trial.name) { trial.try_to_play(stage) } else { trial.play(stage).map(Some) }
+        })?;
+        let Some(delay) = delay else { continue };
         let mut counts = counts(&scheduler.metrics(&plane)?);
         for (what, count) in before {
             if let Some(now) = counts.get_mut(&what) {

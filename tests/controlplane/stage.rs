@@ -236,10 +236,20 @@ impl Stage<'_> {
     pub(crate) fn wait<T>(
         &mut self,
         what: &str,
+        look: impl FnMut(&Self) -> Result<Option<T>, String>,
+    ) -> Result<T, String> {
+        self.wait_for(what, SETTLED, look)
+    }
+
+    /// The same with a limit of its own.
+    pub(crate) fn wait_for<T>(
+        &mut self,
+        what: &str,
+        limit: Duration,
         mut look: impl FnMut(&Self) -> Result<Option<T>, String>,
     ) -> Result<T, String> {
         let what = format!("{what} in {}", self.namespace);
-        wait_for(&what, SETTLED, || match self.scheduler.ended() {
+        wait_for(&what, limit, || match self.scheduler.ended() {
             Some(why) => Err(format!("the scheduler ended: {why}")),
             None => look(self),
         })

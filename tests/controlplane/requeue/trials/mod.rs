@@ -30,6 +30,23 @@ impl Trial {
     /// The time from the change that helps to the binding.
     #[expect(clippy::disallowed_methods, reason = "what is measured is the time that another process takes")]
     pub(super) fn play(&self, stage: &mut Stage<'_>) -> Result<Duration, String> {
+        self.play_until_it_helps(stage)?;
+        let began = Instant::now();
+        stage.wait_bound("p", self.node)?;
+        Ok(began.elapsed())
+    }
+
+    /// The same, or nothing if the change was for nothing.
+    #[expect(clippy::disallowed_methods, reason = "what is measured is the time that another process takes")]
+    pub(super) fn try_to_play(&self, stage: &mut Stage<'_>) -> Result<Option<Duration>, String> {
+        const ENOUGH: Duration = Duration::from_secs(10);
+        self.play_until_it_helps(stage)?;
+        let is_bound = |stage: &Stage<'_>| Ok(stage.get_pod("p")?["spec"]["nodeName"].is_string().then_some(()));
+        let began = Instant::now();
+        Ok(stage.wait_for("pod p to be bound", ENOUGH, is_bound).ok().map(|()| began.elapsed()))
+    }
+
+    fn play_until_it_helps(&self, stage: &mut Stage<'_>) -> Result<(), String> {
         (self.setting)(stage)?;
         if self.refused.is_empty() {
             stage.wait("the pod's gates to be seen", |stage| {
@@ -40,10 +57,7 @@ impl Trial {
             stage.wait_refused("p", self.refused)?;
         }
         (self.useless)(stage)?;
-        (self.helps)(stage)?;
-        let began = Instant::now();
-        stage.wait_bound("p", self.node)?;
-        Ok(began.elapsed())
+        (self.helps)(stage)
     }
 }
 
