@@ -9,6 +9,7 @@ mod page;
 mod preemption;
 mod what_if;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -122,7 +123,7 @@ pub enum ExplainError {
         node: String,
     },
     /// No profile schedules the pod.
-    #[error("pod {pod}: no profile has the schedulerName {scheduler:?}")]
+    #[error("pod {pod}: no profile has the schedulerName {scheduler:?}; --config takes the configuration that has")]
     NotOurs {
         /// The pod.
         pod: String,
@@ -139,6 +140,9 @@ pub struct Explanation {
     /// How many pods are pending, these among them.
     #[serde(skip)]
     pub pending: usize,
+    /// How many others are, by the scheduler that they name and that no profile is.
+    #[serde(skip)]
+    pub foreign: BTreeMap<String, usize>,
 }
 
 /// What is said of one pod.
@@ -199,7 +203,14 @@ pub fn explain(args: &ExplainArgs, plugins: Registry) -> Result<Explanation, Exp
     drop(progress);
     let (loading, explaining) = (loaded - began, loaded.elapsed());
     say(format_args!("loaded in {:.2} s, explained in {:.2} s", loading.as_secs_f64(), explaining.as_secs_f64()));
-    Ok(Explanation { pods: explained, pending: cluster.pending.len() })
+    let mut foreign = BTreeMap::new();
+    if args.pod.is_none() {
+        for pod in cluster.others.iter().filter(|pod| pod.node_name().is_none() && !pod.is_terminal()) {
+            *foreign.entry(pod.scheduler_name().to_owned()).or_default() += usize::from(args.covers(pod));
+        }
+        foreign.retain(|_, count| *count > 0);
+    }
+    Ok(Explanation { pods: explained, pending: cluster.pending.len(), foreign })
 }
 
 fn explain_pod(cluster: &Loading, profile: &Framework, pod: &Arc<PodInfo>) -> PodExplanation {

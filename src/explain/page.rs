@@ -19,7 +19,9 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pods.is_empty() {
             let place = if self.pending > 0 { " in this namespace" } else { "" };
-            return writeln!(f, "No pod is pending{place}.");
+            let whose = if self.foreign.is_empty() { "" } else { " for the profiles of this configuration" };
+            writeln!(f, "No pod is pending{place}{whose}.")?;
+            return self.foreign(f);
         }
         // Pods of one workload are mostly told the same, once.
         let mut told: Vec<(Vec<&str>, String)> = Vec::new();
@@ -35,10 +37,26 @@ impl fmt::Display for Explanation {
             write!(f, "{blank}{word} {}: {page}", Nodes(names))?;
         }
         match self.pending.saturating_sub(1) {
-            0 => Ok(()),
-            1 => f.write_str("\nAs the cluster stands; the other pending pod is not placed.\n"),
-            others => writeln!(f, "\nAs the cluster stands; the other {others} pending pods are not placed."),
+            0 => {}
+            1 => f.write_str("\nAs the cluster stands; the other pending pod is not placed.\n")?,
+            others => writeln!(f, "\nAs the cluster stands; the other {others} pending pods are not placed.")?,
         }
+        self.foreign(f)
+    }
+}
+
+impl Explanation {
+    /// Says of pods for other schedulers that they are there.
+    fn foreign(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (scheduler, count) in &self.foreign {
+            let (pods, are) = if *count == 1 { ("pod", "is") } else { ("pods", "are") };
+            writeln!(
+                f,
+                "\n{count} {pods} {are} pending for {scheduler:?}, which is no profile here; --config takes the configuration \
+                 that has it."
+            )?;
+        }
+        Ok(())
     }
 }
 

@@ -63,6 +63,18 @@ c     370
     assert!(stderr.contains("loaded in ") && stderr.contains(" s, explained in "), "{stderr}");
 }
 
+#[test]
+fn pods_of_other_schedulers_are_counted() {
+    let (code, page, _) = explain("", ", schedulerName: second", &[]);
+    let expected = "No pod is pending for the profiles of this configuration.\n\n1 pod is pending for \"second\", which is no \
+                    profile here; --config takes the configuration that has it.\n";
+    assert_eq!((code, &*page), (Some(0), expected));
+    let (code, _, stderr) = explain("", ", schedulerName: second", &["p"]);
+    let expected =
+        "pod default/p: no profile has the schedulerName \"second\"; --config takes the configuration that has";
+    assert!(code == Some(1) && stderr.contains(expected), "{stderr}");
+}
+
 /// The changes that are offered to a pod that fits nowhere.
 fn check(resources: &str, spec: &str, expected: &[&str]) {
     let (code, page, _) = explain(resources, spec, &["default/p"]);

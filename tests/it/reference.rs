@@ -9,12 +9,14 @@ use std::process::Command;
 use kube_scheduler::config::{BINARY_MINOR, FeatureGates, Gate};
 
 /// Flags that are not all that they are upstream.
-const FLAGS: [(&str, &str); 12] = [
+const FLAGS: [(&str, &str); 14] = [
     ("contention-profiling", "accepted; waiting is not sampled, so the profiles `block` and `mutex` are empty"),
     ("kube-api-content-type", "accepted; JSON is spoken whatever it says"),
     ("log-flush-frequency", "accepted; lines are written at once"),
-    ("log-json-info-buffer-size", "accepted with the gate that it needs; lines are written at once"),
-    ("log-text-info-buffer-size", "accepted with the gate that it needs; lines are written at once"),
+    ("log-json-info-buffer-size", "needs the gate LoggingAlphaOptions, which is not built"),
+    ("log-json-split-stream", "needs the gate LoggingAlphaOptions, which is not built"),
+    ("log-text-info-buffer-size", "needs the gate LoggingAlphaOptions, which is not built"),
+    ("log-text-split-stream", "needs the gate LoggingAlphaOptions, which is not built"),
     ("show-hidden-metrics-for-version", "accepted; no metric of 1.36 is hidden"),
     ("tls-cipher-suites", "names that Go knows are accepted; those that rustls has are offered"),
     ("tls-curve-preferences", "numbers that Go knows are accepted; those that rustls has are offered"),
@@ -95,7 +97,7 @@ fn gates() -> String {
         writeln!(table, "| `{}` | {stage} | {default}{locked} | {here} |", gate.name()).expect("a string takes all");
     }
     assert!(!others.is_empty() && !used.is_empty());
-    write!(table, "\nThe others are accepted, and change nothing here: {}.\n", others.join(", "))
+    write!(table, "\nThe others are accepted, but for those that upstream has locked, and change nothing here (`AllAlpha` and `AllBeta` are refused where they would change one that is not built): {}.\n", others.join(", "))
         .expect("a string takes all");
     table
 }

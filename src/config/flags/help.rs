@@ -13,7 +13,8 @@ const USAGE: &str = "\
 Usage:
   kube-scheduler [flags]
   kube-scheduler simulate [OPTIONS] [FILE]...   (needs no cluster; see 'kube-scheduler simulate --help')
-  kube-scheduler explain -f FILE [POD]          (the same; see 'kube-scheduler explain --help')
+  kube-scheduler explain -f FILE [POD]          (of files, or with --kubeconfig of a cluster, in which it only reads; see
+                                                 'kube-scheduler explain --help')
 ";
 
 impl Flags {
