@@ -139,7 +139,12 @@ async fn schedule(
     let effective = config.to_v1();
     let metrics = registry(&gates)?;
     let rest = RestMetrics::new(&metrics, &connection.host())?;
-    let candidate = candidate(&config, &connection, &clock, &metrics, &rest)?;
+    let written_to = flags.misc.write_config_to.as_deref().filter(|path| !path.is_empty());
+    // Who only writes the configuration does not take part, and may have times with which nobody could.
+    let candidate = match written_to {
+        Some(_) => None,
+        None => candidate(&config, &connection, &clock, &metrics, &rest)?,
+    };
     let client = connect::client(&connection, "/scheduler", &rest);
     let (delays_cache, profiling) = (config.delay_cache_until_active, config.enable_profiling);
     let engine = Engine::new(EngineOptions {
@@ -178,7 +183,7 @@ async fn schedule(
         seed: seed(),
     };
     let server = endpoints::bind(flags, &engine, about, &rest).await?;
-    if let Some(path) = flags.misc.write_config_to.as_deref().filter(|path| !path.is_empty()) {
+    if let Some(path) = written_to {
         return write_config(path, &effective);
     }
     info!(version = VERSION, "Starting Kubernetes Scheduler");

@@ -21,6 +21,9 @@ pub(super) const HEADERS: Duration = Duration::from_secs(32);
 pub(super) const IDLE: Duration = Duration::from_secs(90);
 /// How long a connection that is to end may take for it.
 const ENDING: Duration = Duration::from_secs(5);
+/// How long after the last answer something has to be asked again, or the client is sent away even if it goes on taking what
+/// was answered, or sends nothing but pings.
+const TAKING: Duration = Duration::from_mins(10);
 
 /// Headers that any connection may send. Those of clients that mean well are shorter.
 const SMALL_HEADERS: usize = 64 * 1024;
@@ -38,6 +41,7 @@ pub(super) struct Activity {
 
 #[derive(Debug)]
 struct State {
+    began: Mono,
     /// Whether requests come one at a time, so that what is read between two is the next one's headers.
     one_at_a_time: bool,
     /// Requests that are being answered.
@@ -50,6 +54,8 @@ struct State {
     room: Option<OwnedSemaphorePermit>,
     /// When something was last done.
     last: Mono,
+    /// When the last request was answered.
+    answered: Option<Mono>,
     /// Whether it is to end with what is being answered.
     last_answer: bool,
     /// Since when it is to end.
@@ -64,12 +70,14 @@ impl Activity {
     pub(super) fn new(clock: &Clock, one_at_a_time: bool) -> Self {
         let now = clock.mono();
         let state = State {
+            began: now,
             one_at_a_time,
             answering: 0,
             reading: Some(now),
             read: 0,
             room: None,
             last: now,
+            answered: None,
             last_answer: false,
             ending: None,
         };
@@ -112,9 +120,10 @@ impl Activity {
         let state = self.state();
         match (state.answering, state.ending, state.reading) {
             (1.., _, _) => Mono::MAX,
-            (_, Some(_), _) => state.last + ENDING,
+            (_, Some(since), _) => since + ENDING,
             (_, _, Some(since)) => since + HEADERS,
-            _ => state.last + IDLE,
+            // Pings are answered, too, which is nothing that was asked for.
+            _ => state.answered.map_or(state.began + IDLE, |answered| (state.last + IDLE).min(answered + TAKING)),
         }
     }
 
@@ -152,6 +161,7 @@ impl Drop for Answering {
         let mut state = self.0.state();
         state.answering -= 1;
         state.last = now;
+        state.answered = Some(now);
     }
 }
 
@@ -294,6 +304,29 @@ mod tests {
         assert!(!activity.is_ending());
         activity.wrote();
         assert!(activity.is_ending());
+    }
+
+    #[test]
+    fn pings_keep_nobody() {
+        let clock = SimClock::new(Timestamp::UNIX_EPOCH);
+        let ping = |activity: &Activity, seconds: u64| {
+            for _ in 0..seconds {
+                clock.advance(Duration::from_secs(1));
+                activity.read(17);
+                activity.wrote();
+            }
+        };
+        let stranger = Activity::new(&clock.clock(), false);
+        ping(&stranger, 60);
+        assert_eq!(stranger.deadline(), Mono::from_secs(90), "nothing was asked");
+        drop(stranger.answer());
+        stranger.end_after_this();
+        ping(&stranger, 4);
+        assert_eq!(stranger.deadline(), Mono::from_secs(61 + 5), "its last answer was sent");
+        let known = Activity::new(&clock.clock(), false);
+        drop(known.answer());
+        ping(&known, 599);
+        assert_eq!(known.deadline(), Mono::from_secs(64 + 600), "it asks for nothing any more");
     }
 
     #[test]

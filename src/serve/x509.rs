@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
@@ -14,6 +13,7 @@ use x509_parser::extensions::ParsedExtension;
 use x509_parser::oid_registry::{OID_X509_COMMON_NAME, OID_X509_ORGANIZATION_NAME, Oid};
 use x509_parser::prelude::{FromDer as _, X509Certificate, X509Name};
 
+use crate::dispatcher::tls::pem;
 use crate::k8s::field_error::quoted;
 
 /// Where a subject carries its owner's UID: 1.3.6.1.4.1.57683.2.
@@ -107,7 +107,7 @@ impl Bundle {
         }
         let failed = |text: &str| format!("error loading CA bundle for {}: {text}", quoted(name));
         let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(pem).filter_map(Result::ok) {
+        for certificate in pem::certificates(pem) {
             X509Certificate::from_der(&certificate).map_err(|_| failed("x509: malformed certificate"))?;
             roots.add(certificate).map_err(|error| failed(&error.to_string()))?;
         }

@@ -18,7 +18,7 @@ const TIMES: &[&str] = &[
 ];
 
 /// What a scheduler wrote, by the object that it is about: the writes of one object have an order, those of several have none.
-/// Events count as written about what they tell of, apart from its other writes.
+/// Events count as written about what they tell of, apart from its other writes, and in no order: each is sent by itself.
 #[derive(PartialEq)]
 pub(crate) struct Written {
     by_object: BTreeMap<String, Vec<Value>>,
@@ -69,6 +69,9 @@ impl Written {
                 "code": entry["responseStatus"]["code"], "body": body,
             });
             by_object.entry(format!("{resource} {namespace}/{name}")).or_default().push(write);
+        }
+        for (_, writes) in by_object.iter_mut().filter(|(object, _)| object.starts_with("events ")) {
+            writes.sort_by_cached_key(Value::to_string);
         }
         if denied.is_empty() { Ok(Self { by_object }) } else { Err(format!("denied: {denied:#?}")) }
     }

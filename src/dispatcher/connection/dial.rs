@@ -68,13 +68,13 @@ impl Dialler {
             return Ok(Wire::new(opened, connections));
         };
         let failed = |error: BoxError| -> BoxError {
-            let mut text = error.to_string();
-            let mut cause = error.source();
-            while let Some(error) = cause {
-                text = format!("{text}: {error}");
-                cause = error.source();
-            }
-            io::Error::other(format!("proxyconnect {}: {text}", proxy.uri())).into()
+            let error = match in_go(error, proxy.uri()).downcast::<io::Error>() {
+                Ok(error) => return io::Error::new(error.kind(), format!("proxyconnect tcp: {error}")).into(),
+                Err(error) => error,
+            };
+            let causes = std::iter::successors(Some(&*error as &(dyn Error + 'static)), |error| (*error).source());
+            let texts: Vec<String> = causes.map(ToString::to_string).collect();
+            io::Error::other(format!("proxyconnect tcp: {}", texts.join(": "))).into()
         };
         // Who takes a name for the server's expects its port, too.
         let server = with_port(server, if server.scheme_str() == Some("http") { 80 } else { 443 });

@@ -5,6 +5,7 @@
 
 mod identity;
 mod pair;
+pub(crate) mod pem;
 mod roots;
 mod words;
 

@@ -4,26 +4,27 @@ use std::sync::Arc;
 
 use rustls::SignatureAlgorithm;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::sign::CertifiedKey;
+use rustls::sign::{CertifiedKey, SigningKey};
 use x509_parser::oid_registry::{OID_KEY_TYPE_EC_PUBLIC_KEY, OID_PKCS1_RSAENCRYPTION, OID_SIG_ED25519};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use super::pem::{self, Block};
 
 /// A chain and the key of its first certificate. Texts, and which of several is told, are those of Go's
 /// `crypto/tls.X509KeyPair`.
 pub(crate) fn certified(chain: &[u8], key: &[u8], provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, String> {
+    let (chain, blocks) = (pem::blocks(chain), pem::blocks(key));
+    let of_kind = |block: &&Block| block.kind == "CERTIFICATE";
     let certificates: Vec<CertificateDer<'static>> =
-        CertificateDer::pem_slice_iter(chain).filter_map(Result::ok).collect();
-    let Some(leaf) = certificates.first() else { return Err(no_certificate(&kinds(chain))) };
-    let kinds = kinds(key);
-    if !kinds.iter().any(|kind| is_key(kind)) {
-        return Err(no_key(&kinds));
+        chain.iter().filter(of_kind).map(|block| block.content.clone().into()).collect();
+    let Some(leaf) = certificates.first() else { return Err(no_certificate(&kinds(&chain))) };
+    let Some(key) = blocks.iter().find(|block| is_key(&block.kind)) else { return Err(no_key(&kinds(&blocks))) };
+    let (left, leaf) = X509Certificate::from_der(leaf).map_err(|_| "x509: malformed certificate".to_owned())?;
+    if !left.is_empty() {
+        return Err("x509: trailing data".to_owned());
     }
-    let (_, leaf) = X509Certificate::from_der(leaf).map_err(|_| "x509: malformed certificate".to_owned())?;
-    let unreadable = "tls: failed to parse private key";
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| unreadable.to_owned())?;
-    let key = provider.key_provider.load_private_key(key).map_err(|_| unreadable.to_owned())?;
+    let key = private_key(&key.content, provider).ok_or_else(|| "tls: failed to parse private key".to_owned())?;
     let algorithm = &leaf.public_key().algorithm.algorithm;
     let expected = if *algorithm == OID_PKCS1_RSAENCRYPTION {
         SignatureAlgorithm::RSA
@@ -45,12 +46,33 @@ pub(crate) fn certified(chain: &[u8], key: &[u8], provider: &CryptoProvider) -> 
     }
 }
 
-/// What the blocks of a text in PEM say that they are.
-fn kinds(pem: &[u8]) -> Vec<String> {
-    let text = String::from_utf8_lossy(pem);
-    let begin = |line: &str| line.trim_end().strip_prefix("-----BEGIN ")?.strip_suffix("-----").map(str::to_owned);
-    let has_end = |kind: &String| text.contains(&format!("-----END {kind}-----"));
-    text.lines().filter_map(begin).filter(has_end).collect()
+/// A key in any of its three forms, whatever it says that it is, without what comes after it.
+fn private_key(content: &[u8], provider: &CryptoProvider) -> Option<Arc<dyn SigningKey>> {
+    let content = outermost(content)?;
+    let forms = [
+        PrivateKeyDer::Pkcs1(content.to_vec().into()),
+        PrivateKeyDer::Pkcs8(content.to_vec().into()),
+        PrivateKeyDer::Sec1(content.to_vec().into()),
+    ];
+    forms.into_iter().find_map(|form| provider.key_provider.load_private_key(form).ok())
+}
+
+/// The first value in DER, of which no more than its length is looked at.
+fn outermost(content: &[u8]) -> Option<&[u8]> {
+    let (start, length) = match content.get(1)? {
+        short @ 0..0x80 => (2, usize::from(*short)),
+        long => {
+            let count = usize::from(long & 0x7f);
+            let bytes = content.get(2..2 + count).filter(|_| count <= 4)?;
+            (2 + count, bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)))
+        }
+    };
+    content.get(..start.checked_add(length)?)
+}
+
+/// What blocks say that they are.
+fn kinds(blocks: &[Block]) -> Vec<String> {
+    blocks.iter().map(|block| block.kind.clone()).collect()
 }
 
 fn is_key(kind: &str) -> bool {

@@ -7,12 +7,12 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_name;
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
+use super::pem::certificates;
 use super::{Source, unreadable};
 
 /// Trusts the certificates that a source has at the time.
@@ -62,8 +62,7 @@ impl Trusted {
     /// nobody, as with the gate `ClientsAllowCARotation`.
     /// Follows `client-go/transport/transport.go#rootCertPool @v1.36.3`.
     fn read(pem: &[u8], provider: &Arc<CryptoProvider>) -> Result<Self, String> {
-        let certificates: Vec<CertificateDer<'static>> =
-            CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).collect();
+        let certificates: Vec<CertificateDer<'static>> = certificates(pem).collect();
         let mut store = RootCertStore::empty();
         store.add_parsable_certificates(certificates.iter().cloned());
         let verifier = if pem.is_empty() {

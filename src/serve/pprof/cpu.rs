@@ -43,13 +43,14 @@ impl Cpu {
         }
         let turn = Turn(&self.busy);
         let began = clock.now();
-        let guard = ProfilerGuardBuilder::default()
-            .frequency(HERTZ)
-            .blocklist(&LEFT_OUT)
-            .build()
-            .map_err(|error| error.to_string())?;
+        // The first one reads what names there are, which takes a while.
+        let begun = tokio::task::spawn_blocking(|| {
+            let builder = ProfilerGuardBuilder::default().frequency(HERTZ).blocklist(&LEFT_OUT);
+            builder.build().map_err(|error| error.to_string())
+        });
+        let guard = super::ended(begun.await)?;
         clock.sleep(duration).await;
-        // Finding names takes a while.
+        // As does finding them.
         let taken = tokio::task::spawn_blocking(move || {
             let report = guard.report().build().map_err(|error| error.to_string())?;
             drop(guard);

@@ -53,6 +53,14 @@ const REFUSED: &[&str] = &[
     "--tls-cert-file=@/broken.crt --tls-private-key-file=@/good.key",
     "--tls-cert-file=@/good.crt --tls-private-key-file=@/broken.key",
     "--tls-cert-file=@/good.crt --tls-private-key-file=@/parameters",
+    // What is taken is told by an error that comes later.
+    "--tls-cert-file=@/good.crt --tls-private-key-file=@/good.key --tls-min-version=none",
+    "--tls-cert-file=@/blanks.crt --tls-private-key-file=@/good.key --tls-min-version=none",
+    "--tls-cert-file=@/headers.crt --tls-private-key-file=@/good.key --tls-min-version=none",
+    "--tls-cert-file=@/good.crt --tls-private-key-file=@/label.key --tls-min-version=none",
+    "--tls-cert-file=@/good.crt --tls-private-key-file=@/two.key --tls-min-version=none",
+    "--client-ca-file=@/blanks.crt --authorization-always-allow-paths=/a*b",
+    "--client-ca-file=@/headers.crt",
     "--tls-sni-cert-key=@/none,@/good.key",
     "--tls-sni-cert-key=@/good.crt,@/other.key",
     "--tls-sni-cert-key=@/garbage,@/good.key",
@@ -141,6 +149,10 @@ fn write_files(folder: &Path) -> Result<(), String> {
     let broken = |kind: &str| format!("-----BEGIN {kind}-----\nAAECAw==\n-----END {kind}-----\n");
     // Object identifier of P-256.
     let parameters = "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n";
+    let blanks = crt.replace('\n', " \t\r\n");
+    let headers = crt.replacen('\n', "\nComment: one\n\n", 1);
+    let label = key.replace("PRIVATE KEY", "RSA PRIVATE KEY");
+    let two = format!("{parameters}{key}");
     let server = "{name: c, cluster: {server: 'https://127.0.0.1:1'}}";
     let nobody = format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters: [{server}]\nusers: [{{name: u, user: {{}}}}]\n\
@@ -158,6 +170,10 @@ fn write_files(folder: &Path) -> Result<(), String> {
         ("broken.crt", &*broken("CERTIFICATE")),
         ("broken.key", &*broken("PRIVATE KEY")),
         ("parameters", parameters),
+        ("blanks.crt", &*blanks),
+        ("headers.crt", &*headers),
+        ("label.key", &*label),
+        ("two.key", &*two),
         ("nobody.conf", &*nobody),
         ("half/kube-scheduler.crt", &*crt),
         ("odd/kube-scheduler.crt", "garbage"),
