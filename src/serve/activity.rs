@@ -26,11 +26,11 @@ const ENDING: Duration = Duration::from_secs(5);
 const TAKING: Duration = Duration::from_mins(10);
 
 /// Headers that any connection may send. Those of clients that mean well are shorter.
-const SMALL_HEADERS: usize = 64 * 1024;
+const SMALL_HEADERS: usize = 32 * 1024;
 /// What is read of a client that was sent its last answer, and goes on.
 const LEFT: usize = 1024 * 1024;
 /// So many connections may send longer ones at a time, which are in memory until they are whole; others wait for them.
-const LARGE_HEADERS: usize = 2;
+const LARGE_HEADERS: usize = 1;
 
 /// What a connection is doing. Cheap to clone; the lock guards a few numbers.
 #[derive(Clone)]

@@ -46,7 +46,7 @@ const COUNT: u32 = 3000;
 const A_SECOND: u32 = 300;
 
 /// How many there are of each kind of client.
-const KINDS: [(&str, usize); 4] = [("scrapes", 200), ("drops", 20), ("headers", 20), ("streams", 20)];
+const KINDS: [(&str, usize); 4] = [("scrapes", 200), ("drops", 10), ("headers", 10), ("streams", 10)];
 
 /// Between two times that a client does what it does.
 const PAUSE: Duration = Duration::from_secs(1);
