@@ -32,7 +32,7 @@ const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const PROTOBUF: &str = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
 
 /// How many bodies may be on their way to clients before others are made less often.
-const FREE: usize = 8;
+const FREE: usize = 4;
 
 /// How long the next body waits for each one above that: clients that take theirs slowly, or never, do not fill the memory.
 const PAUSE: Duration = Duration::from_millis(20);
