@@ -205,10 +205,10 @@ pub fn explain(args: &ExplainArgs, plugins: Registry) -> Result<Explanation, Exp
     say(format_args!("loaded in {:.2} s, explained in {:.2} s", loading.as_secs_f64(), explaining.as_secs_f64()));
     let mut foreign = BTreeMap::new();
     if args.pod.is_none() {
-        for pod in cluster.others.iter().filter(|pod| pod.node_name().is_none() && !pod.is_terminal()) {
-            *foreign.entry(pod.scheduler_name().to_owned()).or_default() += usize::from(args.covers(pod));
+        let is_pending = |pod: &&Arc<Pod>| pod.node_name().is_none() && !pod.is_terminal();
+        for pod in cluster.others.iter().filter(is_pending).filter(|pod| args.covers(pod)) {
+            *foreign.entry(pod.scheduler_name().to_owned()).or_default() += 1;
         }
-        foreign.retain(|_, count| *count > 0);
     }
     Ok(Explanation { pods: explained, pending: cluster.pending.len(), foreign })
 }

@@ -16,6 +16,9 @@
 #[expect(dead_code, reason = "shared with the tests on loopback sockets, which use more of it")]
 #[path = "../it/serve/client.rs"]
 mod client;
+#[expect(dead_code, reason = "shared with the tests of clients, which use more of it")]
+#[path = "../it/client/server.rs"]
+mod tls_server;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -33,8 +36,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube_scheduler::apiserver::kinds::{EVENTS, PODS};
 use kube_scheduler::apiserver::{ApiServer, DeleteOptions, Options};
 use kube_scheduler::clock::Clock;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair};
 use serde_json::{Value, json};
+use tls_server::Authority;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
@@ -183,30 +187,18 @@ fn write_files(folder: &Path, server: &str) -> Identity {
          clusters: [{{name: test, cluster: {{server: '{server}'}}}}]\nusers: [{{name: admin, user: {{}}}}]\n\
          contexts: [{{name: test, context: {{cluster: test, user: admin}}}}]\n"
     );
-    let mut authority = params("authority");
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority =
-        CertifiedIssuer::self_signed(authority, KeyPair::generate().expect("a key")).expect("a certificate");
-    let mut operator = params("operator");
+    let authority = Authority::new();
+    let mut operator = CertificateParams::default();
     operator.distinguished_name.push(DnType::OrganizationName, "system:masters");
     operator.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-    let key = KeyPair::generate().expect("a key");
-    let certificate = operator.signed_by(&key, &authority).expect("a certificate");
+    let pair = authority.pair_of(&operator);
     for (path, text) in
         [(kubeconfig, text), (folder.join("config.json"), config.to_string()), (folder.join("ca.crt"), authority.pem())]
     {
         std::fs::write(path, text).expect("written");
     }
-    Identity { chain: vec![certificate.into()], key: key.serialize_der() }
-}
-
-fn params(name: &str) -> CertificateParams {
-    let mut params = CertificateParams::default();
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, name);
-    params.not_before = rcgen::date_time_ymd(2020, 1, 1);
-    params.not_after = rcgen::date_time_ymd(2040, 1, 1);
-    params
+    let key = KeyPair::from_pem(&pair.key).expect("a key").serialize_der();
+    Identity { chain: vec![pair.der.into()], key }
 }
 
 impl Scheduler {

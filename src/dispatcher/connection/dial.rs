@@ -77,7 +77,7 @@ impl Dialler {
             io::Error::other(format!("proxyconnect tcp: {}", texts.join(": "))).into()
         };
         // Who takes a name for the server's expects its port, too.
-        let server = with_port(server, if server.scheme_str() == Some("http") { 80 } else { 443 });
+        let server = with_port(server, port(server));
         if proxy.uri().scheme_str().is_some_and(|scheme| scheme.starts_with("socks")) {
             let mut socks = SocksV5::new(with_port(proxy.uri(), 1080), self.tcp);
             if let Some((user, password)) = proxy.raw_auth() {
@@ -100,7 +100,7 @@ impl Dialler {
 /// Says in Go's words why a server could not be reached; of a name, not which of its addresses it was.
 fn in_go(error: BoxError, server: &Uri) -> BoxError {
     let host = server.host().unwrap_or_default();
-    let port = server.port_u16().unwrap_or(if server.scheme_str() == Some("http") { 80 } else { 443 });
+    let port = port(server);
     let causes = std::iter::successors(Some(&*error as &(dyn Error + 'static)), |error| (*error).source());
     let Some(cause) = causes.filter_map(|error| error.downcast_ref::<io::Error>()).last() else { return error };
     let text = match cause.kind() {
@@ -112,6 +112,11 @@ fn in_go(error: BoxError, server: &Uri) -> BoxError {
         _ => return error,
     };
     io::Error::new(cause.kind(), text).into()
+}
+
+/// The port that a URL names or means.
+fn port(uri: &Uri) -> u16 {
+    uri.port_u16().unwrap_or(if uri.scheme_str() == Some("http") { 80 } else { 443 })
 }
 
 fn with_port(uri: &Uri, port: u16) -> Uri {

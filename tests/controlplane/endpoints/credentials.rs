@@ -98,7 +98,7 @@ fn tagged(tag: u8, value: &[u8]) -> Vec<u8> {
     [&[tag, 0x82][..], &length, value].concat()
 }
 
-pub(super) fn authority(name: &str, key: KeyPair) -> Issuer<'static, KeyPair> {
+fn authority(name: &str, key: KeyPair) -> Issuer<'static, KeyPair> {
     let mut params = params(name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     Issuer::new(params, key)

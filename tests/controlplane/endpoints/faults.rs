@@ -11,12 +11,12 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use libtest_mimic::Failed;
-use rcgen::{CertificateParams, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use serde_json::Value;
 
-use super::credentials::{authority, identity, own_pkcs8};
+use super::credentials::{identity, own_pkcs8, params};
 use super::shape::shape;
 use crate::client::{Client, Identity};
 use crate::cluster::{ControlPlane, GUEST, Process, free_ports, wait_for};
@@ -317,14 +317,12 @@ fn expired(token: &str, key: &[u8]) -> Result<String, String> {
 pub(crate) fn files_that_change_are_read_again() -> Result<(), Failed> {
     let plane = ControlPlane::start()?;
     let folder = scratch("changing")?;
-    let make = |name: &str| -> Result<(Issuer<'static, KeyPair>, String), String> {
-        let key = KeyPair::generate().map_err(text)?;
-        let issuer = authority(name, KeyPair::try_from(key.serialize_der()).map_err(text)?);
-        let mut params = super::credentials::params(name);
-        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        Ok((issuer, params.self_signed(&key).map_err(text)?.pem()))
+    let make = |name: &str| -> Result<CertifiedIssuer<'static, KeyPair>, String> {
+        let mut params = params(name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        CertifiedIssuer::self_signed(params, KeyPair::generate().map_err(text)?).map_err(text)
     };
-    let ((first, first_pem), (second, second_pem)) = (make("first")?, make("second")?);
+    let (first, second) = (make("first")?, make("second")?);
     let (alice, bob) =
         (identity(&first, "alice", &["system:masters"])?, identity(&second, "bob", &["system:masters"])?);
     let pairs = [pair("a.example")?, pair("b.example")?, pair("c.example")?];
@@ -339,7 +337,7 @@ pub(crate) fn files_that_change_are_read_again() -> Result<(), Failed> {
         write("tls.key", key).map(drop)
     };
     write_pair(&pairs[0])?;
-    let ca = write("ca.crt", &first_pem)?;
+    let ca = write("ca.crt", &first.pem())?;
     let at = |name: &str| folder.join(name).display().to_string();
     let flags = [
         "--authentication-skip-lookup".to_owned(),
@@ -377,7 +375,7 @@ pub(crate) fn files_that_change_are_read_again() -> Result<(), Failed> {
     expect("of the first authority", &alice, 200)?;
     expect("of another authority", &bob, 401)?;
     write_pair(&("garbage".to_owned(), "garbage".to_owned()))?;
-    write("ca.crt", &second_pem)?;
+    write("ca.crt", &second.pem())?;
     until_served("the second authority to be known", &bob)?;
     expect("of an authority that was one", &alice, 401)?;
     until_shown(0)?;
@@ -391,7 +389,7 @@ pub(crate) fn files_that_change_are_read_again() -> Result<(), Failed> {
     until_shown(2)?;
     expect("while there is no file", &bob, 200)?;
     expect("of an authority that was one", &alice, 401)?;
-    write("ca.crt", &first_pem)?;
+    write("ca.crt", &first.pem())?;
     until_served("the first authority to be known again", &alice)?;
     expect("of an authority that was one", &bob, 401)?;
     drop(both);
