@@ -16,7 +16,6 @@ use crate::parity::from_environment;
 
 /// Pods and nodes come and go, 200 changes a second for `KS_CHURN` seconds; afterwards the scheduler has bound what is left,
 /// and is as large as it was, with as many threads.
-#[expect(clippy::disallowed_methods, reason = "so many changes a second are made")]
 pub(crate) fn survives_churn() -> Result<(), Failed> {
     let seconds = from_environment("KS_CHURN")?.unwrap_or(60);
     let scene = Scene::open()?;
@@ -30,9 +29,7 @@ pub(crate) fn survives_churn() -> Result<(), Failed> {
     wait_until_bound(plane, &mut scheduler, PODS)?;
     churn(plane, (seconds / 5).max(10))?;
     let before = [scheduler.status("VmRSS")?, scheduler.status("Threads")?];
-    let began = Instant::now();
-    let changes = churn(plane, seconds)?;
-    let took = began.elapsed();
+    let (changes, took) = churn(plane, seconds)?;
     wait_until_bound(plane, &mut scheduler, count_pods(plane)?)?;
     let after = [scheduler.status("VmRSS")?, scheduler.status("Threads")?];
     println!(
@@ -47,9 +44,10 @@ pub(crate) fn survives_churn() -> Result<(), Failed> {
     scene.close()
 }
 
-/// Makes and removes pods, and relabels, adds and removes nodes, at 200 changes a second. Gives the number of changes.
+/// Makes and removes pods, and relabels, adds and removes nodes, at 200 changes a second. Gives the number of changes, and
+/// how long they took.
 #[expect(clippy::disallowed_methods, reason = "so many changes a second are made")]
-fn churn(plane: &ControlPlane, seconds: u64) -> Result<usize, String> {
+fn churn(plane: &ControlPlane, seconds: u64) -> Result<(usize, Duration), String> {
     const A_SECOND: u64 = 200;
     let (pods, nodes) = (pods_of(plane), nodes_of(plane));
     let now = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
@@ -82,6 +80,7 @@ fn churn(plane: &ControlPlane, seconds: u64) -> Result<usize, String> {
         Ok(()) => Ok(1),
     });
     let changes = plane.runtime.block_on(all.try_fold(0, |sum, one: usize| async move { Ok(sum + one) }))?;
+    let took = began.elapsed();
     // What this round has made goes, but for the pods of its last two seconds.
     plane
         .runtime
@@ -106,5 +105,5 @@ fn churn(plane: &ControlPlane, seconds: u64) -> Result<usize, String> {
             Ok(())
         })
         .map_err(|error: kube::Error| error.to_string())?;
-    Ok(changes)
+    Ok((changes, took))
 }
