@@ -55,7 +55,8 @@ pub(super) struct Shared {
 pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, remote: SocketAddr) {
     keep_alive(&stream);
     let deadline = shared.clock.mono() + HEADERS;
-    let shaken = shared.clock.timeout_at(deadline, handshake(&shared, stream));
+    // Boxed, as it takes more than all that comes after it.
+    let shaken = Box::pin(shared.clock.timeout_at(deadline, handshake(&shared, stream)));
     let shaken = tokio::select! {
         biased;
         () = shared.stop.cancelled() => return,
@@ -83,7 +84,8 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, remote: Socket
                     activity.end_after_this();
                     return Ok(failure(HEADERS_TOO_LARGE, "431 Request Header Fields Too Large"));
                 }
-                let answered = shared.handler.handle(request, &peer, remote).await;
+                // What it takes to answer is given back before the answer is sent, which takes as long as the client likes.
+                let answered = Box::pin(shared.handler.handle(request, &peer, remote)).await;
                 // HTTP/2 is easily abused; who is not known gets one request a connection.
                 // Follows `apiserver/pkg/endpoints/filters/authentication.go#withAuthentication @v1.36.3`.
                 if version == Version::HTTP_2 && answered.is_stranger {

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, HeaderValue, USER_AGENT};
+use http::request::Parts;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Body as _, Incoming};
@@ -42,21 +43,20 @@ impl Handler {
     /// Answers one request.
     pub(super) async fn handle(&self, request: Request<Incoming>, peer: &Peer, remote: SocketAddr) -> Answered {
         let began = self.clock.mono();
-        let (method, uri) = (request.method().clone(), request.uri().clone());
-        let agent = request.headers().get(USER_AGENT).cloned();
-        let mut answered = self.answer(request, peer).await;
+        let (parts, body) = request.into_parts();
+        let mut answered = self.answer(&parts, body, peer).await;
         let headers = answered.reply.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-        if method == Method::HEAD {
+        if parts.method == Method::HEAD {
             let length = answered.reply.body().size_hint().exact().unwrap_or(0);
             answered.reply.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
             *answered.reply.body_mut() = Full::default();
         }
         debug!(
-            verb = %method,
-            URI = %uri,
+            verb = %parts.method,
+            URI = %parts.uri,
             latency = ?self.clock.mono().since(began),
-            userAgent = agent.as_ref().and_then(|agent| agent.to_str().ok()).unwrap_or_default(),
+            userAgent = parts.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default(),
             srcIP = %remote,
             resp = answered.reply.status().as_u16(),
             "HTTP"
@@ -64,8 +64,7 @@ impl Handler {
         answered
     }
 
-    async fn answer(&self, request: Request<Incoming>, peer: &Peer) -> Answered {
-        let (parts, body) = request.into_parts();
+    async fn answer(&self, parts: &Parts, body: Incoming, peer: &Peer) -> Answered {
         let stranger = |reply| Answered { reply, is_stranger: true };
         let Some(path) = negotiate::decoded(parts.uri.path()) else {
             return stranger(failure(BAD_REQUEST.0, BAD_REQUEST.1));
