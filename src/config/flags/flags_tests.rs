@@ -53,6 +53,10 @@ fn values_may_follow_or_be_attached_and_look_like_flags() {
 fn wrong_lines_have_upstreams_texts() {
     check_usage(&["--bogus"], "unknown flag: --bogus");
     check_usage(&["--bogus_flag=3"], "unknown flag: --bogus_flag");
+    check_usage(&["---x"], "bad flag syntax: ---x");
+    check_usage(&["--=5"], "bad flag syntax: --=5");
+    check_usage(&["--config", "--=4", "--=5", "--bogus"], "bad flag syntax: --=5");
+    check_usage(&["--bogus", "--=5"], "unknown flag: --bogus");
     check_usage(&["-x"], "unknown shorthand flag: 'x' in -x");
     check_usage(&["--config"], "flag needs an argument: --config");
     check_usage(&["-v"], "flag needs an argument: 'v' in -v");
@@ -72,6 +76,7 @@ fn positional_arguments_are_refused_unless_empty() {
     assert!(parse(&["", ""]).is_ok());
     let text = "\"kube-scheduler\" does not take any arguments, got [\"--leader-elect\"]";
     assert_eq!(parse(&["--", "--leader-elect"]), Err(FlagError::Arguments(text.to_owned())));
+    assert_eq!(flags(&["--help", "foo"]).global.help, Some(true), "help comes first");
 }
 
 #[test]

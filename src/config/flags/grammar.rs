@@ -25,10 +25,14 @@ impl Flags {
     /// Reads the command line, without the program's name in it.
     pub fn parse<I: IntoIterator<Item = String>>(args: I) -> Result<Self, FlagError> {
         let command = Self::command();
-        let args: Vec<String> = normalize(&command, args);
+        let (args, no_flag) = normalize(&command, args);
         let with_name = std::iter::once(command.get_name().to_owned()).chain(args.iter().cloned());
         let flags = Self::try_parse_from(with_name).map_err(|error| usage_error(&command, &error, &args))?;
-        if flags.positional.iter().any(|text| !text.is_empty()) {
+        if let Some(text) = no_flag {
+            return Err(FlagError::Usage(format!("bad flag syntax: {text}")));
+        }
+        // Who asks for help gets it, whatever else there is.
+        if flags.global.help != Some(true) && flags.positional.iter().any(|text| !text.is_empty()) {
             let shown: Vec<String> = flags.positional.iter().map(|text| quote(text)).collect();
             let name = quote(command.get_name());
             let text = format!("{name} does not take any arguments, got [{}]", shown.join(" "));
@@ -38,8 +42,8 @@ impl Flags {
     }
 }
 
-/// Turns `_` into `-` in the names of flags, and leaves values alone.
-fn normalize<I: IntoIterator<Item = String>>(command: &Command, args: I) -> Vec<String> {
+/// Turns `_` into `-` in the names of flags, and leaves values alone. What can be no flag ends the line, and is given back.
+fn normalize<I: IntoIterator<Item = String>>(command: &Command, args: I) -> (Vec<String>, Option<String>) {
     let mut out = Vec::new();
     let mut args = args.into_iter();
     while let Some(arg) = args.next() {
@@ -52,6 +56,9 @@ fn normalize<I: IntoIterator<Item = String>>(command: &Command, args: I) -> Vec<
             out.push(arg);
             continue;
         };
+        if flag.starts_with(['-', '=']) {
+            return (out, Some(arg));
+        }
         let (name, value) = flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
         let normal = name.replace('_', "-");
         // One that is not known is shown as it was given.
@@ -62,7 +69,7 @@ fn normalize<I: IntoIterator<Item = String>>(command: &Command, args: I) -> Vec<
             out.extend(args.next());
         }
     }
-    out
+    (out, None)
 }
 
 fn find<'a>(command: &'a Command, name: &str) -> Option<&'a clap::Arg> {

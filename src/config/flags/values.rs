@@ -54,7 +54,7 @@ fn reported_version(text: &str) -> Result<String, String> {
     ))
 }
 
-/// A 32-bit integer: decimal, or with a prefix `0x`, `0o`, `0b`, `0`; `_` may stand between digits of those.
+/// A 32-bit integer: decimal, or with a prefix `0x`, `0o`, `0b`, `0`; `_` may stand between digits, and after a prefix.
 pub(super) fn int32(text: &str) -> Result<i32, String> {
     integer(text, |digits, base| i32::from_str_radix(digits, base).ok())
 }
@@ -78,8 +78,10 @@ fn integer<T>(text: &str, read: impl Fn(&str, u32) -> Option<T>) -> Result<T, St
         [b'0', _, ..] => (8, &lower[1..]),
         _ => (10, lower.as_str()),
     };
-    let digits = if base == 10 { digits.to_owned() } else { digits.replace('_', "") };
-    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(base)) {
+    // A prefix counts as a digit.
+    let stray = (base == 10 && digits.starts_with('_')) || digits.ends_with('_') || digits.contains("__");
+    let digits = digits.replace('_', "");
+    if stray || digits.is_empty() || !digits.chars().all(|c| c.is_digit(base)) {
         return Err(failed("invalid syntax"));
     }
     read(&format!("{sign}{digits}"), base).ok_or_else(|| failed("value out of range"))
@@ -127,6 +129,12 @@ mod tests {
     fn integers_as_go_reads_them() {
         for (text, expected) in [("5", 5), ("-7", -7), ("+3", 3), ("0x1f", 31), ("010", 8), ("0b11", 3), ("0", 0)] {
             assert_eq!(int32(text), Ok(expected), "{text}");
+        }
+        for (text, expected) in [("1_000", 1000), ("-1_0_0", -100), ("0x_1f", 31), ("0_7", 7), ("0b1_1", 3)] {
+            assert_eq!(int32(text), Ok(expected), "{text}");
+        }
+        for text in ["_1", "1_", "1__0", "0x1_", "0x__1", "-_1", "_", "0x", "0_", "+"] {
+            assert_eq!(int32(text), Err(format!("strconv.ParseInt: parsing {text:?}: invalid syntax")), "{text}");
         }
         assert_eq!(int32("x"), Err("strconv.ParseInt: parsing \"x\": invalid syntax".to_owned()));
         assert_eq!(int32(""), Err("strconv.ParseInt: parsing \"\": invalid syntax".to_owned()));
