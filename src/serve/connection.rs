@@ -24,6 +24,7 @@ use super::activity::{Activity, HEADERS, Room, Seen};
 use super::authenticate::Peer;
 use super::handler::Handler;
 use super::listener::keep_alive;
+use super::refuse;
 use super::reply::failure;
 use super::serving::Serving;
 use crate::clock::Clock;
@@ -83,6 +84,9 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, remote: Socket
                 if header_bytes(&request) > MAX_HEADER_BYTES {
                     activity.end_after_this();
                     return Ok(failure(HEADERS_TOO_LARGE, "431 Request Header Fields Too Large"));
+                }
+                if let Some(reply) = refuse::at_once(&request) {
+                    return Ok(reply);
                 }
                 // What it takes to answer is given back before the answer is sent, which takes as long as the client likes.
                 let answered = Box::pin(shared.handler.handle(request, &peer, remote)).await;

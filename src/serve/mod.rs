@@ -40,6 +40,7 @@ mod pages;
 mod pair;
 mod pprof;
 mod protobuf;
+mod refuse;
 mod reload;
 mod reply;
 mod resources;

@@ -3,6 +3,7 @@
 
 mod credentials;
 mod faults;
+mod odd;
 mod shape;
 
 pub(crate) use faults::{
@@ -250,6 +251,22 @@ impl Both {
         for value in AUTHORIZATIONS {
             self.compare(&credentials[0], "GET", "/configz", &[("authorization", value)], "").await;
         }
+        for request in odd::REQUESTS {
+            let (theirs, ours) = (odd::ask(&self.upstream.0, request).await, odd::ask(&self.ours, request).await);
+            self.take(&theirs, &ours, || format!("{request:?}"));
+        }
+        for request in odd::UNREADABLE {
+            let theirs = odd::refused(&self.upstream.0, request).await;
+            let ours = odd::refused(&self.ours, request).await;
+            self.take(&theirs, &ours, || format!("{request:?}"));
+        }
+    }
+
+    fn take(&mut self, theirs: &str, ours: &str, what: impl Fn() -> String) {
+        self.compared += 1;
+        if theirs != ours {
+            self.wrong.push(format!("{}\n  upstream: {theirs}\n  ours:     {ours}", what()));
+        }
     }
 
     /// Go's own tool reads our profiles, and finds what it looks for.
@@ -303,12 +320,8 @@ impl Both {
                 last
             };
             let (theirs, ours) = (ask(&self.upstream.0).await, ask(&self.ours).await);
-            self.compared += 1;
-            if theirs != ours {
-                let who = credential.name;
-                self.wrong.push(format!("{method} {path} {headers:?} {body:?} by {who} over {protocol}"));
-                self.wrong.push(format!("  upstream: {theirs}\n  ours:     {ours}"));
-            }
+            let who = credential.name;
+            self.take(&theirs, &ours, || format!("{method} {path} {headers:?} {body:?} by {who} over {protocol}"));
         }
     }
 }
