@@ -123,7 +123,7 @@ pub enum ExplainError {
         node: String,
     },
     /// No profile schedules the pod.
-    #[error("pod {pod}: no profile has the schedulerName {scheduler:?}; --config takes the configuration that has")]
+    #[error("pod {pod}: no profile has the schedulerName {scheduler:?}; --config takes the configuration that has it")]
     NotOurs {
         /// The pod.
         pod: String,

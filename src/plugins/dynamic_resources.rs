@@ -76,7 +76,7 @@ impl Missing for DynamicResources {
     const NAME: &'static str = NAME;
 
     fn requirement(&self, cx: &CycleContext<'_>) -> Option<Cow<'static, str>> {
-        (self.is_enabled() && self.has_claims(cx.pod)).then(|| not_supported(NAME))
+        (self.is_enabled() && self.has_claims(cx.pod)).then(|| not_supported(NAME, "device claims"))
     }
 
     fn begin(&self, state: &mut CycleState) {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     fn rejected() -> Verdict {
-        Verdict::unresolvable("DynamicResources is not supported yet")
+        Verdict::unresolvable(not_supported(NAME, "device claims"))
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl PreEnqueuePlugin for GangScheduling {
 impl PermitPlugin for GangScheduling {
     fn permit(&self, cx: &mut CycleContext<'_>, _node: &str) -> Result<PermitOutcome, PluginError> {
         Ok(match cx.pod.pod().spec.scheduling_group {
-            Some(_) => PermitOutcome::Reject(Rejection::unresolvable(not_supported(NAME))),
+            Some(_) => PermitOutcome::Reject(Rejection::unresolvable(not_supported(NAME, "a pod group"))),
             None => PermitOutcome::Allow,
         })
     }
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn members_of_groups_are_rejected() {
         check(pod("p"), PermitOutcome::Allow);
-        let rejection = Rejection::unresolvable("GangScheduling is not supported yet");
+        let rejection = Rejection::unresolvable(not_supported(NAME, "a pod group"));
         check(pod("p").set("spec.schedulingGroup", json!({"podGroupName": "g"})), PermitOutcome::Reject(rejection));
     }
 }

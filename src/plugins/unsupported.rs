@@ -1,7 +1,7 @@
 //! Stands in for plugins that are not built yet, at all their places.
 //!
 //! A pod that does not need the plugin passes. One with a hard requirement of it is rejected with
-//! `<plugin> is not supported yet`, so that no pod is ever silently misplaced. None of these plugins would rank nodes for a pod
+//! `<plugin> is not supported yet` and what of the pod that is about, so that no pod is ever silently misplaced. None of these plugins would rank nodes for a pod
 //! that passes.
 
 use std::borrow::Cow;
@@ -42,6 +42,9 @@ pub(super) trait MissingForVolumes: Send + Sync + 'static {
     /// The plugin's name.
     const NAME: &'static str;
 
+    /// What pods have that need it.
+    const WHAT: &'static str;
+
     /// Whether the plugin is needed for this volume.
     fn is_needed(volume: &Volume) -> bool;
 }
@@ -50,7 +53,7 @@ impl<M: MissingForVolumes> Missing for M {
     const NAME: &'static str = M::NAME;
 
     fn requirement(&self, cx: &CycleContext<'_>) -> Option<Cow<'static, str>> {
-        cx.pod.pod().spec.volumes.iter().any(M::is_needed).then(|| not_supported(M::NAME))
+        cx.pod.pod().spec.volumes.iter().any(M::is_needed).then(|| not_supported(M::NAME, M::WHAT))
     }
 
     fn sign(&self, pod: &PodInfo) -> SignOutcome {
@@ -58,9 +61,9 @@ impl<M: MissingForVolumes> Missing for M {
     }
 }
 
-/// `<plugin> is not supported yet`.
-pub(super) fn not_supported(plugin: &str) -> Cow<'static, str> {
-    format!("{plugin} is not supported yet").into()
+/// `<plugin> is not supported yet`, and what the pod has that would need it: its owner may never have heard of the plugin.
+pub(super) fn not_supported(plugin: &str, what: &str) -> Cow<'static, str> {
+    format!("{plugin} is not supported yet: this scheduler does not place pods with {what}").into()
 }
 
 /// Signs the pod by its volumes, as all plugins do that look at volumes.
@@ -171,5 +174,17 @@ impl<M: Missing> SignPlugin for Unsupported<M> {
 impl<M: Missing> EnqueueExtensions for Unsupported<M> {
     fn events_to_register(self: Arc<Self>) -> Result<Vec<EventRegistration>, PluginError> {
         Ok(self.missing.clone().events())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_in_words_of_the_pod() {
+        let expected =
+            "VolumeBinding is not supported yet: this scheduler does not place pods with persistent volume claims";
+        assert_eq!(not_supported("VolumeBinding", "persistent volume claims"), expected);
     }
 }

@@ -27,6 +27,7 @@ pub fn factory(_args: PluginArgs, _handle: &Handle) -> Result<Registration, Plug
 
 impl MissingForVolumes for VolumeBinding {
     const NAME: &'static str = NAME;
+    const WHAT: &'static str = "persistent volume claims";
 
     fn is_needed(volume: &Volume) -> bool {
         matches!(volume.source, VolumeSource::PersistentVolumeClaim { .. } | VolumeSource::Ephemeral)
@@ -37,6 +38,7 @@ impl MissingForVolumes for VolumeBinding {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::unsupported::not_supported;
     use super::*;
     use crate::framework::{
         BindContext, CycleState, PreBindOutcome, PreBindPreFlight, PreScoreOutcome, SignOutcome, Verdict,
@@ -45,7 +47,7 @@ mod tests {
     use crate::testing::{node, pod};
 
     fn check(volumes: Value, passes: bool) {
-        let rejected = Verdict::unresolvable("VolumeBinding is not supported yet");
+        let rejected = Verdict::unresolvable(not_supported(NAME, "persistent volume claims"));
         let expected = if passes { Verdict::Pass } else { rejected };
         Harness::new(factory).check_filter(&pod("p").set("spec.volumes", volumes), node("n"), &expected);
     }
@@ -61,7 +63,7 @@ mod tests {
     fn it_decides_alike_without_its_pre_filter() {
         let claiming = pod("p").set("spec.volumes", json!([{"name": "v", "ephemeral": {}}]));
         let harness = Harness::new(factory);
-        let rejected = Verdict::unresolvable("VolumeBinding is not supported yet");
+        let rejected = Verdict::unresolvable(not_supported(NAME, "persistent volume claims"));
         assert_eq!(harness.bare_filter(&claiming, node("n")), Ok(rejected));
         assert_eq!(harness.bare_filter(&pod("p"), node("n")), Ok(Verdict::Pass));
     }

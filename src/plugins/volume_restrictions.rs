@@ -48,7 +48,7 @@ impl Missing for VolumeRestrictions {
                 Some(claim) => exclusive |= is_for_one_pod(&claim),
             }
         }
-        exclusive.then(|| not_supported(NAME))
+        exclusive.then(|| not_supported(NAME, "ReadWriteOncePod claims or exclusive disks"))
     }
 
     fn sign(&self, pod: &PodInfo) -> SignOutcome {
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn exclusive_volumes_are_rejected() {
-        let rejected = || Verdict::unresolvable("VolumeRestrictions is not supported yet");
+        let rejected = || Verdict::unresolvable(not_supported(NAME, "ReadWriteOncePod claims or exclusive disks"));
         check(&pod("p"), &Verdict::Pass);
         check(&with_volume(json!({"name": "v", "emptyDir": {}})), &Verdict::Pass);
         check(&with_volume(json!({"name": "v", "iscsi": {"iqn": "x"}})), &rejected());

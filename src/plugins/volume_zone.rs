@@ -19,6 +19,7 @@ pub fn factory(_args: PluginArgs, _handle: &Handle) -> Result<Registration, Plug
 
 impl MissingForVolumes for VolumeZone {
     const NAME: &'static str = NAME;
+    const WHAT: &'static str = "persistent volume claims";
 
     fn is_needed(volume: &Volume) -> bool {
         matches!(volume.source, VolumeSource::PersistentVolumeClaim { .. })
@@ -29,13 +30,14 @@ impl MissingForVolumes for VolumeZone {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::unsupported::not_supported;
     use super::*;
     use crate::framework::Verdict;
     use crate::plugins::tests::harness::Harness;
     use crate::testing::{node, pod};
 
     fn check(volumes: Value, passes: bool) {
-        let rejected = Verdict::unresolvable("VolumeZone is not supported yet");
+        let rejected = Verdict::unresolvable(not_supported(NAME, "persistent volume claims"));
         let expected = if passes { Verdict::Pass } else { rejected };
         Harness::new(factory).check_filter(&pod("p").set("spec.volumes", volumes), node("n"), &expected);
     }

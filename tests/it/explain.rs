@@ -71,7 +71,7 @@ fn pods_of_other_schedulers_are_counted() {
     assert_eq!((code, &*page), (Some(0), expected));
     let (code, _, stderr) = explain("", ", schedulerName: second", &["p"]);
     let expected =
-        "pod default/p: no profile has the schedulerName \"second\"; --config takes the configuration that has";
+        "pod default/p: no profile has the schedulerName \"second\"; --config takes the configuration that has it";
     assert!(code == Some(1) && stderr.contains(expected), "{stderr}");
 }
 
