@@ -88,6 +88,7 @@ where
             reading: Reading { kind, unreadable: starter.unreadable.clone(), keep },
             sink,
             clock: starter.clock.clone(),
+            refusals: starter.refusals.clone(),
             synced: Box::new(move || pending.done(&name)),
         });
         Box::pin(async move {

@@ -35,6 +35,7 @@ use crate::listers::Listers;
 use crate::scheduler::{Shared, WholeObjects};
 use decode::Unreadable;
 use kinds::Watched;
+use reflector::Refusals;
 use synced::Pending;
 
 /// What kinds are watched or read with.
@@ -45,6 +46,7 @@ struct Starter {
     clock: Clock,
     seed: u64,
     unreadable: Unreadable,
+    refusals: Refusals,
     pending: Pending,
     /// Whose JSON is kept for extenders.
     whole: WholeObjects,
@@ -79,6 +81,7 @@ impl Ingest {
             clock: shared.clock.clone(),
             seed: 0,
             unreadable: Unreadable::default(),
+            refusals: Refusals::default(),
             whole: shared.extenders.iter().map(|extender| extender.whole_objects()).collect(),
             pending: Pending::new(watched.iter().map(|kind| kind.name.clone())),
         };

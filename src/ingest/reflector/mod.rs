@@ -13,6 +13,7 @@
 
 mod backoff;
 mod pages;
+mod refusals;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ use crate::cache::CacheError;
 use crate::clock::{Clock, Mono, Rng};
 use backoff::Backoff;
 pub(super) use pages::{Listed, PAGE_SIZE, Pages};
+pub(super) use refusals::Refusals;
 pub(super) use request::{Chain, Source};
 use request::{Lines, is_expired, is_retriable, is_too_large, is_too_many_requests};
 
@@ -70,6 +72,7 @@ pub(super) struct Parts<S: Sink> {
     pub(super) clock: Clock,
     /// Spreads watch timeouts and waits.
     pub(super) rng: Rng,
+    pub(super) refusals: Refusals,
     /// Told once, when all objects that there were at first have been handled.
     pub(super) synced: Box<dyn Fn() + Send + Sync>,
 }
@@ -155,6 +158,7 @@ where
                 Ok(None) => {}
                 Err(Failure::Request(error)) if is_retriable(&error) => {
                     tracing::debug!(kind = self.parts.reading.kind, error = %Chain(&error), "watch-list failed - backing off");
+                    self.parts.refusals.tell(&error, &self.parts.clock);
                     self.back_off().await;
                 }
                 Err(Failure::Request(error)) if is_expired(&error) || is_too_large(&error) => {
@@ -236,6 +240,7 @@ where
                     Ok(watch) => watch,
                     Err(error) if is_retriable(&error) => {
                         tracing::debug!(kind = self.parts.reading.kind, error = %Chain(&error), "Watch failed - backing off");
+                        self.parts.refusals.tell(&error, &self.parts.clock);
                         self.back_off().await;
                         continue;
                     }

@@ -164,7 +164,8 @@ pub(super) fn is_retriable(error: &kube::Error) -> bool {
     is_too_many_requests(error) || is_connection_refused(error)
 }
 
-fn is_connection_refused(error: &kube::Error) -> bool {
+/// Whether there is nobody to answer.
+pub(super) fn is_connection_refused(error: &kube::Error) -> bool {
     let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     causes(error).any(|cause| cause.downcast_ref::<io::Error>().is_some_and(refused))
 }

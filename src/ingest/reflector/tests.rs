@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use super::super::decode::{Reading, Unreadable};
 use super::super::deliver::Sink;
 use super::super::deliver::tests::Recorder;
-use super::{Parts, Reflector, Source};
+use super::{Parts, Reflector, Refusals, Source};
 use crate::apiserver::{ApiServer, DeleteOptions, Fault, Options, kinds};
 use crate::cache::{CacheError, PodRef};
 use crate::clock::{Now, Rng, SimClock};
@@ -76,6 +76,7 @@ impl World {
             sink,
             clock: self.time.clock(),
             rng: Rng::from_seed(1),
+            refusals: Refusals::default(),
             synced: Box::new(move || assert!(!synced.swap(true, Ordering::Relaxed), "synced once")),
         });
         tokio::spawn(reflector.run())
