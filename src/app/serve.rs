@@ -18,7 +18,7 @@ use crate::clock::{Clock, Rng};
 use crate::config::flags::LogFormat;
 use crate::config::{Config, DEFAULT_SCHEDULER_NAME, FeatureGates, FlagError, Flags, Gate, OLDEST_MINOR, VersionFlag};
 use crate::dispatcher::client::Link;
-use crate::dispatcher::{Fence, RateLimiter, RestClient, Sending};
+use crate::dispatcher::{Fence, RateLimiter, RestClient, Sending, os_text};
 use crate::election::{Candidacy, Elector, LeaseLock, Term, Times, Versions, watch};
 use crate::engine::{Engine, EngineOptions};
 use crate::events::{EventBroadcaster, EventTask, EventsApi};
@@ -280,7 +280,8 @@ fn candidate(
 /// Writes the configuration as it would be used. Follows `cmd/kube-scheduler/app/options/configfile.go#LogOrWriteConfig
 /// @v1.36.3`.
 fn write_config(path: &str, config: &serde_json::Value) -> anyhow::Result<ExitCode> {
-    std::fs::write(path, serde_yaml::to_string(config)?).map_err(|error| anyhow!("open {path}: {error}"))?;
+    std::fs::write(path, serde_yaml::to_string(config)?)
+        .map_err(|error| anyhow!("open {path}: {}", os_text(&error)))?;
     info!(file = path, "Wrote configuration");
     Ok(ExitCode::from(DONE))
 }

@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, trace};
+use tracing::trace;
 
 use super::activity::{Activity, HEADERS, Room, Seen};
 use super::authenticate::Peer;
@@ -197,7 +197,7 @@ async fn drive<C, E>(
     .await;
     match end {
         Some(Ok(())) => {}
-        Some(Err(error)) => debug!(%remote, %error, "A connection has failed"),
+        Some(Err(error)) => trace!(%remote, %error, "A connection has failed"),
         None => trace!(%remote, "A connection was idle or slow for too long"),
     }
 }
