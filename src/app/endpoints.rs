@@ -203,12 +203,8 @@ struct Scrape {
 impl Scrape {
     fn new(shared: &Arc<Shared>, flags: &Flags) -> anyhow::Result<Self> {
         let registry = shared.metrics.registry();
-        let (disabled, allowed) = (flags.metrics.disabled(), flags.metrics.allowed_labels());
-        let allowed = match (allowed, &flags.metrics.allow_metric_labels_manifest) {
-            (Some(allowed), _) => allowed,
-            (None, Some(path)) if !path.is_empty() => manifest(path)?,
-            (None, _) => BTreeMap::new(),
-        };
+        let disabled = flags.metrics.disabled();
+        let allowed = flags.metrics.labels().map_err(|error| anyhow!(error))?;
         let shown = Shown::new(&disabled, &allowed);
         let counts = ShownMetrics::new(registry)?;
         counts.disabled.inc_by(shown.disabled() as u64);
@@ -234,18 +230,4 @@ impl MetricsSource for Scrape {
     fn reset(&self) {
         *self.since.lock().unwrap_or_else(PoisonError::into_inner) = Since::now(self.counted());
     }
-}
-
-/// The manifest of labels that are allowed.
-fn manifest(path: &str) -> anyhow::Result<BTreeMap<String, String>> {
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Manifest {
-        #[serde(default)]
-        allow_list_mapping: BTreeMap<String, String>,
-    }
-    let text = std::fs::read_to_string(path).with_context(|| format!("--allow-metric-labels-manifest {path}"))?;
-    let manifest: Manifest =
-        serde_yaml::from_str(&text).with_context(|| format!("--allow-metric-labels-manifest {path}"))?;
-    Ok(manifest.allow_list_mapping)
 }

@@ -3,13 +3,10 @@
 //! Follows `cmd/kube-scheduler/app/options/options.go#Validate @v1.36.3` and what it calls.
 
 use super::super::gates::{FeatureGates, Gate};
-use super::super::text::{json, quote};
+use super::super::text::quote;
 use super::Flags;
 use super::lists::Items;
 use crate::k8s::field_error::aggregate;
-
-/// The version whose hidden metrics may be shown.
-const PREVIOUS: &str = "1.35";
 
 impl Flags {
     /// Checks what a file does not change: serving, authentication and metrics.
@@ -26,25 +23,7 @@ impl Flags {
             ));
         }
         self.check_request_headers(gates, &mut errors);
-        let version = self.metrics.show_hidden_metrics_for_version.as_deref().unwrap_or_default();
-        if !version.is_empty() && version != PREVIOUS {
-            errors.push(format!(
-                "metrics.showHiddenMetricsForVersion: Invalid value: {}: must be omitted or have the value '{PREVIOUS}'; only \
-                 the previous minor version is allowed",
-                quote(version)
-            ));
-        }
-        if let Some(labels) = self.metrics.allowed_labels()
-            && !labels
-                .keys()
-                .all(|key| key.split_once(',').is_some_and(|(metric, label)| is_metric(metric) && is_label(label)))
-        {
-            let labels = json(&serde_json::Value::from_iter(labels));
-            errors.push(format!(
-                "metrics.allowListMapping: Invalid value: {labels}: must have keys with format `metricName,labelName` where \
-                 metricName matches \"[a-zA-Z_:][a-zA-Z0-9_:]*\" and labelName matches \"[a-zA-Z_][a-zA-Z0-9_]*\""
-            ));
-        }
+        self.metrics.check(&mut errors);
         if errors.is_empty() { Ok(()) } else { Err(aggregate(errors)) }
     }
 
@@ -80,13 +59,4 @@ impl Flags {
             );
         }
     }
-}
-
-fn is_metric(name: &str) -> bool {
-    is_label(&name.replace(':', "_"))
-}
-
-fn is_label(name: &str) -> bool {
-    let is_letter = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
-    name.starts_with(is_letter) && name.chars().all(|letter| is_letter(letter) || letter.is_ascii_digit())
 }

@@ -7,6 +7,7 @@ mod check;
 mod grammar;
 mod help;
 mod lists;
+mod metrics;
 mod observing;
 mod sections;
 mod serving;

@@ -82,8 +82,8 @@ impl MetricsFlags {
         self.disabled_metrics.iter().flat_map(|items| items.0.iter().cloned()).collect()
     }
 
-    /// Which values labels may have, by `metric,label`; none if the flag is not given.
-    pub fn allowed_labels(&self) -> Option<BTreeMap<String, String>> {
+    /// Which values the flag allows labels, by `metric,label`; none if it is not given.
+    pub(super) fn allowed_labels(&self) -> Option<BTreeMap<String, String>> {
         let pairs = self.allow_metric_labels.iter().flat_map(|pairs| pairs.0.clone());
         (!self.allow_metric_labels.is_empty()).then(|| pairs.collect())
     }

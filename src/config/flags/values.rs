@@ -100,6 +100,7 @@ pub(super) fn level(text: &str) -> Result<u32, String> {
 pub(super) fn float32(text: &str) -> Result<f32, String> {
     let failed = |why: &str| format!("strconv.ParseFloat: parsing {}: {why}", quote(text));
     match text.parse::<f32>() {
+        Ok(value) if value.is_nan() && text.starts_with(['+', '-']) => Err(failed("invalid syntax")),
         Ok(value) if value.is_infinite() && text.contains(|c: char| c.is_ascii_digit()) => {
             Err(failed("value out of range"))
         }
