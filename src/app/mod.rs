@@ -7,6 +7,7 @@ mod lead;
 mod logging;
 mod serve;
 mod serving;
+mod signals;
 
 use std::ffi::OsString;
 use std::io::Write as _;

@@ -13,7 +13,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use super::endpoints::{self, About, Progress};
 use super::lead::{Turn, until_told};
 use super::logging::{self, Verbosity};
-use super::{DONE, FAILED, connect};
+use super::{DONE, FAILED, connect, signals};
 use crate::clock::{Clock, Rng};
 use crate::config::flags::LogFormat;
 use crate::config::{Config, DEFAULT_SCHEDULER_NAME, FeatureGates, FlagError, Flags, Gate, OLDEST_MINOR, VersionFlag};
@@ -128,6 +128,7 @@ async fn schedule(
     gates: FeatureGates,
     verbosity: Verbosity,
 ) -> anyhow::Result<ExitCode> {
+    signals::ignore();
     flags.check(&gates).map_err(|error| anyhow!(error))?;
     for warning in gates.warnings() {
         tracing::warn!("{warning}");
@@ -142,6 +143,10 @@ async fn schedule(
     let written_to = flags.misc.write_config_to.as_deref().filter(|path| !path.is_empty());
     // Who only writes the configuration does not take part, and may have times with which nobody could.
     let candidate = match written_to {
+        Some(_) if config.leader_election.leader_elect => {
+            Times::check_lock(&config.leader_election).map_err(|error| anyhow!(error))?;
+            None
+        }
         Some(_) => None,
         None => candidate(&config, &connection, &clock, &metrics, &rest)?,
     };

@@ -53,16 +53,21 @@ pub struct Times {
 }
 
 impl Times {
-    /// Checks what is configured: the lock's kind, then the times.
-    /// Follows `resourcelock/interface.go#New`, `leaderelection.go#NewLeaderElector @v1.36.3`.
-    pub fn checked(config: &LeaderElection) -> Result<Self, String> {
+    /// Checks the lock's kind. Follows `resourcelock/interface.go#New @v1.36.3`.
+    pub fn check_lock(config: &LeaderElection) -> Result<(), String> {
         match config.resource_lock.as_str() {
-            "leases" => {}
+            "leases" => Ok(()),
             removed @ ("endpoints" | "configmaps" | "endpointsleases" | "configmapsleases") => {
-                return Err(format!("couldn't create resource lock: {removed} lock is removed, migrate to leases"));
+                Err(format!("couldn't create resource lock: {removed} lock is removed, migrate to leases"))
             }
-            other => return Err(format!("couldn't create resource lock: Invalid lock-type {other}")),
+            other => Err(format!("couldn't create resource lock: Invalid lock-type {other}")),
         }
+    }
+
+    /// Checks what is configured: the lock's kind, then the times.
+    /// Follows `leaderelection.go#NewLeaderElector @v1.36.3`.
+    pub fn checked(config: &LeaderElection) -> Result<Self, String> {
+        Self::check_lock(config)?;
         let elector = |why: &str| Err(format!("couldn't create leader elector: {why}"));
         let [lease, renew, retry] = [config.lease_duration, config.renew_deadline, config.retry_period]
             .map(super::config::GoDuration::as_nanos);

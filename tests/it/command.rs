@@ -328,3 +328,26 @@ fn exit_codes_say_what_became_of_the_pods() {
     check("fits.yaml", "{containers: [{name: c, image: i, resources: {requests: {cpu: 500m}}}]}", 0);
     check("fits-not.yaml", "{containers: [{name: c, image: i, resources: {requests: {cpu: 2}}}]}", 2);
 }
+
+#[test]
+fn signals_that_are_nobodys_business_end_nothing() {
+    use std::io::{BufRead as _, BufReader};
+
+    // Nobody listens at that address.
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kube-scheduler"))
+        .args(["--master=http://127.0.0.1:1", "--secure-port=0"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command runs");
+    let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let started = lines.by_ref().map_while(Result::ok).any(|line| line.contains("Starting Kubernetes Scheduler"));
+    let id = child.id().to_string();
+    for signal in ["USR1", "USR2", "ALRM", "XFSZ", "PWR", "RTMIN+1", "TERM"] {
+        let sent = Command::new("bash").args(["-c", "kill -s \"$0\" \"$1\"", signal, &id]).status();
+        assert!(sent.expect("there is a shell").success(), "{signal} finds nobody");
+    }
+    // Its standard error is read for as long as it is written.
+    lines.for_each(drop);
+    let status = child.wait().expect("it ends");
+    assert!(started && status.code().is_some(), "{status}");
+}
