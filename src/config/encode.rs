@@ -50,13 +50,11 @@ impl Config {
     }
 }
 
-/// As Go prints it: a whole number without a point.
+/// As Go prints it: the shortest digits that read back the same, and a whole number without a point.
 fn number(value: f32) -> Value {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "whole and small enough for a float to tell from its neighbours"
-    )]
-    if value.fract() == 0.0 && value.abs() < 16_777_216.0 { Value::from(value as i64) } else { Value::from(value) }
+    let text = value.to_string();
+    let float = || text.parse::<f64>().map_or(Value::Null, Value::from);
+    text.parse::<i64>().map_or_else(|_| float(), Value::from)
 }
 
 /// Sets a field, unless it is empty and would be left out.

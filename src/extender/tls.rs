@@ -29,7 +29,9 @@ pub(super) fn of(extender: &Extender) -> Result<Tls, String> {
     let key = Source::of(&settings.key_data, &settings.key_file);
     let identity = match (certificate, key) {
         (Some(certificate), Some(key)) => Some(Identity::new(certificate, key)?),
-        _ => None,
+        // One without the other is nothing to show, but has to be there.
+        (Some(alone), None) | (None, Some(alone)) => alone.read().map(|_| None)?,
+        (None, None) => None,
     };
     let shown = identity.map(|identity| Arc::new(identity) as Arc<dyn ResolvesClientCert>);
     let config = tls::config(&settings, insecure, extender.url_prefix.starts_with("https:"), shown)?;

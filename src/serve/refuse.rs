@@ -3,7 +3,7 @@
 //!
 //! Before HTTP/2 alone, but for `OPTIONS *`: h2 looks at these things itself.
 
-use http::header::{CONNECTION, EXPECT, HOST};
+use http::header::{CONNECTION, EXPECT, HOST, TRANSFER_ENCODING};
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body_util::Full;
 use hyper::ext::ReasonPhrase;
@@ -39,6 +39,14 @@ fn refused<B>(request: &Request<B>) -> Option<Reply> {
             return Some(bad(ReasonPhrase::from_static(b"Bad Request: malformed Host header")));
         }
         _ => {}
+    }
+    let mut encodings = request.headers().get_all(TRANSFER_ENCODING).into_iter();
+    let is_chunked = |encoding: &HeaderValue| encoding.as_bytes().eq_ignore_ascii_case(b"chunked");
+    match (encodings.next(), encodings.next()) {
+        (None, _) => {}
+        (Some(encoding), None) if is_chunked(encoding) => {}
+        // What one takes for the end of a body, another may take for the next request.
+        _ => return Some(last(reply(StatusCode::NOT_IMPLEMENTED, TEXT, "Unsupported transfer encoding"))),
     }
     let expected = request.headers().get(EXPECT)?.as_bytes();
     // That is between the client and hyper.
@@ -114,6 +122,20 @@ mod tests {
         check(Version::HTTP_11, &[("host", "a"), ("expect", "")], None);
         check(Version::HTTP_11, &[("host", "a"), ("expect", "more")], Some((417, "")));
         check(Version::HTTP_2, &[("expect", "more")], None);
+    }
+
+    #[test]
+    fn bodies_are_chunked_once() {
+        let check = |encodings: &[&str], expected: Option<(u16, &str)>| {
+            let encodings = encodings.iter().map(|encoding| ("transfer-encoding", *encoding));
+            let headers: Vec<_> = std::iter::once(("host", "a")).chain(encodings).collect();
+            super::tests::check(Version::HTTP_11, &headers, expected);
+        };
+        let unsupported = Some((501, "Unsupported transfer encoding"));
+        check(&["Chunked"], None);
+        check(&["chunked, chunked"], unsupported);
+        check(&["chunked", "chunked"], unsupported);
+        check(&["gzip, chunked"], unsupported);
     }
 
     #[test]

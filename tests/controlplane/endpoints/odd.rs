@@ -35,6 +35,10 @@ pub(super) const REQUESTS: &[&str] = &[
     "get /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
     "BREW /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
     "GET healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    "GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n",
+    "GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
+    "GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     "CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\nConnection: close\r\n\r\n",
 ];
 

@@ -170,5 +170,7 @@ fn settings_that_cannot_be_used() {
     check(json!({"caData": "YWJj"}), "unable to load root certificates: unable to parse bytes as PEM block");
     check(json!({"certData": "YWJj", "keyData": "YWJj"}), "tls: failed to find any PEM data in certificate input");
     check(json!({"certFile": "/no/such", "keyFile": "/no/such"}), "open /no/such: no such file or directory");
-    assert_eq!(build(json!({"certFile": "/no/such"})), Ok(()), "one without the other is none");
+    check(json!({"certFile": "/no/such"}), "open /no/such: no such file or directory");
+    check(json!({"keyFile": "/no/such"}), "open /no/such: no such file or directory");
+    assert_eq!(build(json!({"certData": "YWJj"})), Ok(()), "one without the other is none");
 }
