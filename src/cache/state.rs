@@ -36,9 +36,9 @@ impl Hash for ByUid {
     }
 }
 
-/// Where a pod is. Its entry stays as long as the pod, so the slot is good.
+/// Location of a pod. The node's slot stays valid as long as the pod is in the cache.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct PodLocation {
     node: SlotId,
     assumed: bool,
 }
@@ -50,7 +50,7 @@ pub(super) struct State {
     tree: NodeTree,
     images: Images,
     /// Looked up only; iterated only to be sorted.
-    pods: HashMap<ByUid, Place>,
+    pods: HashMap<ByUid, PodLocation>,
     assumed: usize,
 }
 
@@ -269,7 +269,7 @@ impl State {
         }
     }
 
-    fn place(&self, pod: &Pod) -> Result<Option<Place>, CacheError> {
+    fn place(&self, pod: &Pod) -> Result<Option<PodLocation>, CacheError> {
         if pod.uid().is_empty() {
             return Err(CacheError::EmptyUid);
         }
@@ -281,7 +281,7 @@ impl State {
         let node = self.nodes.find_or_insert(pod.pod().node_name().unwrap_or_default());
         self.nodes.change(node, Change::Put(pod.clone()));
         self.assumed += usize::from(assumed);
-        let before = self.pods.insert(ByUid(pod), Place { node, assumed });
+        let before = self.pods.insert(ByUid(pod), PodLocation { node, assumed });
         debug_assert!(before.is_none(), "a pod is in the cache once");
     }
 

@@ -10,7 +10,7 @@ mod tasks;
 use std::sync::Arc;
 
 pub use builder::EngineBuilder;
-pub use places::{Misplaced, PlaceCheck, Underway};
+pub use places::{Misplaced, PlaceCheck, UnfinishedCycles};
 pub use tasks::{Fatal, TaskEnd, Tasks};
 
 use crate::config::{Config, ExpandError, FeatureGates};

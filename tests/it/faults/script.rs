@@ -9,7 +9,7 @@ use http::Method;
 use http::request::Parts;
 use kube_scheduler::apiserver::{Fault, Gate, Kind, kinds};
 use kube_scheduler::clock::{Mono, Rng, SimClock};
-use kube_scheduler::engine::{PlaceCheck, Tasks, Underway};
+use kube_scheduler::engine::{PlaceCheck, Tasks, UnfinishedCycles};
 use kube_scheduler::model::PodInfo;
 use kube_scheduler::scheduler::Shared;
 use tokio::runtime::Runtime;
@@ -53,7 +53,7 @@ struct State {
     heat: u64,
     /// What happens whenever it can, so that what is rarely possible is reached too.
     favourite: (Step, Act),
-    underway: Underway,
+    underway: UnfinishedCycles,
     /// Binding cycles of each pod, by UID.
     binding: BTreeMap<String, usize>,
     /// The patience that Permit has with each pod, by UID.
@@ -81,7 +81,7 @@ impl Script {
             once: VecDeque::new(),
             heat,
             favourite,
-            underway: Underway::default(),
+            underway: UnfinishedCycles::default(),
             binding: BTreeMap::new(),
             patience: BTreeMap::new(),
             gates: Vec::new(),
@@ -191,7 +191,7 @@ impl Script {
         let underway = {
             let state = self.lock();
             let binding: BTreeSet<String> = state.binding.keys().cloned().collect();
-            Underway { binding, unsettled, ..state.underway.clone() }
+            UnfinishedCycles { binding, unsettled, ..state.underway.clone() }
         };
         let mut wrong: Vec<String> = sight.check.check(&underway).iter().map(ToString::to_string).collect();
         wrong.extend(self.cluster.wrong());
