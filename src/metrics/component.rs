@@ -63,6 +63,29 @@ pub fn register<'a>(
     Ok(())
 }
 
+/// Build of this program itself, as the labels of its own metric.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnBuild<'a> {
+    /// Version, without a `v`.
+    pub version: &'a str,
+    /// Git commit of the sources, or `unknown`.
+    pub git_commit: &'a str,
+    /// Name and version of the compiler.
+    pub compiler: &'a str,
+    /// Operating system and architecture, such as `linux/amd64`.
+    pub platform: &'a str,
+}
+
+/// Registers `kube_scheduler_rs_build_info`, which upstream does not have.
+pub fn register_own(registry: &Registry, build: OwnBuild<'_>) -> Result<(), Error> {
+    let always = Registrar { registry, enabled: true };
+    let labels = ["version", "git_commit", "compiler", "platform"];
+    let help = "Always 1; the labels have the version and the build of kube-scheduler-rs.";
+    let info = always.gauges(Alpha, "kube_scheduler_rs_build_info", &labels, help)?;
+    info.with_label_values(&[build.version, build.git_commit, build.compiler, build.platform]).set(1);
+    Ok(())
+}
+
 /// What is done to metrics before they are shown.
 #[derive(Clone, Debug)]
 pub struct ShownMetrics {

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::Duration;
 
+use kube_scheduler::version;
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
 
@@ -45,7 +46,8 @@ pub(crate) fn call_themselves_the_same() -> Result<(), Failed> {
                 return Err(process.tail());
             }
             let entries = plane.audited(SCHEDULER)?.split_off(before);
-            let writes = entries.iter().filter_map(write).collect::<BTreeSet<_>>();
+            let comment = if matches!(whose, Whose::Ours) { format!(" {}", version::comment()) } else { String::new() };
+            let writes = entries.iter().filter_map(|entry| write(entry, &comment)).collect::<BTreeSet<_>>();
             let all = ["events", "leases", "pods"];
             let has = |kind: &&str| writes.iter().any(|(_, resource, _)| resource == kind);
             Ok(all.iter().all(has).then_some(writes))
@@ -63,7 +65,7 @@ pub(crate) fn call_themselves_the_same() -> Result<(), Failed> {
     if theirs != ours {
         return Err(format!("upstream {theirs:?}\nours     {ours:?}").into());
     }
-    // The form of the whole name, without which version of what it is.
+    // The whole name, without the commit of Kubernetes.
     let form = |writes: &BTreeSet<Write>| -> BTreeSet<String> {
         writes
             .iter()
@@ -78,11 +80,14 @@ pub(crate) fn call_themselves_the_same() -> Result<(), Failed> {
 /// The end of a client's name, what it writes, and its whole name.
 type Write = (String, String, String);
 
-fn write(entry: &Value) -> Option<Write> {
+/// Reads an entry of the audit log; none for a read. `comment` is the part of the name that this program alone adds.
+fn write(entry: &Value, comment: &str) -> Option<Write> {
     if matches!(entry["verb"].as_str()?, "get" | "list" | "watch") {
         return None;
     }
     let name = entry["userAgent"].as_str()?;
+    // A name without the comment stays as it is, and differs then.
+    let name = name.strip_suffix(comment).unwrap_or("without the comment");
     // `kube-scheduler/VERSION (OS/ARCH) kubernetes/COMMIT/CLIENT`
     let client = name.split("kubernetes/").nth(1)?.split_once('/').map_or("", |(_, client)| client);
     Some((client.to_owned(), entry["objectRef"]["resource"].as_str()?.to_owned(), name.to_owned()))
