@@ -14,7 +14,7 @@ use super::schema;
 use super::store::State;
 use crate::k8s::names;
 
-/// How long an event is kept. `--event-ttl`, `controlplane/apiserver/options/options.go#NewOptions @v1.36.3`.
+/// How long an event is kept. `--event-ttl`, `pkg/controlplane/apiserver/options/options.go#NewOptions @v1.36.3`.
 const TTL: SignedDuration = SignedDuration::from_hours(1);
 
 /// What the two groups call the same field: stored name, core name, and whether the core form always prints it.
@@ -112,7 +112,7 @@ pub(super) fn validate_create(event: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// What is wrong with a changed event. Follows `#ValidateEventUpdate`.
+/// What is wrong with a changed event. Follows `pkg/apis/core/validation/events.go#ValidateEventUpdate`.
 pub(super) fn validate_update(event: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if event["series"] != old["series"] {
@@ -157,7 +157,7 @@ fn validate_series(event: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Follows `#legacyValidateEvent`: rules of both groups.
+/// Follows `pkg/apis/core/validation/events.go#legacyValidateEvent`: rules of both groups.
 pub(super) fn validate_always(kind: &Kind, event: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let namespace = meta::text(event, "namespace");

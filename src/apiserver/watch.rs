@@ -68,7 +68,7 @@ pub(super) enum Item {
     Line(Bytes),
 }
 
-/// Bookmarks come about this often. `apiserver/pkg/storage/cacher: defaultBookmarkFrequency @v1.36.3`.
+/// Bookmarks come about this often. `apiserver/pkg/storage/cacher/cacher.go#defaultBookmarkFrequency @v1.36.3`.
 const BOOKMARK_EVERY: SignedDuration = SignedDuration::from_secs(60);
 /// And this long before a stream's end.
 const BOOKMARK_BEFORE_END: SignedDuration = SignedDuration::from_secs(2);

@@ -1,7 +1,7 @@
 //! What every component of a control plane says of itself: its build, its versions, its feature gates, its metrics.
 //!
-//! Follows `component-base/metrics/version.go`, `metrics/prometheus/feature`, `metrics/registry.go`,
-//! `compatibility/registry.go#AddMetrics @v1.36.3`.
+//! Follows `component-base/metrics/version.go`, `metrics/prometheus/feature`, `component-base/metrics/registry.go`,
+//! `component-base/compatibility/registry.go#componentGlobalsRegistry.AddMetrics @v1.36.3`.
 
 use prometheus::{Error, IntCounter, Registry};
 

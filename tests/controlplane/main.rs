@@ -10,6 +10,7 @@ mod beside;
 mod binds;
 mod case;
 mod changes;
+mod citations;
 #[expect(dead_code, reason = "shared with the tests on loopback sockets, which use more of it")]
 #[path = "../it/serve/client.rs"]
 mod client;
@@ -67,6 +68,7 @@ fn main() {
     let trials = vec![
         Trial::test("unreachable_reasons", parity::unreachable_reasons),
         Trial::test("cases_are_cluster_files", parity::cases_are_cluster_files),
+        Trial::test("citations_resolve", citations::citations_resolve),
         Trial::test("random_clusters", parity::random_clusters),
         Trial::test("pods_that_are_alike", alike::pods_that_are_alike),
         Trial::test("recorded_answers_are_upstreams", record::recorded_answers_are_upstreams),

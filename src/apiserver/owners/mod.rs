@@ -1,6 +1,6 @@
 //! Who owns which field: `managedFields`, kept at every write of a server that is [`exact`](super::Options::exact).
 //!
-//! Follows `apimachinery/pkg/util/managedfields/internal @v1.36.3` and `structured-merge-diff/v6/merge/update.go`.
+//! Follows `apimachinery/pkg/util/managedfields/internal @v1.36.3` and `sigs.k8s.io/structured-merge-diff/v6/merge/update.go`.
 
 mod apply;
 mod set;
@@ -98,7 +98,8 @@ impl Managed {
         Some((manager, Owned { fields, version, time: text("time").parse().ok() }))
     }
 
-    /// The managers as an object has them. Follows `managedfields.go#sortEncodedManagedFields`.
+    /// The managers as an object has them. Follows
+    /// `apimachinery/pkg/util/managedfields/internal/managedfields.go#sortEncodedManagedFields`.
     fn to_value(&self) -> Value {
         let mut entries: Vec<(&Manager, &Owned)> = self.0.iter().collect();
         entries
@@ -132,7 +133,7 @@ impl Managed {
     }
 }
 
-/// Metadata that nobody owns. `stripmeta.go#NewStripMetaManager`.
+/// Metadata that nobody owns. `apimachinery/pkg/util/managedfields/internal/stripmeta.go#NewStripMetaManager`.
 const UNOWNED: [&str; 9] = [
     "name",
     "namespace",

@@ -103,7 +103,7 @@ pub(super) fn float32(text: &str) -> Result<f32, String> {
     }
 }
 
-/// An address without a port; an empty text stands for any. Follows `pflag/ip.go#Set`.
+/// An address without a port; an empty text stands for any. Follows `github.com/spf13/pflag/ip.go#Set`.
 pub(super) fn ip(text: &str) -> Result<IpAddr, String> {
     if text.is_empty() {
         return Ok(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
