@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 
 use libtest_mimic::Failed;
 
-use crate::programs::program;
+use crate::support::programs::program;
 
 /// Version that ends a citation.
 const VERSION: &str = " @v1.36.3";
