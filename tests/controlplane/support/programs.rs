@@ -1,4 +1,4 @@
-//! The programs of the Go module beside this file, built on first use.
+//! The programs of the Go module in `tests/controlplane`, built on first use.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
