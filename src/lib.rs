@@ -49,3 +49,4 @@ pub mod scheduler;
 pub mod serve;
 pub mod simulate;
 pub mod testing;
+pub mod version;

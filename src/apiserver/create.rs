@@ -12,10 +12,11 @@ use super::status::Status;
 use super::store::State;
 use super::{admission, defaulting, events, meta, owners, strategy, validation};
 
-/// How often a generated name is tried. `apiserver/pkg/registry/rest: maxNameGenerationCreateAttempts @v1.36.3`.
+/// How often a generated name is tried. `apiserver/pkg/registry/generic/registry/store.go#maxNameGenerationCreateAttempts
+/// @v1.36.3`.
 const NAME_ATTEMPTS: usize = 8;
 /// What a generated name keeps of its prefix: 63 characters less the random ones.
-/// `apiserver/pkg/storage/names/generate.go: MaxGeneratedNameLength @v1.36.3`.
+/// `apiserver/pkg/storage/names/generate.go#MaxGeneratedNameLength @v1.36.3`.
 const PREFIX_LENGTH: usize = 58;
 
 impl State {

@@ -14,7 +14,7 @@ use super::store::State;
 use super::update::{UpdateBase, check_name};
 
 impl State {
-    /// Follows `pkg/controlplane/controller/systemnamespaces`, `.../kubernetesservice`, `pkg/apis/scheduling/helpers.go` and
+    /// Follows `pkg/controlplane/controller/systemnamespaces`, `.../kubernetesservice`, `pkg/apis/scheduling/v1/helpers.go` and
     /// `pkg/controlplane/controller/clusterauthenticationtrust @v1.36.3`.
     pub(super) fn add_built_in_objects(&mut self) {
         let classes = [
@@ -65,7 +65,7 @@ impl State {
     }
 
     /// Replaces a namespace's finalizers; an emptied list lets a deleted namespace go.
-    /// Follows `registry/core/namespace/storage/storage.go#FinalizeREST.Update @v1.36.3`.
+    /// Follows `pkg/registry/core/namespace/storage/storage.go#FinalizeREST.Update @v1.36.3`.
     pub(super) fn finalize(&mut self, kind: &'static Kind, name: &str, value: &Value) -> Result<Arc<Object>, Status> {
         if kind.slot != NAMESPACES.slot {
             return Err(Status::no_such_resource());

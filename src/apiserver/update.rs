@@ -221,7 +221,7 @@ fn keep_identity(value: &mut Value, before: &Value) {
 }
 
 /// Whether an update takes away the last thing that kept a deleted object.
-/// Follows `registry/generic/registry/store.go#ShouldDeleteDuringUpdate @v1.36.3`.
+/// Follows `apiserver/pkg/registry/generic/registry/store.go#ShouldDeleteDuringUpdate @v1.36.3`.
 fn deletes(part: Part, value: &Value, before: &Value) -> bool {
     let kept = if value["kind"] == "Namespace" {
         part != Part::Finalizers || !meta::is_empty(&value["spec"]["finalizers"])

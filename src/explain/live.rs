@@ -11,13 +11,13 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use crate::clock::Clock;
 use crate::config::{Config, FeatureGates};
-use crate::dispatcher::client::AGENT;
 use crate::engine::Engine;
 use crate::extender;
 use crate::framework::Registry;
 use crate::ingest::{Ingest, Unread};
 use crate::plugins::default_preemption;
 use crate::simulate::{Loading, Progress, SimulateArgs, SimulateError, config, gates, say};
+use crate::version;
 
 /// How long the API server may take to answer at all.
 const REACHED: Duration = Duration::from_secs(10);
@@ -107,7 +107,7 @@ async fn connect(kubeconfig: &Path, context: Option<&str>) -> Result<(kube::Clie
     let connection = kube::Config::from_custom_kubeconfig(file, &options).await;
     let mut connection = connection.map_err(|error| failed(&error))?;
     connection.disable_compression = true;
-    if let Ok(agent) = HeaderValue::from_str(&format!("{AGENT} explain")) {
+    if let Ok(agent) = HeaderValue::from_str(&version::user_agent("explain")) {
         connection.headers.push((USER_AGENT, agent));
     }
     connection.connect_timeout = Some(REACHED);

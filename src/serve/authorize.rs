@@ -135,7 +135,7 @@ fn spec(user: &User, verb: &str, path: &str) -> SubjectAccessReviewSpec {
     }
 }
 
-/// What the API server says. Follows `…/authorizer/webhook/webhook.go#Authorize @v1.36.3`.
+/// What the API server says. Follows `apiserver/plugin/pkg/authorizer/webhook/webhook.go#Authorize @v1.36.3`.
 async fn ask(asker: &Asker, clock: &Clock, spec: SubjectAccessReviewSpec, gauges: &Gauges) -> Decision {
     let target =
         Target { group: "authorization.k8s.io", version: "v1", resource: "subjectaccessreviews", ..Target::default() };

@@ -1,8 +1,8 @@
 //! What authentication, authorization and health checks are measured by.
 //!
 //! Families, labels and buckets follow `apiserver/pkg/endpoints/filters/metrics.go`,
-//! `…/authentication/token/cache/stats.go`, `…/authentication/authenticatorfactory/metrics.go`,
-//! `…/authorization/authorizerfactory/metrics.go` and `…/authentication/request/x509/x509.go @v1.36.3`.
+//! `apiserver/pkg/authentication/token/cache/stats.go`, `apiserver/pkg/authentication/authenticatorfactory/metrics.go`,
+//! `apiserver/pkg/authorization/authorizerfactory/metrics.go` and `apiserver/pkg/authentication/request/x509/x509.go @v1.36.3`.
 
 use std::sync::Arc;
 

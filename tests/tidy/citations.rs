@@ -1,7 +1,8 @@
 //! Citations of upstream have one form: a path, a symbol of that file, and a version, as in
 //! `pkg/scheduler/scheduler.go#buildExtenders @v1.36.3`.
 //!
-//! A whole file or folder is cited without a symbol. Several symbols of one file stand in braces, separated by commas.
+//! A whole file or folder is cited without a symbol. Several symbols of one file stand in braces, separated by commas. A
+//! further symbol of the file cited just before is `#Symbol @v1.36.3`.
 
 use std::fs;
 
@@ -56,9 +57,10 @@ fn is_well_formed(citation: &str) -> bool {
         !part.is_empty() && part.chars().all(is_fine)
     };
     let numbers: Vec<&str> = version.split('.').collect();
-    path.contains('/')
-        && path.split('/').all(is_part)
-        && symbol.is_none_or(|symbol| path.strip_suffix(".go").is_some() && is_symbol(symbol))
+    let is_path = path.contains('/') && path.split('/').all(is_part);
+    let is_same_file = path.is_empty() && symbol.is_some();
+    (is_path || is_same_file)
+        && symbol.is_none_or(|symbol| (is_same_file || path.strip_suffix(".go").is_some()) && is_symbol(symbol))
         && numbers.len() == 3
         && numbers.iter().all(|number| number.parse::<u32>().is_ok())
 }
@@ -84,6 +86,7 @@ fn forms_of_citations() {
         "apimachinery/pkg/api/resource/math.go#{positiveScaleInt64,negativeScaleInt64} @v1.36.3",
         "pkg/scheduler/framework/types.go#PodInfo.Update @v1.36.3",
         "pkg/scheduler/backend/queue @v1.36.3",
+        "#negativeScaleInt64 @v1.36.3",
     ] {
         assert!(is_well_formed(citation), "{citation}");
     }

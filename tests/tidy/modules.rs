@@ -146,15 +146,15 @@ impl Reader<'_> {
             [key, Token::Punct('='), Token::Text(path)] if key.is_word("path") => Some(path.clone()),
             _ => None,
         });
-        let (file, folder) = self.child_file(&name, path);
+        let (file, folder) = self.child_file(&self.tree.modules[parent].file, &name, path);
         let id = self.tree.add(parent, &name, file.clone());
         self.tree.read_file(id, &file, &folder);
     }
 
-    /// A child's file, and the folder of its own children.
-    fn child_file(&self, name: &str, path: Option<String>) -> (PathBuf, PathBuf) {
+    /// A child's file, and the folder of its own children. A `path` attribute begins at the folder of the parent's file.
+    fn child_file(&self, parent: &Path, name: &str, path: Option<String>) -> (PathBuf, PathBuf) {
         if let Some(path) = path {
-            let file = normal(&self.folder.join(path));
+            let file = normal(&parent.with_file_name(path));
             let folder = if file.ends_with("mod.rs") { file.clone() } else { file.with_extension("") };
             return (file, folder);
         }

@@ -1,6 +1,6 @@
 //! Ownership of fields: `managedFields`, kept at every write of a server that is [`exact`](super::Options::exact).
 //!
-//! Follows `apimachinery/pkg/util/managedfields/internal @v1.36.3` and `structured-merge-diff/v6/merge/update.go`.
+//! Follows `apimachinery/pkg/util/managedfields/internal @v1.36.3` and `sigs.k8s.io/structured-merge-diff/v6/merge/update.go`.
 
 mod apply;
 mod author;

@@ -164,7 +164,7 @@ pub(super) fn on_runtime_class(class: &Value, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidateRuntimeClassUpdate`.
+/// Follows `pkg/apis/node/validation/validation.go#ValidateRuntimeClassUpdate`.
 pub(super) fn on_runtime_class_update(class: &Value, before: &Value, errors: &mut Errors) {
     immutable("handler", &class["handler"], &before["handler"], errors);
     on_runtime_class(class, errors);

@@ -228,7 +228,7 @@ pub(super) fn labels(labels: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidateLabelName`.
+/// Follows `apimachinery/pkg/apis/meta/v1/validation/validation.go#ValidateLabelName`.
 pub(super) fn label_name(name: &str, path: Path<'_>, errors: &mut Errors) {
     invalid_each(path, name, names::qualified_name_errors(name), errors);
 }

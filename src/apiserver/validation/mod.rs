@@ -2,7 +2,7 @@
 //!
 //! Follows `pkg/apis/core/validation/validation.go` and its siblings `@v1.36.3`.
 //!
-//! What the real server refuses and this one takes, as `tests/controlplane/replay/scripts` have it (their lines that begin
+//! What the real server refuses and this one takes, as `tests/controlplane/embedded/replay/scripts` have it (their lines that begin
 //! with `~`):
 //!
 //! - of containers: environment, mounts, probes, life cycle, security contexts, resize policies, exit codes of restart rules;

@@ -1,4 +1,6 @@
 //! Changed pods: what may change, and what of the status.
+//!
+//! A symbol that is cited without a path is one of `pkg/apis/core/validation/validation.go @v1.36.3`.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,6 @@
 //! Requests and limits.
+//!
+//! A symbol that is cited without a path is one of `pkg/apis/core/validation/validation.go @v1.36.3`.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,6 @@
 //! What a pod wants of nodes: tolerations, spreading, affinity, gates.
+//!
+//! A symbol that is cited without a path is one of `pkg/apis/core/validation/validation.go @v1.36.3`.
 
 use serde_json::{Value, json};
 

@@ -70,7 +70,7 @@ fn on_class_members(class: &Value, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidateStorageClassUpdate`.
+/// Follows `pkg/apis/storage/validation/validation.go#ValidateStorageClassUpdate`.
 pub(super) fn on_class_update(class: &Value, before: &Value, errors: &mut Errors) {
     for key in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
         immutable(key, &class[key], &before[key], errors);

@@ -120,7 +120,8 @@ impl Authenticator {
         }
     }
 
-    /// Follows `apiserver/pkg/authentication/request/x509/x509.go#AuthenticateRequest`, `#CommonNameUserConversion @v1.36.3`.
+    /// Follows `apiserver/pkg/authentication/request/x509/x509.go#Authenticator.AuthenticateRequest`,
+    /// `#CommonNameUserConversion @v1.36.3`.
     fn certificate(&self, peer: &Peer) -> Outcome {
         let (Some(trust), Some(leaf)) = (&self.clients, peer.chain.first()) else { return Ok(None) };
         let Some(bundle) = trust.bundle() else { return Ok(None) };
@@ -140,7 +141,7 @@ impl Authenticator {
     }
 }
 
-/// Follows `…/x509/x509.go#parseUIDFromCert @v1.36.3`.
+/// Follows `apiserver/pkg/authentication/request/x509/x509.go#parseUIDFromCert @v1.36.3`.
 fn uid(uids: &[String]) -> Result<String, String> {
     match uids {
         [] => Ok(String::new()),
