@@ -9,7 +9,7 @@ use crate::config::Gate;
 use crate::k8s::Pod;
 use crate::model::{NodeInfo, PodInfo};
 use crate::queue::Place;
-use crate::scheduler::Shared;
+use crate::scheduler::SchedulerContext;
 
 /// A pod that is not in exactly one place, or a count that is wrong. Pods are `namespace/name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub struct UnfinishedCycles {
 /// Checks where pods are. Cheap to clone; for simulations and tests, which call it after every event.
 #[derive(Clone)]
 pub struct PlaceCheck {
-    shared: Arc<Shared>,
+    shared: Arc<SchedulerContext>,
     profiles: BTreeSet<Arc<str>>,
     /// Without `SchedulerQueueingHints` the queue keeps no markers.
     markers: bool,
