@@ -124,6 +124,13 @@ impl Pods {
             Place::ErrorBackoff => self.error_backoff.push(slot, &mut Ordered(&mut self.records, place)),
             Place::Unschedulable => self.unschedulable.insert(&self.records.get(slot).class, arrival, slot),
         }
+        debug_assert!(self.every_pod_is_in_one_place(), "as many pods are in all places as are known by key");
+    }
+
+    /// Whether the places together hold as many pods as are known by key.
+    fn every_pod_is_in_one_place(&self) -> bool {
+        let places = [Place::Active, Place::Backoff, Place::ErrorBackoff, Place::Unschedulable];
+        places.into_iter().map(|place| self.len(place)).sum::<usize>() == self.by_key.len()
     }
 
     /// Takes a pod out of the place where it is.
@@ -141,6 +148,7 @@ impl Pods {
         let record = self.records.slots[slot as usize].take().expect("the slot is filled");
         self.by_key.remove(record.info.pod.key());
         self.free.push(slot);
+        debug_assert!(self.every_pod_is_in_one_place(), "as many pods are in all places as are known by key");
         record
     }
 
