@@ -1,6 +1,7 @@
 //! Citations of upstream's sources, looked up in the Go modules that are pinned beside this file.
 //!
-//! A citation stands in backticks, in a comment or in a document: `path#Symbol @v1.36.3`. `tests/controlplane/cmd/symbols` says
+//! A citation stands in backticks, in a comment or in a document, such as
+//! `pkg/scheduler/schedule_one.go#ScheduleOne @v1.36.3`. `tests/controlplane/cmd/symbols` says
 //! which paths and symbols there are. The rules for the text are:
 //!
 //! - Several citations in a row may share the version, which follows the last one.
