@@ -352,6 +352,11 @@ const CORE_EVENT_FIELDS: &[Field] = &[
     Field::new("source", &[]),
 ];
 
+/// Returns the message about a kind that the server does not know.
+pub(super) fn unregistered(api_version: &str, name: &str) -> String {
+    format!("no kind {name:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\"")
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::create::Origin;
 use super::kinds::{CONFIG_MAPS, Kind, NAMESPACES, PRIORITY_CLASSES, SERVICES};
 use super::meta;
 use super::object::Object;
+use super::origin::Origin;
+use super::part::Part;
 use super::status::Status;
 use super::store::State;
-use super::update::{Before, Part, check_name};
+use super::update::{Before, check_name};
 
 impl State {
     /// Follows `pkg/controlplane/controller/systemnamespaces`, `.../kubernetesservice`, `pkg/apis/scheduling/v1/helpers.go` and

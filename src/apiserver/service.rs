@@ -18,7 +18,7 @@ use super::faults::Fault;
 use super::reply::{Reply, watch_response};
 use super::status::Status;
 use super::store::State;
-use super::watch::End;
+use super::watcher::End;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 

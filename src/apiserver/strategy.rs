@@ -4,14 +4,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::create::Origin;
 use super::kinds::{
     DAEMON_SETS, Kind, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, RESOURCE_CLAIMS,
     VOLUME_ATTACHMENTS, VOLUME_ATTRIBUTES_CLASSES,
 };
+use super::origin::Origin;
+use super::part::Part;
 use super::status::Status;
 use super::store::State;
-use super::update::Part;
 use super::{meta, pods};
 
 /// Prepares a new object, after admission and before validation.

@@ -20,7 +20,7 @@ use crate::config::{Config, DEFAULT_SCHEDULER_NAME, FeatureGates, FlagError, Fla
 use crate::dispatcher::client::Link;
 use crate::dispatcher::{Fence, RateLimiter, RestClient, Sending, os_text};
 use crate::election::{Candidacy, Elector, LeaseLock, Term, Times, Versions, watch};
-use crate::engine::{Engine, EngineOptions};
+use crate::engine::Engine;
 use crate::events::{EventBroadcaster, EventTask, EventsApi};
 use crate::extender;
 use crate::framework::{BoxFuture, Registry};
@@ -147,24 +147,20 @@ async fn schedule(
     };
     let client = connect::client(&connection, "scheduler", &rest);
     let (delays_cache, profiling) = (config.delay_cache_until_active, config.enable_profiling);
-    let engine = Engine::new(EngineOptions {
-        client: client.clone(),
-        config,
-        gates,
-        plugins,
-        extenders,
-        clock: clock.clone(),
-        metrics,
-        seed: seed(),
-        hostname: hostname(),
-        runtime: tokio::runtime::Handle::current(),
-        max_in_unschedulable: flags.pod_max_in_unschedulable_pods().to_std().unwrap_or_default(),
-        sending: Sending {
+    let engine = Engine::builder(client.clone(), config, plugins)
+        .gates(gates)
+        .extenders(extenders)
+        .clock(clock.clone())
+        .sending(Sending {
             fence: candidate.as_ref().map(|candidate| candidate.fence.clone()),
             metrics: Some(rest.clone()),
-        },
-    })
-    .await?;
+        })
+        .metrics(metrics)
+        .seed(seed())
+        .hostname(hostname())
+        .max_in_unschedulable(flags.pod_max_in_unschedulable_pods().to_std().unwrap_or_default())
+        .build()
+        .await?;
     let candidacy = candidate.as_ref().filter(|_| gates.enabled(Gate::CoordinatedLeaderElection)).map(|candidate| {
         // The same limit as for what is scheduled, but no lease is needed.
         let sending = Sending { metrics: Some(rest.clone()), ..Sending::default() };

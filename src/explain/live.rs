@@ -11,7 +11,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use crate::clock::Clock;
 use crate::config::{Config, FeatureGates};
-use crate::engine::{Engine, EngineOptions};
+use crate::engine::Engine;
 use crate::extender;
 use crate::framework::Registry;
 use crate::ingest::{Ingest, Unread};
@@ -155,22 +155,14 @@ impl Reader {
         reach(&client, &clock).await.map_err(|error| LiveError::Unreachable { url, error })?;
         let preemption = default_preemption::args_by_profile(&config);
         let extenders = extender::build(&mut config).map_err(|error| SimulateError::Engine(error.to_string()))?;
-        let engine = Engine::new(EngineOptions {
-            client: client.clone(),
-            config,
-            gates,
-            plugins,
-            extenders,
-            clock: clock.clone(),
-            metrics: prometheus::Registry::new(),
-            seed: 0,
-            hostname: String::new(),
-            runtime: tokio::runtime::Handle::current(),
-            max_in_unschedulable: Duration::MAX,
-            sending: crate::dispatcher::Sending::default(),
-        })
-        .await
-        .map_err(|error| SimulateError::Engine(error.to_string()))?;
+        let engine = Engine::builder(client.clone(), config, plugins)
+            .gates(gates)
+            .extenders(extenders)
+            .clock(clock.clone())
+            .max_in_unschedulable(Duration::MAX)
+            .build()
+            .await
+            .map_err(|error| SimulateError::Engine(error.to_string()))?;
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client);
         let progress = Mutex::new((0, Progress::counting("objects read")));
         let counted = move |more: usize| {

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::can_own;
+use super::managed::{Managed, Manager, Owned};
 use super::set::{self, Fields, Path};
 use super::walk::{Difference, Walk};
-use super::{Managed, Manager, Owned, can_own};
-use crate::apiserver::create::Origin;
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::kinds::Kind;
+use crate::apiserver::origin::Origin;
+use crate::apiserver::part::Part;
 use crate::apiserver::schema::Place;
 use crate::apiserver::status::Status;
 use crate::apiserver::store::State;
-use crate::apiserver::update::{Before, Part, Updated};
+use crate::apiserver::update::{Before, Updated};
 use crate::apiserver::{decode, events, meta};
 
 /// The annotation in which kubectl keeps what it has applied by itself.

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Errors, Path, immutable, text};
+use super::field::{Errors, Path, immutable, text};
 use crate::apiserver::field_error::FieldError;
 
 /// `pkg/apis/scheduling/types.go#HighestUserDefinablePriority @v1.36.3`.

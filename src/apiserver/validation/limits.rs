@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::field::{Errors, Path, immutable, text};
 use super::metadata::{labels, required_name};
-use super::{Errors, Path, immutable, resources, scheduling, text};
+use super::{resources, scheduling};
 use crate::apiserver::amounts;
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::{Errors, Path, immutable, text, workload::non_negative};
+use super::field::{Errors, Path, immutable, non_negative, text};
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::kinds::{Kind, LEASES, NAMESPACES, POD_DISRUPTION_BUDGETS, SERVICES, STATEFUL_SETS};
 use crate::apiserver::meta;

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::field::{Errors, Path, text};
 use super::metadata::label_name;
-use super::{Errors, Path, resources, scheduling, text};
+use super::{resources, scheduling};
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;
 use crate::k8s::names;

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::field::{Errors, Path, text};
 use super::metadata::{invalid_each, labels};
-use super::{Errors, Path, container, resources, scheduling, text, volumes};
+use super::{container, resources, scheduling, volumes};
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;
 use crate::k8s::names;

@@ -4,8 +4,9 @@
 
 use serde_json::{Value, json};
 
+use super::field::{Errors, Path, difference, immutable, text};
 use super::metadata::invalid_each;
-use super::{Errors, Path, difference, immutable, scheduling, text};
+use super::scheduling;
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::kinds::PODS;
 use crate::apiserver::meta;

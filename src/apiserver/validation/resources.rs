@@ -4,8 +4,8 @@
 
 use serde_json::{Value, json};
 
+use super::field::{Errors, Path, text};
 use super::metadata::invalid_each;
-use super::{Errors, Path, text};
 use crate::apiserver::amounts;
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::field::{Errors, Path, difference, immutable, text};
 use super::metadata::{invalid_each, label_name};
-use super::{Errors, Path, difference, immutable, text};
 use crate::apiserver::amounts::quantity;
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;

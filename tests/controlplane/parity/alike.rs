@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use kube_scheduler::apiserver::{ApiServer, Options};
 use kube_scheduler::clock::SimClock;
 use kube_scheduler::config::{Config, FeatureGates};
-use kube_scheduler::engine::{Engine, EngineOptions};
+use kube_scheduler::engine::Engine;
 use kube_scheduler::k8s::{Node, Pod};
 use kube_scheduler::model::PodInfo;
 use kube_scheduler::plugins;
@@ -120,21 +120,9 @@ fn engine(runtime: &tokio::runtime::Runtime, case: &Case, clock: &SimClock) -> R
     let mut config = Config::parse(case.config.to_string().as_bytes(), &gates).map_err(|error| error.to_string())?;
     config.parallelism = 1;
     let wall = clock.clone();
-    let options = EngineOptions {
-        client: ApiServer::new(Options::new(move || wall.now().wall)).client(),
-        config,
-        gates,
-        plugins: plugins::registry(),
-        extenders: Vec::new(),
-        clock: clock.clock(),
-        metrics: prometheus::Registry::new(),
-        seed: 0,
-        hostname: "host".to_owned(),
-        runtime: runtime.handle().clone(),
-        max_in_unschedulable: Duration::from_mins(5),
-        sending: kube_scheduler::dispatcher::Sending::default(),
-    };
-    runtime.block_on(Engine::new(options)).map_err(|error| error.to_string())
+    let client = ApiServer::new(Options::new(move || wall.now().wall)).client();
+    let building = Engine::builder(client, config, plugins::registry()).gates(gates).clock(clock.clock());
+    runtime.block_on(building.build()).map_err(|error| error.to_string())
 }
 
 /// Shows the scheduler all objects; pods queue in their order.

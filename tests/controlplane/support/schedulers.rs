@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use kube_scheduler::clock::Clock;
 use kube_scheduler::config::{Config, FeatureGates};
-use kube_scheduler::engine::{Engine, EngineOptions, Tasks};
+use kube_scheduler::engine::{Engine, Tasks};
 use kube_scheduler::ingest::Ingest;
 use kube_scheduler::plugins;
 use kube_scheduler::scheduler::Shared;
@@ -112,22 +111,9 @@ impl Ours {
         let config = Config::parse(&config, &gates).map_err(|error| error.to_string())?;
         plane.runtime.block_on(async {
             let client = link.client("requeue", None);
-            let engine = Engine::new(EngineOptions {
-                client: client.clone(),
-                config,
-                gates,
-                plugins: plugins::registry(),
-                extenders: Vec::new(),
-                clock: Clock::real(),
-                metrics: prometheus::Registry::new(),
-                seed: 0,
-                hostname: std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned(),
-                runtime: tokio::runtime::Handle::current(),
-                max_in_unschedulable: Duration::from_mins(5),
-                sending: kube_scheduler::dispatcher::Sending::default(),
-            })
-            .await
-            .map_err(|error| error.to_string())?;
+            let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+            let building = Engine::builder(client.clone(), config, plugins::registry()).gates(gates);
+            let engine = building.hostname(hostname.trim()).build().await.map_err(|error| error.to_string())?;
             let check = plugins::admission::node_check(engine.profiles[0].handle());
             let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_node_check(check);
             ingest.start(|name, task| engine.tasks.serve(name, task));
