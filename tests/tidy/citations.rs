@@ -5,6 +5,7 @@
 //! further symbol of the file cited just before is `#buildQueueingHintMap @v1.36.3`.
 
 use std::fs;
+use std::path::Path;
 
 use crate::debt::{Finding, check};
 use crate::{files, root};
@@ -59,8 +60,9 @@ fn is_well_formed(citation: &str) -> bool {
     let numbers: Vec<&str> = version.split('.').collect();
     let is_path = path.contains('/') && path.split('/').all(is_part);
     let is_same_file = path.is_empty() && symbol.is_some();
+    let is_go_file = Path::new(path).extension().is_some_and(|extension| extension == "go");
     (is_path || is_same_file)
-        && symbol.is_none_or(|symbol| (is_same_file || path.ends_with(".go")) && is_symbol(symbol))
+        && symbol.is_none_or(|symbol| (is_same_file || is_go_file) && is_symbol(symbol))
         && numbers.len() == 3
         && numbers.iter().all(|number| number.parse::<u32>().is_ok())
 }
