@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{CycleContext, PluginError, Rejection, RejectionKind, Verdict};
-use crate::model::{NodeInfo, PodInfo};
+use super::{CycleContext, NodeRef, PluginError, Rejection, RejectionKind, Verdict};
+use crate::model::{NodeOrdinal, PodInfo};
 
 /// The pseudo-plugin that stands for extenders. Follows `pkg/scheduler/framework/types.go#ExtenderName @v1.36.3`.
 pub const EXTENDER: &str = "Extender";
@@ -15,8 +15,8 @@ pub const NO_NODES_AVAILABLE: &str = "no nodes available to schedule pods";
 /// A node that was examined and rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRejection {
-    /// The node, as its position in the snapshot.
-    pub position: usize,
+    /// The node.
+    pub node: NodeOrdinal,
     /// The plugin that rejected it, or [`EXTENDER`].
     pub plugin: Arc<str>,
     /// Why.
@@ -44,7 +44,7 @@ impl Diagnosis {
     /// A rejection by one plugin that was not about nodes: at `Reserve` or `Permit`.
     pub fn of_plugin(plugin: Arc<str>, rejection: Rejection) -> Self {
         let mut diagnosis = Self::default();
-        diagnosis.record(NodeRejection { position: 0, plugin, rejection });
+        diagnosis.record(NodeRejection { node: NodeOrdinal::new(0), plugin, rejection });
         diagnosis
     }
 
@@ -59,10 +59,10 @@ impl Diagnosis {
         self.nodes.push(node);
     }
 
-    /// In which way the node at this position rejected the pod.
+    /// The kind of rejection of the pod by this node.
     /// Follows `pkg/scheduler/framework/interface.go#NodeToStatus.Get @v1.36.3`.
-    pub fn kind_of(&self, position: usize) -> RejectionKind {
-        let examined = self.nodes.iter().find(|node| node.position == position).map(|node| &node.rejection);
+    pub fn kind_of(&self, node: NodeOrdinal) -> RejectionKind {
+        let examined = self.nodes.iter().find(|rejected| rejected.node == node).map(|rejected| &rejected.rejection);
         examined.or(self.absent.as_ref()).map_or(RejectionKind::Unresolvable, |rejection| rejection.kind)
     }
 
@@ -106,17 +106,18 @@ impl Diagnosis {
 /// Runs a profile's filters on what-ifs, for plugins that try to make room.
 pub trait FilterRunner: Send + Sync {
     /// All filters on one node, as it is given.
-    fn run_filters(&self, cx: &CycleContext<'_>, node: &NodeInfo) -> Result<Verdict, PluginError>;
+    fn run_filters(&self, cx: &CycleContext<'_>, node: NodeRef<'_>) -> Result<Verdict, PluginError>;
 
     /// All filters on one node, with and without the pods nominated to it that are as important as this one.
     /// Follows `kube-scheduler/framework/interface.go#Handle.RunFilterPluginsWithNominatedPods @v1.36.3`.
-    fn run_filters_with_nominated_pods(&self, cx: &CycleContext<'_>, node: &NodeInfo) -> Result<Verdict, PluginError>;
+    fn run_filters_with_nominated_pods(&self, cx: &CycleContext<'_>, node: NodeRef<'_>)
+    -> Result<Verdict, PluginError>;
 
     /// Tells the plugins that `added` came to the node in this what-if.
-    fn add_pod(&self, cx: &mut CycleContext<'_>, added: &PodInfo, node: &NodeInfo) -> Result<(), PluginError>;
+    fn add_pod(&self, cx: &mut CycleContext<'_>, added: &PodInfo, node: NodeRef<'_>) -> Result<(), PluginError>;
 
     /// Tells the plugins that `removed` left the node in this what-if.
-    fn remove_pod(&self, cx: &mut CycleContext<'_>, removed: &PodInfo, node: &NodeInfo) -> Result<(), PluginError>;
+    fn remove_pod(&self, cx: &mut CycleContext<'_>, removed: &PodInfo, node: NodeRef<'_>) -> Result<(), PluginError>;
 }
 
 #[cfg(test)]
@@ -128,7 +129,7 @@ mod tests {
         for (reason, count) in reasons {
             for _ in 0..*count {
                 diagnosis.record(NodeRejection {
-                    position: diagnosis.nodes.len(),
+                    node: NodeOrdinal::new(diagnosis.nodes.len()),
                     plugin: Arc::from("P"),
                     rejection: Rejection::unschedulable(*reason),
                 });

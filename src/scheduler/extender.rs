@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::framework::{BoxFuture, PluginError};
+use crate::framework::{BoxFuture, NodeRef, PluginError};
 use crate::model::{NodeInfo, PodInfo, Snapshot};
 
 /// The nodes that an extender keeps.
@@ -81,10 +81,10 @@ pub trait Extender: Send + Sync {
     /// Whether it binds pods.
     fn is_binder(&self) -> bool;
     /// Leaves out nodes that it does not want. One without filter keeps all.
-    fn filter(&self, pod: &PodInfo, nodes: &[&NodeInfo]) -> Result<ExtenderFilter, PluginError>;
+    fn filter(&self, pod: &PodInfo, nodes: &[NodeRef<'_>]) -> Result<ExtenderFilter, PluginError>;
     /// Scores nodes from 0 to 10, by name, and says what the scores are multiplied with. One that does not score gives
     /// every node 0.
-    fn prioritize(&self, pod: &PodInfo, nodes: &[&NodeInfo]) -> Result<(Vec<(String, i64)>, i64), PluginError>;
+    fn prioritize(&self, pod: &PodInfo, nodes: &[NodeRef<'_>]) -> Result<(Vec<(String, i64)>, i64), PluginError>;
     /// Binds the pod to a node, in the pod's own task.
     fn bind<'a>(&'a self, pod: &'a PodInfo, node: &'a str) -> BoxFuture<'a, Result<(), PluginError>>;
     /// Whether it takes part in preemption.

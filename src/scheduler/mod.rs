@@ -6,26 +6,33 @@
 mod batch;
 mod binding;
 mod effects;
+mod evaluate;
+mod evaluation;
 mod extender;
 mod failure;
 mod feasible;
 mod filtering;
+mod observer;
 mod preempting;
 mod reservation;
 mod scoring;
+mod search;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use effects::{ApiEffects, Spawn};
+pub use evaluate::{evaluate, evaluate_filters, evaluate_then, feasible_nodes};
+pub use evaluation::{Evaluation, NodeEvaluation, PreFilterEvaluation, ScoreEvaluation, StatusEvaluation};
 pub use extender::{Extender, ExtenderFilter, Kept, Victims, WholeObjects};
 pub use failure::Failure;
 
-use batch::{Attempt, Batch, Ended};
+use batch::{Attempt, Batches};
 use binding::BindingCycle;
 use preempting::Preempting;
 use reservation::Reservation;
+use search::NodeSearch;
 
 use crate::cache::Cache;
 use crate::clock::{Clock, Now, Rng};
@@ -111,8 +118,7 @@ pub struct Scheduler {
     shared: Arc<Shared>,
     /// By schedulerName.
     profiles: BTreeMap<String, Arc<Framework>>,
-    /// By schedulerName; empty if nothing is kept.
-    batches: BTreeMap<String, Batch>,
+    batches: Batches,
     extenders: Arc<[Arc<dyn Extender>]>,
     snapshot: Snapshot,
     /// Where the next search for nodes begins, so that all nodes have the same chance.
@@ -145,7 +151,7 @@ impl Scheduler {
         let batching = profiles.keys().filter(|_| shared.batches);
         Self {
             extenders: shared.extenders.clone(),
-            batches: batching.map(|profile| (profile.clone(), Batch::default())).collect(),
+            batches: Batches::new(batching.cloned()),
             profiles,
             snapshot: Snapshot::default(),
             next_start_node_index: 0,
@@ -286,33 +292,26 @@ impl Scheduler {
         outcome
     }
 
-    /// Chooses among the nodes that can take the pod. Follows `pkg/scheduler/schedule_one.go#schedulePod @v1.36.3`.
+    /// Searches for a node, and keeps the outcome for the next pod.
     fn fit(
         &mut self,
         framework: &Framework,
         cx: &mut CycleContext<'_>,
         attempt: Attempt<'_>,
     ) -> Result<Chosen, Failure> {
-        if cx.snapshot.is_empty() {
-            return Err(Failure::NoNodes);
-        }
-        let found = self.find_nodes(framework, cx, attempt)?;
-        if found.feasible.is_empty() {
-            let diagnosis = Box::new(found.diagnosis);
-            return Err(Failure::Fit { diagnosis, num_all_nodes: cx.snapshot.len() });
-        }
-        let nodes = found.feasible.nodes();
-        // A single node need not be scored.
-        let mut others = None;
-        let mut at = 0;
-        if nodes.len() > 1 {
-            let mut ranking = self.rank(framework, cx, &nodes, &found.feasible.scratch)?;
-            at = ranking.pop().expect("there is a feasible node");
-            others = Some(ranking);
-        }
-        let node = nodes[at].name_arc().clone();
-        self.keep_results(framework, attempt, Ended { hint: found.hint, chosen: &node, nodes: &nodes, others });
-        Ok(Chosen { node, scratch: found.feasible.scratch.into_node(at) })
+        let Self { batches, extenders, next_start_node_index, rng, .. } = self;
+        let own = framework.percentage_of_nodes_to_score();
+        let mut search = NodeSearch {
+            framework,
+            extenders,
+            percentage_of_nodes_to_score: own.unwrap_or(self.percentage_of_nodes_to_score),
+            next_start_node_index,
+            rng,
+        };
+        let mut choice = search.choose(cx, |cx| batches.hint(framework, cx, attempt), &mut ())?;
+        batches.keep(framework, attempt, &mut choice);
+        let node = choice.feasible.nodes()[choice.host].name_arc().clone();
+        Ok(Chosen { node, scratch: choice.feasible.scratch.into_node(choice.host) })
     }
 
     /// Assumes the pod on its node, reserves what it needs there, and asks whether it may go on.

@@ -7,12 +7,12 @@ use kube_scheduler::clock::{Clock, Now, SimClock};
 use kube_scheduler::config::{Config, FeatureGates};
 use kube_scheduler::framework::{
     BindContext, BindOutcome, BindPlugin, BoxFuture, CycleContext, CycleState, Effects, Framework, Handle, HandleParts,
-    Plugin, PluginArgs, PluginError, PodEvent, QueueSortKey, QueueSortPlugin, Registration, Registry, Rejection,
-    ScoreRun,
+    NodeRef, Plugin, PluginArgs, PluginError, PodEvent, QueueSortKey, QueueSortPlugin, Registration, Registry,
+    Rejection, ScoreRun,
 };
 use kube_scheduler::k8s::Pod;
 use kube_scheduler::metrics::Metrics;
-use kube_scheduler::model::{NodeInfo, PodInfo, Snapshot};
+use kube_scheduler::model::{PodInfo, Snapshot};
 use kube_scheduler::testing::{NodeFixture, PodFixture};
 
 /// The two points that a profile cannot do without.
@@ -111,19 +111,19 @@ impl Cycle {
     /// `PreFilter` and `Filter`: what is said of each node, nothing of those that pass.
     #[allow(dead_code, reason = "not every plugin filters")]
     pub(crate) fn filter(&mut self, profile: &Framework) -> Vec<Option<Rejection>> {
-        let nodes = self.snapshot.nodes();
+        let nodes = NodeRef::all(&self.snapshot);
         let state = &mut self.state;
         let mut cx = CycleContext { pod: &self.pod, snapshot: &self.snapshot, state, now: self.now };
         let narrowed = profile.run_pre_filter(&mut cx).expect("no plugin fails");
         assert!(narrowed.rejection.is_none() && narrowed.nodes.is_none(), "{narrowed:?}");
-        let verdict = |node: &Arc<NodeInfo>| profile.run_filters_on(&cx, node).expect("no plugin fails");
-        nodes.iter().map(|node| verdict(node).map(|(_, rejection)| rejection)).collect()
+        let verdict = |node: NodeRef<'_>| profile.run_filters_on(&cx, node).expect("no plugin fails");
+        nodes.into_iter().map(|node| verdict(node).map(|(_, rejection)| rejection)).collect()
     }
 
     /// `PreScore`, `Score` and `NormalizeScore` on all nodes.
     #[allow(dead_code, reason = "not every plugin scores")]
     pub(crate) fn score(&mut self, profile: &Framework) -> ScoreRun {
-        let nodes: Vec<&NodeInfo> = self.snapshot.nodes().iter().map(|node| &**node).collect();
+        let nodes = NodeRef::all(&self.snapshot);
         let state = &mut self.state;
         let mut cx = CycleContext { pod: &self.pod, snapshot: &self.snapshot, state, now: self.now };
         profile.run_pre_score(&mut cx, &nodes).expect("no plugin fails");

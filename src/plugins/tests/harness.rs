@@ -8,7 +8,7 @@ use crate::clock::{Clock, Now};
 use crate::config::{FeatureGates, PluginArgs};
 use crate::framework::{
     BoxFuture, Candidates, CycleContext, CycleState, Diagnosis, Effects, EventRegistration, FilterRunner, Fragment,
-    Handle, HandleParts, NodeOutcome, NodeScores, PermitOutcome, PluginError, PodEvent, PostFilterContext,
+    Handle, HandleParts, NodeOutcome, NodeRef, NodeScores, PermitOutcome, PluginError, PodEvent, PostFilterContext,
     PostFilterOutcome, PreFilterOutcome, PreScoreOutcome, QueueingHint, Registration, Scratch, SignOutcome, Verdict,
 };
 use crate::k8s::Pod;
@@ -58,23 +58,28 @@ impl Effects for RecordedEffects {
 struct NoFilters;
 
 impl FilterRunner for NoFilters {
-    fn run_filters(&self, _cx: &CycleContext<'_>, _node: &NodeInfo) -> Result<Verdict, PluginError> {
+    fn run_filters(&self, _cx: &CycleContext<'_>, _node: NodeRef<'_>) -> Result<Verdict, PluginError> {
         Err(PluginError::new("no filters here"))
     }
 
     fn run_filters_with_nominated_pods(
         &self,
         _cx: &CycleContext<'_>,
-        _node: &NodeInfo,
+        _node: NodeRef<'_>,
     ) -> Result<Verdict, PluginError> {
         Err(PluginError::new("no filters here"))
     }
 
-    fn add_pod(&self, _cx: &mut CycleContext<'_>, _added: &PodInfo, _node: &NodeInfo) -> Result<(), PluginError> {
+    fn add_pod(&self, _cx: &mut CycleContext<'_>, _added: &PodInfo, _node: NodeRef<'_>) -> Result<(), PluginError> {
         Err(PluginError::new("no filters here"))
     }
 
-    fn remove_pod(&self, _cx: &mut CycleContext<'_>, _removed: &PodInfo, _node: &NodeInfo) -> Result<(), PluginError> {
+    fn remove_pod(
+        &self,
+        _cx: &mut CycleContext<'_>,
+        _removed: &PodInfo,
+        _node: NodeRef<'_>,
+    ) -> Result<(), PluginError> {
         Err(PluginError::new("no filters here"))
     }
 }
@@ -230,13 +235,23 @@ impl Harness {
         self.filter(pod, &node.info(), &mut CycleState::default())
     }
 
-    /// One node by itself and as a block have to come out alike.
+    /// Runs `Filter` on a node that is not of the snapshot.
     pub(crate) fn filter(
         &self,
         pod: &PodFixture,
         node: &NodeInfo,
         state: &mut CycleState,
     ) -> Result<Verdict, PluginError> {
+        self.filter_node(pod, NodeRef::outside(node), state)
+    }
+
+    /// Runs `Filter` on each node of the snapshot.
+    pub(crate) fn filter_all(&self, pod: &PodFixture, state: &mut CycleState) -> Vec<Result<Verdict, PluginError>> {
+        NodeRef::all(&self.snapshot).into_iter().map(|node| self.filter_node(pod, node, state)).collect()
+    }
+
+    /// The verdicts on one node by itself and as a block have to be the same.
+    fn filter_node(&self, pod: &PodFixture, node: NodeRef<'_>, state: &mut CycleState) -> Result<Verdict, PluginError> {
         let pod = pod.clone().info();
         let plugin = self.registration.filter.as_ref().expect("Filter");
         let cx = CycleContext { pod: &pod, snapshot: &self.snapshot, state, now: self.now() };
@@ -263,7 +278,7 @@ impl Harness {
     pub(crate) fn pre_score(&self, pod: &PodFixture) -> (Result<PreScoreOutcome, PluginError>, CycleState) {
         let pod = pod.clone().info();
         let mut state = CycleState::default();
-        let nodes: Vec<&NodeInfo> = self.snapshot.nodes().iter().map(|node| &**node).collect();
+        let nodes = NodeRef::all(&self.snapshot);
         let plugin = self.registration.pre_score.as_ref().expect("PreScore");
         let mut cx = CycleContext { pod: &pod, snapshot: &self.snapshot, state: &mut state, now: self.now() };
         (plugin.pre_score(&mut cx, &nodes), state)
@@ -272,13 +287,13 @@ impl Harness {
     /// Runs `Score` on all nodes in `state`, and `NormalizeScore` if there is one.
     pub(crate) fn scores(&self, pod: &PodFixture, state: &mut CycleState) -> Result<(Vec<i64>, Vec<i64>), PluginError> {
         let pod = pod.clone().info();
-        let nodes: Vec<&NodeInfo> = self.snapshot.nodes().iter().map(|node| &**node).collect();
+        let nodes = NodeRef::all(&self.snapshot);
         let cx = CycleContext { pod: &pod, snapshot: &self.snapshot, state, now: self.now() };
         let plugin = self.registration.score.as_ref().expect("Score");
         let mut scores = vec![0; nodes.len()];
         plugin.score_block(&cx, &mut NodeScores { nodes: &nodes, scores: &mut scores, scratch: &[] })?;
         for (node, score) in nodes.iter().zip(&scores) {
-            assert_eq!(plugin.score(&cx, node, None)?, *score, "the block and the single node differ");
+            assert_eq!(plugin.score(&cx, *node, None)?, *score, "the block and the single node differ");
         }
         let raw = scores.clone();
         if let Some(normalize) = &self.registration.normalize {

@@ -10,13 +10,13 @@ use crate::clock::{Mono, Now, SimClock};
 use crate::config::{FeatureGates, Gate, Plugin as PluginName, Profile};
 use crate::framework::{
     BindContext, BindOutcome, BindPlugin, BoxFuture, CycleContext, Effects, EnqueueExtensions, EventRegistration,
-    FilterPlugin, Framework, HandleParts, Plugin, PluginError, PodEvent, PreEnqueuePlugin, QueueSortKey,
+    FilterPlugin, Framework, HandleParts, NodeRef, Plugin, PluginError, PodEvent, PreEnqueuePlugin, QueueSortKey,
     QueueSortPlugin, QueueingHint, Registration, Registry, Scratch, SignOutcome, SignPlugin, Verdict,
 };
 use crate::k8s::Pod;
 use crate::listers::Listers;
 use crate::metrics::Metrics;
-use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, LabelClasses, NodeInfo, PodInfo};
+use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, LabelClasses, PodInfo};
 use crate::queue::{Place, Queue, QueueOptions, QueuedPodInfo, pod_events};
 use crate::testing::PodFixture;
 
@@ -107,7 +107,7 @@ impl Plugin for Running {
 }
 
 impl FilterPlugin for Running {
-    fn filter(&self, _: &CycleContext<'_>, _: &NodeInfo, _: &mut Scratch) -> Result<Verdict, PluginError> {
+    fn filter(&self, _: &CycleContext<'_>, _: NodeRef<'_>, _: &mut Scratch) -> Result<Verdict, PluginError> {
         Ok(Verdict::Pass)
     }
 }
@@ -152,7 +152,7 @@ impl EnqueueExtensions for Running {
 struct Basics;
 
 impl FilterPlugin for Basics {
-    fn filter(&self, _: &CycleContext<'_>, _: &NodeInfo, _: &mut Scratch) -> Result<Verdict, PluginError> {
+    fn filter(&self, _: &CycleContext<'_>, _: NodeRef<'_>, _: &mut Scratch) -> Result<Verdict, PluginError> {
         Ok(Verdict::Pass)
     }
 }
