@@ -212,7 +212,7 @@ mod tests {
             let (pod, mut state) = (pod("p").image("a").info(), CycleState::default());
             let snapshot = Snapshot::from_nodes(vec![Arc::new(info.clone())]);
             let cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now: Clock::real().now() };
-            assert_eq!(ImageLocality.score(&cx, nodes[0], None), Ok(expected), "{size}");
+            assert_eq!(ImageLocality.score(&cx, NodeRef::outside(&info), None), Ok(expected), "{size}");
         };
         let hundredth = (MAX_CONTAINER_THRESHOLD - MIN_THRESHOLD) / 100;
         check(MIN_THRESHOLD + hundredth, 0);
@@ -224,7 +224,7 @@ mod tests {
         let (pod, mut state, info) = (pod("p").image("a").info(), CycleState::default(), node("n").info());
         let snapshot = Snapshot::from_nodes(vec![Arc::new(info.clone())]);
         let cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now: Clock::real().now() };
-        assert_eq!(ImageLocality.score(&cx, nodes[0], None), Ok(0));
+        assert_eq!(ImageLocality.score(&cx, NodeRef::outside(&info), None), Ok(0));
     }
 
     #[test]

@@ -22,6 +22,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use tracing::Instrument as _;
+
 pub use effects::{ApiEffects, Spawn};
 pub use evaluate::{evaluate, evaluate_filters, evaluate_then, feasible_nodes};
 pub use evaluation::{Evaluation, NodeEvaluation, PreFilterEvaluation, ScoreEvaluation, StatusEvaluation};
@@ -192,6 +194,7 @@ impl Scheduler {
     /// Follows `pkg/scheduler/schedule_one.go#scheduleOnePod @v1.36.3`.
     fn schedule(&mut self, queued: QueuedPodInfo, now: Now) {
         let pod = queued.pod.clone();
+        let _span = tracing::debug_span!("schedule", pod = &**pod.key()).entered();
         let Some(framework) = self.profiles.get(pod.pod().scheduler_name()).cloned() else {
             let name = pod.pod().scheduler_name();
             tracing::error!(pod = &**pod.key(), "profile not found for scheduler name {name:?}");
@@ -230,7 +233,8 @@ impl Scheduler {
                     started: now.mono,
                     pods_to_activate,
                 };
-                self.shared.tasks.spawn("binding", effects::task(cycle.run()));
+                let span = tracing::debug_span!(parent: None, "bind", pod = &**pod.key());
+                self.shared.tasks.spawn("binding", effects::task(cycle.run().instrument(span)));
             }
             Err(failure) => {
                 let nominating = NominatingInfo::Override(String::new());
@@ -280,6 +284,7 @@ impl Scheduler {
                     extenders: &Preempting(&self.extenders),
                     random: self.rng.next_u64(),
                 };
+                let _span = tracing::debug_span!("PostFilter").entered();
                 let run = framework.run_post_filter(&mut cx, &failed);
                 diagnosis.post_filter_message = run.message;
                 let nominating = run.nominated.map_or(NominatingInfo::Keep, NominatingInfo::Override);
@@ -328,6 +333,8 @@ impl Scheduler {
         let assumed = Arc::new(pod.assumed_on(&node));
         let reservation = Reservation::assume(&self.shared, framework, assumed.clone(), node.clone())
             .map_err(|error| Failure::Error(PluginError::new(error.to_string())))?;
+        debug_assert_eq!(reservation.pod().pod().node_name(), Some(&*node), "an assumed pod names its node");
+        let _span = tracing::debug_span!("Reserve", node = &*node).entered();
         let mut cx = CycleContext { pod: &assumed, snapshot: &self.snapshot, state, now };
         let rejected = match framework.run_reserve(&mut cx, &node, &scratch) {
             Ok(None) => match framework.run_permit(&mut cx, &node) {

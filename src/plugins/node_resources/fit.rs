@@ -311,7 +311,8 @@ mod tests {
             (pod("p").info(), crate::model::Snapshot::default(), crate::framework::CycleState::default());
         let now = crate::clock::Clock::real().now();
         let cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now };
-        let outcome = plugin().filter.expect("Filter").filter(&cx, &node("n").info(), &mut Scratch::default());
+        let info = node("n").info();
+        let outcome = plugin().filter.expect("Filter").filter(&cx, NodeRef::outside(&info), &mut Scratch::default());
         let text = "error reading \"PreFilterNodeResourcesFit\" from cycleState: not found";
         assert_eq!(outcome, Err(PluginError::new(text)));
     }
