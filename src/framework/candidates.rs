@@ -63,7 +63,7 @@ impl<'a> Candidates<'a> {
         (self.outcomes, self.scratch)
     }
 
-    /// How many nodes are still in the block.
+    /// Number of nodes that are still in the block.
     pub fn len(&self) -> usize {
         self.alive.len()
     }

@@ -10,11 +10,11 @@ use crate::model::{PodInfo, Snapshot};
 /// parallel ones share it.
 #[derive(Debug)]
 pub struct CycleContext<'a> {
-    /// The pod.
+    /// The pod to schedule.
     pub pod: &'a Arc<PodInfo>,
     /// The nodes as they were when the attempt began.
     pub snapshot: &'a Snapshot,
-    /// What plugins remember during the attempt.
+    /// Values that plugins keep during the attempt.
     pub state: &'a mut CycleState,
     /// When the attempt began.
     pub now: Now,

@@ -9,17 +9,17 @@ use crate::model::{NodeOrdinal, PodInfo};
 /// The pseudo-plugin that stands for extenders. Follows `pkg/scheduler/framework/types.go#ExtenderName @v1.36.3`.
 pub const EXTENDER: &str = "Extender";
 
-/// What is said when the cluster has no node. Follows `pkg/scheduler/scheduler.go#ErrNoNodesAvailable @v1.36.3`.
+/// The message when the cluster has no node. Follows `pkg/scheduler/scheduler.go#ErrNoNodesAvailable @v1.36.3`.
 pub const NO_NODES_AVAILABLE: &str = "no nodes available to schedule pods";
 
 /// A node that was examined and rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRejection {
-    /// The node.
+    /// Ordinal of the node in the snapshot.
     pub node: NodeOrdinal,
     /// The plugin that rejected it, or [`EXTENDER`].
     pub plugin: Arc<str>,
-    /// Why.
+    /// The rejection with its reasons.
     pub rejection: Rejection,
 }
 
@@ -28,15 +28,15 @@ pub struct NodeRejection {
 pub struct Diagnosis {
     /// The nodes that were examined, in the order in which they were.
     pub nodes: Vec<NodeRejection>,
-    /// What is said of every node that was not examined.
+    /// The rejection of every node that was not examined.
     pub absent: Option<Rejection>,
     /// The plugins that rejected the pod: their events may help it.
     pub unschedulable_plugins: BTreeSet<Arc<str>>,
     /// Those of them that will say themselves when to try again.
     pub pending_plugins: BTreeSet<Arc<str>>,
-    /// What `PreFilter` said, if it rejected the pod.
+    /// The message of `PreFilter`, if it rejected the pod.
     pub pre_filter_message: String,
-    /// What `PostFilter` said.
+    /// The message of `PostFilter`.
     pub post_filter_message: String,
 }
 

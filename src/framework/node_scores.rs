@@ -5,16 +5,16 @@ use super::{NodeRef, Scratch};
 /// The feasible nodes of a cycle and one plugin's score for each.
 #[derive(Debug)]
 pub struct NodeScores<'a> {
-    /// The feasible nodes.
+    /// The feasible nodes of the cycle.
     pub nodes: &'a [NodeRef<'a>],
     /// A score a node, in the same order. 0 to 100 once normalised.
     pub scores: &'a mut [i64],
-    /// What the plugin's `Filter` left for each node, by position in `nodes`; few nodes have any.
+    /// Scratch slots that the plugin's `Filter` filled, by position in `nodes`. Few nodes have any.
     pub(crate) scratch: &'a [(u32, Scratch)],
 }
 
 impl NodeScores<'_> {
-    /// What the plugin's `Filter` left for the node at this position in `nodes`.
+    /// The scratch slot that the plugin's `Filter` filled for the node at this position in `nodes`.
     pub fn scratch(&self, position: usize) -> Option<&Scratch> {
         let position = u32::try_from(position).ok()?;
         self.scratch.binary_search_by_key(&position, |(at, _)| *at).ok().map(|at| &self.scratch[at].1)

@@ -32,7 +32,8 @@ impl fmt::Debug for Scratch {
     }
 }
 
-/// What the filters left for the feasible nodes of a cycle: by plugin, then by node. Nearly always empty.
+/// Scratch slots that the filters filled for the feasible nodes of a cycle: by plugin, then by node. Nearly always
+/// empty.
 #[derive(Debug, Default)]
 pub(crate) struct ScratchBoard(Vec<(usize, Vec<(u32, Scratch)>)>);
 

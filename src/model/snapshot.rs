@@ -1,4 +1,4 @@
-//! What one scheduling cycle sees of the cluster.
+//! The cluster as one scheduling cycle sees it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Snapshot {
         &self.nodes
     }
 
-    /// How many nodes there are.
+    /// Number of nodes in the snapshot.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -51,7 +51,7 @@ impl Snapshot {
         (0..self.nodes.len()).map(NodeOrdinal::new)
     }
 
-    /// The ordinal of node `name`.
+    /// The ordinal of the node of this name.
     pub fn ordinal(&self, name: &str) -> Option<NodeOrdinal> {
         self.ordinals.get(name).copied()
     }
@@ -61,7 +61,7 @@ impl Snapshot {
         &self.nodes[ordinal.index()]
     }
 
-    /// Node `name`.
+    /// The node of this name.
     pub fn get(&self, name: &str) -> Option<&Arc<NodeInfo>> {
         self.ordinal(name).map(|ordinal| self.node(ordinal))
     }

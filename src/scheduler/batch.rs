@@ -16,7 +16,8 @@ use crate::metrics::{BatchAttempt, BatchFlush};
 /// Results that are older are not used. Follows `pkg/scheduler/framework/runtime/batch.go#maxBatchAge @v1.36.3`.
 const MAX_AGE: Duration = Duration::from_millis(500);
 
-/// What one profile keeps. Follows `pkg/scheduler/framework/runtime/batch.go#OpportunisticBatch @v1.36.3`.
+/// The results that one profile keeps for the next pod.
+/// Follows `pkg/scheduler/framework/runtime/batch.go#OpportunisticBatch @v1.36.3`.
 #[derive(Default)]
 pub(super) struct Batch {
     /// The last cycle in which a node was chosen. A failed one leaves no trace but the gap in the count.
@@ -26,7 +27,7 @@ pub(super) struct Batch {
     results: Option<Results>,
 }
 
-/// What an evaluation found out.
+/// The outcome of a search, kept for equal pods.
 struct Results {
     signature: Arc<str>,
     since: Mono,

@@ -168,7 +168,7 @@ struct Recorder<'f> {
     verdicts: Vec<Option<StatusEvaluation>>,
     /// The nodes that passed the filters, in the order of the search.
     passed: Vec<NodeOrdinal>,
-    /// What the filters left for these nodes, by position.
+    /// Scratch slots that the filters filled for these nodes, by position.
     scratch: ScratchBoard,
     score_skip: Vec<Arc<str>>,
     score_error: Option<PluginError>,

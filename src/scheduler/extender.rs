@@ -11,8 +11,8 @@ use crate::model::{NodeInfo, PodInfo, Snapshot};
 pub enum Kept {
     /// Some of those that it was given, by position in that list, in the order of its reply.
     Positions(Vec<usize>),
-    /// What it made of them: nodes built from the objects in its reply, without the pods on them. Scores of this pod see
-    /// them like that.
+    /// Nodes built from the objects in the extender's reply, without the pods on them. Scores of this pod see them like
+    /// that.
     Nodes(Vec<Arc<NodeInfo>>),
 }
 
@@ -22,7 +22,7 @@ impl Default for Kept {
     }
 }
 
-/// What an extender leaves of the nodes.
+/// The answer of an extender that filters nodes.
 #[derive(Clone, Debug, Default)]
 pub struct ExtenderFilter {
     /// The nodes it keeps.
@@ -37,9 +37,9 @@ pub struct ExtenderFilter {
 /// Follows `kube-scheduler/extender/v1/types.go#Victims @v1.36.3`.
 #[derive(Clone, Debug, Default)]
 pub struct Victims {
-    /// Which they are.
+    /// The pods to evict.
     pub pods: Vec<Arc<PodInfo>>,
-    /// How many of them a `PodDisruptionBudget` would rather keep.
+    /// Number of these pods that a `PodDisruptionBudget` protects.
     pub num_pdb_violations: i64,
 }
 

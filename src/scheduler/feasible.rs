@@ -18,7 +18,7 @@ pub(super) struct Feasible<'a> {
     nodes: Vec<NodeRef<'a>>,
     /// The nodes that an extender returned, which then count instead.
     rebuilt: Option<Vec<Arc<NodeInfo>>>,
-    /// What the filters left for each, by position.
+    /// Scratch slots that the filters filled, by position.
     pub(super) scratch: ScratchBoard,
 }
 

@@ -19,15 +19,15 @@ const MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND: usize = 5;
 /// cache and to throw little away where the search stops.
 const BLOCK: usize = 128;
 
-/// So many blocks are filtered by one thread.
+/// Up to this many blocks are filtered by one thread.
 const FEW_BLOCKS: usize = 5;
 
 /// The verdicts on the nodes that were filtered.
 #[derive(Default)]
 pub(super) struct Filtered {
-    /// In the order in which they were found.
+    /// The nodes that can take the pod, in the order in which they were found.
     pub(super) feasible: Vec<NodeOrdinal>,
-    /// What the filters left for the feasible nodes, by position.
+    /// Scratch slots that the filters filled for the feasible nodes, by position.
     pub(super) scratch: ScratchBoard,
     pub(super) rejected: Vec<NodeRejection>,
     /// The error of a filter, which ends the attempt.
@@ -42,7 +42,7 @@ impl Filtered {
     }
 }
 
-/// How many feasible nodes are enough, among `nodes` nodes with this percentage (0 adapts it to their number).
+/// Number of feasible nodes that is enough, among `nodes` nodes with this percentage (0 adapts it to their number).
 /// Follows `pkg/scheduler/schedule_one.go#numFeasibleNodesToFind @v1.36.3`.
 fn enough(percentage: i32, nodes: usize) -> usize {
     if nodes < MIN_FEASIBLE_NODES_TO_FIND {

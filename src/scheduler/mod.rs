@@ -48,7 +48,7 @@ use crate::metrics::{CacheKind, Metrics, PLUGIN_SAMPLE_PERCENT};
 use crate::model::{LabelClasses, PodInfo, ResourceGates, Snapshot};
 use crate::queue::{Queue, QueuedPodInfo};
 
-/// What scheduling and binding cycles share.
+/// State and services that scheduling and binding cycles share.
 pub struct Shared {
     /// Nodes and the pods on them.
     pub cache: Arc<Cache>,
@@ -123,7 +123,7 @@ pub struct Scheduler {
     batches: Batches,
     extenders: Arc<[Arc<dyn Extender>]>,
     snapshot: Snapshot,
-    /// Where the next search for nodes begins, so that all nodes have the same chance.
+    /// Index of the node with which the next search begins, so that all nodes have the same chance.
     next_start_node_index: usize,
     percentage_of_nodes_to_score: i32,
     /// Decides between equals where extenders have a say, and where preemption looks first.
@@ -135,7 +135,7 @@ pub struct Scheduler {
 /// A node chosen for a pod.
 struct Chosen {
     node: Arc<str>,
-    /// What the filters left for it, by plugin.
+    /// Scratch slots that the filters filled for the node, by plugin.
     scratch: Vec<(usize, Scratch)>,
 }
 
@@ -180,8 +180,9 @@ impl Scheduler {
         }
     }
 
-    /// Where the pod would go now, or why nowhere and what `PostFilter` makes of it; without assuming it there. Brings the
-    /// snapshot up to date first. The next search begins where this one ended, as after any attempt.
+    /// Finds the node to which the pod would go now, or the failure with the nomination that `PostFilter` wants, without
+    /// assuming the pod. Brings the snapshot up to date first. The next search begins where this one ended, as after any
+    /// attempt.
     pub fn find_node(&mut self, pod: &Arc<PodInfo>, now: Now) -> Result<Arc<str>, (Failure, NominatingInfo)> {
         let Some(framework) = self.profiles.get(pod.pod().scheduler_name()).cloned() else {
             let name = pod.pod().scheduler_name();

@@ -8,7 +8,7 @@ use super::search::NodeSearch;
 use crate::framework::{CycleContext, Framework, NodeRef, PluginError, Rank, Ranking, ScoreRun, ScratchBoard};
 use crate::metrics::Operation;
 
-/// What an extender's score of 10 is worth among scores of plugins, which go to 100.
+/// Factor that brings scores of extenders, which go to 10, to the range of the plugins' scores, which go to 100.
 /// Follows `kube-scheduler/extender/v1/types.go#MaxExtenderPriority @v1.36.3`.
 const EXTENDER_SCALE: i64 = 100 / 10;
 
@@ -33,7 +33,7 @@ impl NodeSearch<'_> {
         Ok(Ranking::new(ranks))
     }
 
-    /// Adds what extenders say. A node that an interested extender lists also gets a random number, which decides between
+    /// Adds the scores of the extenders. A node that an interested extender lists also gets a random number, which decides between
     /// equals.
     fn add_extender_scores(&mut self, cx: &CycleContext<'_>, nodes: &[NodeRef<'_>], ranks: &mut [Rank]) {
         if self.extenders.is_empty() {

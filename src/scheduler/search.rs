@@ -16,7 +16,7 @@ use crate::framework::{
 };
 use crate::model::{NodeOrdinal, Snapshot};
 
-/// What a search for nodes depends on besides the cycle.
+/// A search for nodes: its inputs besides the cycle.
 pub(super) struct NodeSearch<'s> {
     pub(super) framework: &'s Framework,
     pub(super) extenders: &'s [Arc<dyn Extender>],
@@ -53,9 +53,9 @@ pub(super) struct Choice<'a> {
 
 /// The nodes to filter.
 pub(super) enum Nodes {
-    /// So many: all nodes of the snapshot.
+    /// All nodes of the snapshot, of which there are so many.
     All(usize),
-    /// These.
+    /// The nodes that `PreFilter` narrowed the search to.
     Only(Vec<NodeOrdinal>),
 }
 
@@ -81,7 +81,7 @@ impl Nodes {
 /// The outcome of trying the node that is held for the pod.
 enum Nominated<'a> {
     Fits(Feasible<'a>),
-    /// With the rejection, of which there may be none if an extender dropped the node.
+    /// The node's rejection, of which there may be none if an extender dropped the node.
     Rejected(Vec<NodeRejection>),
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct BlockRun {
     outcomes: Vec<NodeOutcome>,
     /// Filled scratch slots of these nodes, by their position among each other.
     scratch: Vec<BlockSlot>,
-    /// How long one call of each filter took, by position; empty unless this attempt is sampled.
+    /// Duration of one call of each filter in seconds, by position; empty unless this attempt is sampled.
     seconds: Vec<f64>,
     /// Verdicts on the nodes that pods are nominated to, by position in the block.
     crowded: Vec<(usize, NodeVerdict)>,

@@ -11,11 +11,11 @@ use crate::model::PodInfo;
 /// One run of the filters on one node.
 #[derive(Debug)]
 pub(crate) struct FilterPass {
-    /// The verdict.
+    /// The verdict of this run.
     pub(super) outcome: NodeOutcome,
     /// Number of filters up to the one that decided, those that are skipped in this cycle among them.
     reached: usize,
-    /// How long each call took, in order; empty unless this attempt is sampled.
+    /// Duration of each call in seconds, in order; empty unless this attempt is sampled.
     seconds: Vec<f64>,
     /// Filled scratch slots, by filter position.
     pub(super) scratch: Vec<(usize, Scratch)>,

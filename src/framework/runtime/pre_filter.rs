@@ -22,7 +22,7 @@ pub struct PreFilterRun {
     pub rejection: Option<(Option<Arc<str>>, Rejection)>,
 }
 
-/// `AddPod` or `RemovePod`.
+/// The extension `AddPod` or `RemovePod`.
 struct Extension {
     name: &'static str,
     durations: fn(&PreFilterEntry) -> &PluginDurations,
@@ -38,7 +38,7 @@ impl Framework {
         self.pre_filter_by_name(cx).map_err(|(_, error)| error)
     }
 
-    /// The same, with the plugin that failed.
+    /// Runs `PreFilter`, and names the plugin that failed.
     pub(crate) fn pre_filter_by_name(
         &self,
         cx: &mut CycleContext<'_>,

@@ -121,7 +121,7 @@ impl State {
         }
     }
 
-    /// Decides one node.
+    /// Decides whether the node can take the pod.
     /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#InterPodAffinity.Filter @v1.36.3`.
     fn decide(&self, node: NodeRef<'_>) -> Verdict {
         if !self.is_near(node) {

@@ -144,7 +144,7 @@ impl Spread {
         if counted.known < wanted { 0 } else { self.emptiest[constraint].0[0].pods }
     }
 
-    /// Decides one node.
+    /// Decides whether the node can take the pod.
     fn decide(&self, node: NodeRef<'_>) -> Verdict {
         for (at, counted) in self.base.counted.iter().enumerate() {
             let pods = match counted.domain(node) {

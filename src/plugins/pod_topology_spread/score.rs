@@ -22,7 +22,7 @@ type Raw = Option<i64>;
 /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#preScoreState @v1.36.3` in what they come from.
 #[derive(Clone, Debug)]
 pub(super) struct Points {
-    /// By ordinal.
+    /// The points of nodes of the snapshot, by ordinal.
     by_ordinal: Arc<[Raw]>,
     /// By name, for nodes that are not of the snapshot.
     others: Arc<BTreeMap<Arc<str>, Raw>>,
