@@ -78,7 +78,7 @@ impl NodeSearch<'_> {
         mut feasible: Feasible<'a>,
         rejected: &mut Vec<NodeRejection>,
     ) -> Result<Feasible<'a>, PluginError> {
-        for extender in self.extenders.iter() {
+        for extender in self.extenders {
             if feasible.is_empty() {
                 break;
             }

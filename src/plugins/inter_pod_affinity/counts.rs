@@ -19,13 +19,11 @@ pub(super) struct KeyCounts {
 impl KeyCounts {
     /// The count of the domain of the node, or `None` if the node does not have the label.
     pub(super) fn of(&self, node: NodeRef<'_>) -> Option<i64> {
-        match node.ordinal {
-            Some(ordinal) => Some(self.counts[self.domains.of(ordinal)?]),
-            None => {
-                let value = node.node().labels().get(&*self.key)?;
-                Some(self.domains.find(value).map_or(0, |domain| self.counts[domain]))
-            }
+        if let Some(ordinal) = node.ordinal {
+            return Some(self.counts[self.domains.of(ordinal)?]);
         }
+        let value = node.node().labels().get(&*self.key)?;
+        Some(self.domains.find(value).map_or(0, |domain| self.counts[domain]))
     }
 
     /// Adds `each` for each pod to the domains of these nodes. Returns whether any of the nodes has the label.

@@ -175,7 +175,7 @@ profiles:
 #[test]
 fn an_observer_does_not_change_the_decision() {
     let default = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
-    let profiles = [framework(default), framework(TAINTS_AND_PORTS), framework(NO_SCORES)];
+    let profiles = [default, TAINTS_AND_PORTS, NO_SCORES].map(|config| Box::new(framework(config)));
     for seed in 0..150 {
         let (snapshot, pod) = random_case(&mut Rng::from_seed(seed));
         for framework in &profiles {
