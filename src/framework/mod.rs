@@ -22,7 +22,7 @@ mod runtime;
 mod state;
 mod waiting;
 
-pub use crate::config::{ExtensionPoint, PluginArgs};
+pub use crate::config::{ExtensionPoint, FactoryArgs, PluginArgs, RawArgs};
 pub use context::{Candidates, CycleContext, NodeScores, Scratch};
 pub(crate) use context::{NodeOutcome, ScratchBoard};
 pub use diagnosis::{Diagnosis, EXTENDER, FilterRunner, NO_NODES_AVAILABLE, NodeRejection};
@@ -50,8 +50,8 @@ pub use plugin::{
 };
 pub use pre_bind::{PodInPreBind, PodsInPreBind};
 pub use preemption::CandidateReview;
-pub use registration::{PluginFactory, Registration};
-pub use registry::{DuplicatePlugin, Registry};
+pub use registration::Registration;
+pub use registry::{DuplicatePlugin, PluginEntry, PluginFactory, Registry};
 pub use runtime::{
     BlockRun, BuildError, Entry, EventPlugin, Framework, MAX_NODE_SCORE, PermitRun, PluginScores, PostFilterRun,
     PreFilterRun, PreFlight, ScoreEntry, ScoreRun,

@@ -72,7 +72,7 @@ impl World {
     async fn start(server: ApiServer, time: SimClock, listens_to: EventResource) -> Self {
         let gates = FeatureGates::default();
         let mut plugins = Registry::default();
-        let factory = move |_, _: &crate::framework::Handle| {
+        let factory = move |(), _: &crate::framework::Handle| {
             let plugin = Arc::new(Passing(listens_to.clone()));
             let registration = Registration::new("Passing").queue_sort(&plugin).bind(&plugin);
             Ok(registration.pre_enqueue(&plugin).events(&plugin))
@@ -80,7 +80,7 @@ impl World {
         plugins.register("Passing", factory).expect("the name is new");
         let options = EngineOptions {
             client: server.client(),
-            config: Config::parse(CONFIG.as_bytes(), &gates).expect("the configuration is good"),
+            config: Config::parse(CONFIG.as_bytes(), &gates, plugins.catalog()).expect("the configuration is good"),
             gates,
             plugins,
             extenders: Vec::new(),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use kube_scheduler::clock::{Clock, Now, SimClock};
 use kube_scheduler::config::{Config, FeatureGates};
 use kube_scheduler::framework::{
-    BindContext, BindOutcome, BindPlugin, BoxFuture, CycleContext, CycleState, Effects, Framework, Handle, HandleParts,
-    Plugin, PluginArgs, PluginError, PodEvent, QueueSortKey, QueueSortPlugin, Registration, Registry, Rejection,
+    BindContext, BindOutcome, BindPlugin, BoxFuture, CycleContext, CycleState, Effects, FactoryArgs, Framework, Handle,
+    HandleParts, Plugin, PluginError, PodEvent, QueueSortKey, QueueSortPlugin, Registration, Registry, Rejection,
     ScoreRun,
 };
 use kube_scheduler::k8s::Pod;
@@ -63,13 +63,13 @@ impl Effects for NoEffects {
 }
 
 /// A profile with the one plugin.
-pub(crate) fn profile(
+pub(crate) fn profile<A: FactoryArgs>(
     name: &str,
-    factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError> + Send + Sync + 'static,
+    factory: impl Fn(A, &Handle) -> Result<Registration, PluginError> + Send + Sync + 'static,
 ) -> Framework {
     let mut registry = Registry::default();
     registry.register(name, factory).expect("the registry is empty");
-    let rest = |_: PluginArgs, _: &Handle| {
+    let rest = |(): (), _: &Handle| {
         let rest = Arc::new(Rest);
         Ok(Registration::new("Rest").queue_sort(&rest).bind(&rest))
     };
@@ -79,7 +79,8 @@ pub(crate) fn profile(
          {{multiPoint: {{enabled: [{{name: {name}}}, {{name: Rest}}], disabled: [{{name: '*'}}]}}}}}}]}}"
     );
     let gates = FeatureGates::default();
-    let config = Config::parse(format!("# YAML\n{text}").as_bytes(), &gates).expect("a configuration");
+    let data = format!("# YAML\n{text}");
+    let config = Config::parse(data.as_bytes(), &gates, registry.catalog()).expect("a configuration");
     let parts = HandleParts::new(gates, Metrics::detached(), clock(), Arc::new(NoEffects));
     Framework::new(&registry, &config.profiles[0], Arc::new(parts)).expect("a profile")
 }

@@ -9,9 +9,10 @@ use crate::testing::{NodeFixture, PodFixture, node, pod};
 
 fn framework(config: &str) -> Framework {
     let gates = FeatureGates::default();
-    let config = Config::parse(config.as_bytes(), &gates).expect("a configuration");
+    let registry = plugins::registry();
+    let config = Config::parse(config.as_bytes(), &gates, registry.catalog()).expect("a configuration");
     let parts = harness::parts(gates);
-    Framework::new(&plugins::registry(), &config.profiles[0], parts).expect("a profile")
+    Framework::new(&registry, &config.profiles[0], parts).expect("a profile")
 }
 
 const TAINTS_AND_PORTS: &str = "

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use futures::FutureExt as _;
 
 use crate::clock::{Clock, Now};
-use crate::config::{FeatureGates, PluginArgs};
+use crate::config::FeatureGates;
 use crate::framework::{
     BoxFuture, Candidates, CycleContext, CycleState, Diagnosis, Effects, EventRegistration, FilterRunner, Fragment,
     Handle, HandleParts, NodeOutcome, NodeScores, PermitOutcome, PluginError, PodEvent, PostFilterContext,
@@ -111,41 +111,38 @@ pub(crate) struct Harness {
 }
 
 impl Harness {
-    /// The plugin at default gates without arguments.
-    pub(crate) fn new(factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError>) -> Self {
-        Self::with_args(PluginArgs::None, factory)
+    /// The plugin at default gates with default arguments.
+    pub(crate) fn new<A: Default>(factory: impl Fn(A, &Handle) -> Result<Registration, PluginError>) -> Self {
+        Self::with_args(A::default(), factory)
     }
 
     /// The plugin with arguments.
-    pub(crate) fn with_args(
-        args: PluginArgs,
-        factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError>,
-    ) -> Self {
+    pub(crate) fn with_args<A>(args: A, factory: impl Fn(A, &Handle) -> Result<Registration, PluginError>) -> Self {
         Self::build(FeatureGates::default(), args, Ok(()), factory).expect("the plugin can be built")
     }
 
     /// The plugin at these gates.
-    pub(crate) fn with_gates(
+    pub(crate) fn with_gates<A: Default>(
         gates: FeatureGates,
-        factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError>,
+        factory: impl Fn(A, &Handle) -> Result<Registration, PluginError>,
     ) -> Self {
-        Self::build(gates, PluginArgs::None, Ok(()), factory).expect("the plugin can be built")
+        Self::build(gates, A::default(), Ok(()), factory).expect("the plugin can be built")
     }
 
     /// The plugin, with what the API server answers to a binding.
-    pub(crate) fn with_bind_answer(
+    pub(crate) fn with_bind_answer<A: Default>(
         answer: Result<(), PluginError>,
-        factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError>,
+        factory: impl Fn(A, &Handle) -> Result<Registration, PluginError>,
     ) -> Self {
-        Self::build(FeatureGates::default(), PluginArgs::None, answer, factory).expect("the plugin can be built")
+        Self::build(FeatureGates::default(), A::default(), answer, factory).expect("the plugin can be built")
     }
 
     /// The plugin, or why it cannot be built.
-    pub(crate) fn build(
+    pub(crate) fn build<A>(
         gates: FeatureGates,
-        args: PluginArgs,
+        args: A,
         answer: Result<(), PluginError>,
-        factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError>,
+        factory: impl Fn(A, &Handle) -> Result<Registration, PluginError>,
     ) -> Result<Self, PluginError> {
         let effects = RecordedEffects::answering(answer);
         let handle = handle_with(gates, effects.clone());

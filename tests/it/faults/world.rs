@@ -93,7 +93,7 @@ impl World {
         let client = server.client();
         let options = EngineOptions {
             client: client.clone(),
-            config: Config::parse(CONFIG.as_bytes(), &gates).expect("a configuration"),
+            config: Config::parse(CONFIG.as_bytes(), &gates, plugins.catalog()).expect("a configuration"),
             gates,
             plugins,
             extenders: Vec::new(),
