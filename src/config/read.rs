@@ -1,6 +1,7 @@
 //! A configuration file's bytes into wire types.
 //!
-//! Follows `apimachinery/pkg/runtime/serializer/json/json.go#Decode`, `serializer/versioning/versioning.go#Decode` and
+//! Follows `apimachinery/pkg/runtime/serializer/json/json.go#Decode`,
+//! `apimachinery/pkg/runtime/serializer/versioning/versioning.go#Decode` and
 //! `kube-scheduler/config/v1/types.go#DecodeNestedObjects @v1.36.3`.
 
 use super::catalog::PluginCatalog;

@@ -1,7 +1,6 @@
 //! The configuration as files have it: every field optional, nothing defaulted.
 //!
-//! Follows `staging/src/k8s.io/kube-scheduler/config/v1/types.go` and
-//! `staging/src/k8s.io/component-base/config/v1alpha1/types.go @v1.36.3`.
+//! Follows `kube-scheduler/config/v1/types.go` and `component-base/config/v1alpha1/types.go @v1.36.3`.
 
 use super::any_args::TypedArgs;
 use super::decode::{Bytes, Raw, wire_struct};

@@ -26,7 +26,7 @@ pub const NAME: &str = "DefaultPreemption";
 
 /// Arguments of `DefaultPreemption`.
 /// Follows `pkg/scheduler/apis/config/types_pluginargs.go#DefaultPreemptionArgs` and
-/// `v1/defaults.go#SetDefaults_DefaultPreemptionArgs @v1.36.3`.
+/// `pkg/scheduler/apis/config/v1/defaults.go#SetDefaults_DefaultPreemptionArgs @v1.36.3`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultPreemptionArgs {

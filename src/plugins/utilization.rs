@@ -8,7 +8,7 @@ use crate::config::decode::wire_struct;
 use crate::k8s::{FieldErrors, FieldPath};
 
 /// The highest score of a point of a curve.
-/// Follows `pkg/scheduler/apis/config/types_pluginargs.go#MaxCustomPriorityScore @v1.36.3`.
+/// Follows `pkg/scheduler/apis/config/types.go#MaxCustomPriorityScore @v1.36.3`.
 pub(super) const MAX_CURVE_SCORE: i32 = 10;
 
 /// One point of a curve.

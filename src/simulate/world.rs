@@ -14,7 +14,7 @@ use super::{EPOCH_SECONDS, Loading, SimulateError, generate, say};
 use crate::apiserver::{ApiServer, Options, Status, kinds};
 use crate::clock::{Mono, Now, SimClock};
 use crate::config::{Config, FeatureGates};
-use crate::engine::{Engine, EngineOptions};
+use crate::engine::Engine;
 use crate::extender;
 use crate::framework::Registry;
 use crate::framework::preemption::MinCandidates;
@@ -179,20 +179,14 @@ impl World {
         config.extenders.iter_mut().for_each(|extender| extender.bind_verb.clear());
         let extenders = extender::build(&mut config, node_resources::ignore_resources)
             .map_err(|error| SimulateError::Engine(error.to_string()))?;
-        let building = Engine::new(EngineOptions {
-            client: client.clone(),
-            config,
-            gates: options.gates,
-            plugins: options.plugins,
-            extenders,
-            clock: self.clock.clock(),
-            metrics: prometheus::Registry::new(),
-            seed: options.seed,
-            hostname: "simulation".to_owned(),
-            runtime: handle,
-            max_in_unschedulable: MAX_IN_UNSCHEDULABLE,
-            sending: crate::dispatcher::Sending::default(),
-        });
+        let building = Engine::builder(client.clone(), config, options.plugins)
+            .gates(options.gates)
+            .extenders(extenders)
+            .clock(self.clock.clock())
+            .seed(options.seed)
+            .hostname("simulation")
+            .max_in_unschedulable(MAX_IN_UNSCHEDULABLE)
+            .build();
         let engine = self.runtime.block_on(building).map_err(|error| SimulateError::Engine(error.to_string()))?;
         engine.tasks.drive(&self.runtime);
         let mut controllers = Controllers::new(&self.server, self.clock.now().wall);

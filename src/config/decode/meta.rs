@@ -24,7 +24,7 @@ pub(in super::super) struct Meta {
 
 impl Meta {
     /// Reads apiVersion and kind, whatever the case of their keys. Follows
-    /// `apimachinery/pkg/runtime/serializer/json/meta.go#Interpret @v1.36.3`.
+    /// `apimachinery/pkg/runtime/serializer/json/meta.go#SimpleMetaFactory.Interpret @v1.36.3`.
     pub(in super::super) fn of(value: &Value) -> Result<Self, DecodeError> {
         let failed = |text: String| DecodeError(format!("couldn't get version/kind; json parse error: {text}"));
         let (mut api_version, mut kind) = ("", "");

@@ -1,7 +1,7 @@
 //! Arguments of `PodTopologySpread`.
 //!
-//! Follows `pkg/scheduler/apis/config/types_pluginargs.go`, `v1/defaults.go` and
-//! `validation/validation_pluginargs.go @v1.36.3`.
+//! Follows `pkg/scheduler/apis/config/types_pluginargs.go`, `pkg/scheduler/apis/config/v1/defaults.go` and
+//! `pkg/scheduler/apis/config/validation/validation_pluginargs.go @v1.36.3`.
 
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 use serde::Serialize;
