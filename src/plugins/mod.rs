@@ -1,8 +1,9 @@
 //! The in-tree plugins, one file (or folder) each, and the one table that lists them.
 //!
-//! A file ends in a `factory`, which builds the plugin for one profile and hands it over as what it registers as. What a
-//! pod brings along is compiled once a cycle, in `PreFilter` or `PreScore`; per node nothing is allocated. Plugins that are
-//! not built yet stand in their places as `unsupported` ones.
+//! A file ends in a `factory`, which builds the plugin for one profile and hands it over as what it registers as. The
+//! type of its arguments, with their defaults and validation, is in the same file or folder. What a pod brings along is
+//! compiled once a cycle, in `PreFilter` or `PreScore`; per node nothing is allocated. Plugins that are not built yet stand
+//! in their places as `unsupported` ones.
 
 pub mod admission;
 pub mod default_binder;
