@@ -215,5 +215,4 @@ impl RawArgs {
 }
 
 #[cfg(test)]
-#[path = "plugin_args_tests.rs"]
 mod tests;

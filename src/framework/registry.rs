@@ -72,7 +72,7 @@ impl Registry {
         self.add(PluginEntry::new(name, factory))
     }
 
-    /// Adds a plugin.
+    /// Adds a plugin to the registry.
     pub fn add(&mut self, entry: PluginEntry) -> Result<(), DuplicatePlugin> {
         let PluginEntry { name, factory, args, default } = entry;
         if self.factories.contains_key(&name) {

@@ -24,7 +24,7 @@ use crate::model::{ActionType, ClusterEvent, EventResource, PodInfo};
 /// The plugin's name.
 pub const NAME: &str = "DefaultPreemption";
 
-/// Arguments of `DefaultPreemption`.
+/// Arguments of the plugin `DefaultPreemption`.
 /// Follows `pkg/scheduler/apis/config/types_pluginargs.go#DefaultPreemptionArgs` and
 /// `pkg/scheduler/apis/config/v1/defaults.go#SetDefaults_DefaultPreemptionArgs @v1.36.3`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -50,6 +50,7 @@ impl Default for DefaultPreemptionArgs {
 impl PluginArgs for DefaultPreemptionArgs {
     const KIND: &'static str = "DefaultPreemptionArgs";
 
+    /// Adds an error for each bad value.
     /// Follows `pkg/scheduler/apis/config/validation/validation_pluginargs.go#ValidateDefaultPreemptionArgs @v1.36.3`.
     fn validate(&self, path: &FieldPath, _gates: &FeatureGates, errors: &mut FieldErrors) {
         let (percentage, absolute) = (self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute);

@@ -24,7 +24,7 @@ use crate::model::{ActionType, ClusterEvent, EventResource, PodInfo};
 /// The plugin's name.
 pub const NAME: &str = "DynamicResources";
 
-/// Arguments of `DynamicResources`.
+/// Arguments of the plugin `DynamicResources`.
 /// Follows `pkg/scheduler/apis/config/types_pluginargs.go#DynamicResourcesArgs @v1.36.3`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -46,6 +46,7 @@ fn binding_conditions_enabled(gates: &FeatureGates) -> bool {
 impl PluginArgs for DynamicResourcesArgs {
     const KIND: &'static str = "DynamicResourcesArgs";
 
+    /// Fills in the defaults that gates decide.
     /// Follows `pkg/scheduler/apis/config/v1/defaults.go#SetDefaults_DynamicResourcesArgs @v1.36.3`.
     fn set_defaults(&mut self, gates: &FeatureGates) {
         if gates.enabled(Gate::DRASchedulerFilterTimeout) {
@@ -56,6 +57,7 @@ impl PluginArgs for DynamicResourcesArgs {
         }
     }
 
+    /// Adds an error for each bad value.
     /// Follows `pkg/scheduler/apis/config/validation/validation_pluginargs.go#ValidateDynamicResourcesArgs @v1.36.3`.
     fn validate(&self, path: &FieldPath, gates: &FeatureGates, errors: &mut FieldErrors) {
         if let Some(timeout) = self.filter_timeout {

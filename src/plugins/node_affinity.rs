@@ -29,7 +29,7 @@ const REASON_POD: &str = "node(s) didn't match Pod's node affinity/selector";
 const REASON_ENFORCED: &str = "node(s) didn't match scheduler-enforced node affinity";
 const REASON_CONFLICT: &str = "pod affinity terms conflict";
 
-/// Arguments of `NodeAffinity`.
+/// Arguments of the plugin `NodeAffinity`.
 /// Follows `pkg/scheduler/apis/config/types_pluginargs.go#NodeAffinityArgs @v1.36.3`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -44,6 +44,7 @@ wire_args!(NodeAffinityArgs, { "addedAffinity" => added_affinity });
 impl PluginArgs for NodeAffinityArgs {
     const KIND: &'static str = "NodeAffinityArgs";
 
+    /// Adds an error for each term that is not valid.
     /// Follows `pkg/scheduler/apis/config/validation/validation_pluginargs.go#ValidateNodeAffinityArgs @v1.36.3`.
     fn validate(&self, path: &FieldPath, _gates: &FeatureGates, errors: &mut FieldErrors) {
         let Some(affinity) = &self.added_affinity else { return };

@@ -15,9 +15,9 @@ pub(super) const MAX_CURVE_SCORE: i32 = 10;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UtilizationShapePoint {
-    /// Percentage, 0–100.
+    /// Utilization as a percentage, 0–100.
     pub utilization: i32,
-    /// Score, 0–10.
+    /// Score at this utilization, 0–10.
     pub score: i32,
 }
 

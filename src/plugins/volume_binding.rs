@@ -14,7 +14,7 @@ use crate::k8s::{FieldErrors, FieldPath, Volume, VolumeSource};
 /// The plugin's name.
 pub const NAME: &str = "VolumeBinding";
 
-/// Arguments of `VolumeBinding`.
+/// Arguments of the plugin `VolumeBinding`.
 /// Follows `pkg/scheduler/apis/config/types_pluginargs.go#VolumeBindingArgs @v1.36.3`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -37,6 +37,7 @@ impl Default for VolumeBindingArgs {
 impl PluginArgs for VolumeBindingArgs {
     const KIND: &'static str = "VolumeBindingArgs";
 
+    /// Fills in the defaults that gates decide.
     /// Follows `pkg/scheduler/apis/config/v1/defaults.go#SetDefaults_VolumeBindingArgs @v1.36.3`.
     fn set_defaults(&mut self, gates: &FeatureGates) {
         if gates.enabled(Gate::StorageCapacityScoring) && self.shape.as_ref().is_none_or(Vec::is_empty) {
@@ -45,6 +46,7 @@ impl PluginArgs for VolumeBindingArgs {
         }
     }
 
+    /// Adds an error for each bad value.
     /// Follows `pkg/scheduler/apis/config/validation/validation_pluginargs.go#ValidateVolumeBindingArgsWithOptions
     /// @v1.36.3`.
     fn validate(&self, path: &FieldPath, gates: &FeatureGates, errors: &mut FieldErrors) {

@@ -5,7 +5,7 @@ use super::value::{DecodeError, Value};
 
 /// The group and version of the configuration API.
 pub(in super::super) const GROUP_VERSION: &str = "kubescheduler.config.k8s.io/v1";
-/// Its group.
+/// The group of the configuration API.
 pub(in super::super) const GROUP: &str = "kubescheduler.config.k8s.io";
 /// Where upstream registers its kinds, as its messages have it.
 const SCHEME: &str = "pkg/runtime/scheme.go:111";

@@ -104,7 +104,7 @@ pub enum Choice {
 pub struct MinCandidates {
     /// Percentage (0–100) of the nodes.
     pub percentage: i32,
-    /// Number of nodes.
+    /// Number of nodes, whatever the size of the cluster.
     pub absolute: i32,
 }
 

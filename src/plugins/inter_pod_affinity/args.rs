@@ -1,4 +1,4 @@
-//! Arguments of `InterPodAffinity`.
+//! Arguments of the plugin `InterPodAffinity`.
 //!
 //! Follows `pkg/scheduler/apis/config/types_pluginargs.go`, `pkg/scheduler/apis/config/v1/defaults.go` and
 //! `pkg/scheduler/apis/config/validation/validation_pluginargs.go @v1.36.3`.
@@ -9,7 +9,7 @@ use crate::config::decode::wire_args;
 use crate::config::{FeatureGates, PluginArgs};
 use crate::k8s::{FieldErrors, FieldPath};
 
-/// Arguments of `InterPodAffinity`.
+/// Arguments of the plugin `InterPodAffinity`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InterPodAffinityArgs {

@@ -23,15 +23,15 @@ const RATIO: &str = "RequestedToCapacityRatio";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceSpec {
-    /// The resource's name.
+    /// Name of the resource.
     pub name: String,
-    /// Its weight.
+    /// Weight of the resource in scoring.
     pub weight: i64,
 }
 
 wire_struct!(ResourceSpec, "v1.ResourceSpec", { "name" => name, "weight" => weight });
 
-/// Arguments of `NodeResourcesBalancedAllocation`.
+/// Arguments of the plugin `NodeResourcesBalancedAllocation`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeResourcesBalancedAllocationArgs {
@@ -41,7 +41,7 @@ pub struct NodeResourcesBalancedAllocationArgs {
 
 wire_args!(NodeResourcesBalancedAllocationArgs, { "resources" => resources });
 
-/// Arguments of `NodeResourcesFit`.
+/// Arguments of the plugin `NodeResourcesFit`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeResourcesFitArgs {

@@ -1,4 +1,4 @@
-//! Arguments of `PodTopologySpread`.
+//! Arguments of the plugin `PodTopologySpread`.
 //!
 //! Follows `pkg/scheduler/apis/config/types_pluginargs.go`, `pkg/scheduler/apis/config/v1/defaults.go` and
 //! `pkg/scheduler/apis/config/validation/validation_pluginargs.go @v1.36.3`.
@@ -18,7 +18,7 @@ pub(super) const SYSTEM: &str = "System";
 /// The type of defaulting with the constraints of the arguments.
 pub(super) const LIST: &str = "List";
 
-/// Arguments of `PodTopologySpread`.
+/// Arguments of the plugin `PodTopologySpread`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodTopologySpreadArgs {

@@ -2,7 +2,7 @@
 
 use super::harness;
 use crate::config::{Config, FeatureGates, Gate};
-use crate::plugins::registry;
+use crate::plugins::{node_resources, registry};
 
 const HEAD: &str = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
 
@@ -282,4 +282,13 @@ fn fit_args_are_checked_by_the_constructor() {
     check_fit("{scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {}}}", &point);
     let forbidden = format!("{ratio}: Forbidden: must be nil when type is not RequestedToCapacityRatio");
     check_fit("{scoringStrategy: {type: MostAllocated, requestedToCapacityRatio: {}}}", &forbidden);
+}
+
+#[test]
+fn extender_resources_need_fit_args() {
+    let mut config = config("", &FeatureGates::default());
+    let profile = &mut config.profiles[0];
+    profile.plugin_config.clear();
+    let error = node_resources::ignore_resources(profile, &["a.com/x".to_owned()]).expect_err("there are no args");
+    assert_eq!(error, "can't find NodeResourcesFitArgs in plugin config");
 }
