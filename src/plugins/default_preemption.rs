@@ -167,8 +167,7 @@ mod tests {
     use crate::clock::Mono;
     use crate::framework::{CycleState, Diagnosis, FilterRunner, WaitDecision};
     use crate::model::NodeInfo;
-    use crate::plugins::tests::harness::Harness;
-    use crate::testing::{PodFixture, node, pod};
+    use crate::testing::{Harness, PodFixture, node, pod};
 
     fn plugin(gates: FeatureGates) -> Harness {
         Harness::build(gates, DefaultPreemptionArgs::default(), Ok(()), factory).expect("the plugin can be built")
@@ -307,7 +306,7 @@ mod tests {
         let waits = Verdict::unresolvable("waiting for the preemption for this pod to be finished");
         assert_eq!(pre_enqueue.pre_enqueue(&info), waits);
         assert_eq!(pre_enqueue.pre_enqueue(&pod("q").info()), Verdict::Pass);
-        harness.run_tasks();
+        harness.effects().run_tasks();
         assert_eq!(pre_enqueue.pre_enqueue(&info), Verdict::Pass);
         let error = PluginError::new("preempted");
         let decision = waiting.wait(harness.handle.clock()).now_or_never();

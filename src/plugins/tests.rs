@@ -1,7 +1,6 @@
 //! The table, and what the plugins' own tests share.
 
 mod args;
-pub(crate) mod harness;
 
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use super::*;
 use crate::config::{Config, ExtensionPoint, FeatureGates};
 use crate::framework::Registration;
 use crate::model::{EventObjects, Object};
-use crate::testing::pod;
+use crate::testing::{handle, pod};
 
 #[test]
 fn every_name_is_registered_once_and_by_itself() {
@@ -22,7 +21,7 @@ fn every_name_is_registered_once_and_by_itself() {
 fn registrations() -> Vec<(String, Registration)> {
     let registry = registry();
     let config = Config::defaults(&FeatureGates::default(), registry.catalog());
-    let handle = harness::handle(FeatureGates::default());
+    let handle = handle(FeatureGates::default());
     let build = |name: &str| {
         let factory = registry.get(name).expect("it is registered");
         (name.to_owned(), factory(config.profiles[0].args(name), &handle).expect("defaults are fine"))
@@ -87,7 +86,7 @@ fn default_order(point: ExtensionPoint) -> String {
     let registry = registry();
     let config = Config::defaults(&FeatureGates::default(), registry.catalog());
     let profile = &config.profiles[0];
-    let handle = harness::handle(FeatureGates::default());
+    let handle = handle(FeatureGates::default());
     let expanded = crate::config::expand(profile, &|name, point| {
         let factory = registry.get(name)?;
         let registration = factory(profile.args(name), &handle).expect("defaults are fine");
@@ -132,7 +131,7 @@ fn default_profile_runs_in_upstreams_order() {
 fn hints_fail_on_objects_of_another_kind() {
     let registry = registry();
     let config = Config::defaults(&FeatureGates::default(), registry.catalog());
-    let handle = harness::handle(FeatureGates::default());
+    let handle = handle(FeatureGates::default());
     let objects = EventObjects { old: None, new: Some(Object::Other(Arc::new(1_u8))) };
     // DefaultPreemption's looks at nothing.
     let looking = [

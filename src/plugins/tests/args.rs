@@ -1,8 +1,8 @@
 //! Arguments in configurations: defaults and errors. Every text here was seen from upstream itself.
 
-use super::harness;
 use crate::config::{Config, FeatureGates, Gate};
 use crate::plugins::{node_resources, registry};
+use crate::testing::handle;
 
 const HEAD: &str = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
 
@@ -259,7 +259,7 @@ fn check_fit(args: &str, expected: &str) {
     let config = config(&format!("profiles: [{{pluginConfig: [{{name: NodeResourcesFit, args: {args}}}]}}]"), &gates);
     assert_eq!(config.faults(&gates, registry().catalog()), Vec::<String>::new(), "left to the constructor: {args}");
     let factory = registry().get("NodeResourcesFit").expect("it is registered").clone();
-    let built = factory(config.profiles[0].args("NodeResourcesFit"), &harness::handle(gates));
+    let built = factory(config.profiles[0].args("NodeResourcesFit"), &handle(gates));
     let got = built.map_or_else(|error| error.to_string(), |_| "sound".to_owned());
     assert_eq!(got, expected, "{args}");
 }

@@ -9,8 +9,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{InterPodAffinityArgs, factory};
-use crate::plugins::tests::harness::Harness;
-use crate::testing::{NodeFixture, PodFixture, node, pod};
+use crate::testing::{Harness, NodeFixture, PodFixture, node, pod};
 
 fn host(name: &str) -> NodeFixture {
     node(name).label("host", name)
