@@ -238,6 +238,7 @@ impl State {
             let nodes = self.in_order(|info| snapshot.get(info.name()).unwrap_or(info).clone());
             snapshot.set_nodes(nodes);
         }
+        debug_assert!(self.is_current(snapshot), "the snapshot has the newest generation");
         if snapshot.len() == self.tree.len() {
             return Ok(());
         }
@@ -249,6 +250,11 @@ impl State {
         };
         snapshot.set_nodes(self.in_order(Arc::clone));
         Err(error)
+    }
+
+    /// Returns whether the snapshot has the generation of the node that changed last.
+    fn is_current(&self, snapshot: &Snapshot) -> bool {
+        self.nodes.newest().is_none_or(|newest| self.nodes.slot(newest).info.generation() == snapshot.generation())
     }
 
     fn in_order(&self, info: impl Fn(&Arc<NodeInfo>) -> Arc<NodeInfo>) -> Vec<Arc<NodeInfo>> {
@@ -294,6 +300,7 @@ impl State {
         if slot.info.pods().is_empty() && slot.info.try_node().is_none() {
             self.nodes.remove(place.node);
         }
+        debug_assert!(self.assumed <= self.pods.len(), "assumed pods are in the cache");
     }
 }
 

@@ -75,6 +75,7 @@ enum Task {
     Core(CoreTask),
 }
 
+/// State that a broadcaster shares with its recorders.
 struct BroadcasterState {
     sink: Arc<Sink>,
     hostname: String,
