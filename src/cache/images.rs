@@ -44,7 +44,7 @@ impl Images {
         states.into()
     }
 
-    /// Counts off the images of a node that went.
+    /// Removes the images of a removed node from the counts.
     pub(super) fn remove(&mut self, states: &[ImageState]) {
         if !states.is_empty() {
             self.version += 1;

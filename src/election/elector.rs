@@ -38,7 +38,7 @@ pub struct Elector {
 
 impl Elector {
     /// Creates an elector with this identity. The requests of `lock` must be sent even when `term` is over.
-    #[expect(clippy::too_many_arguments, reason = "each is another part of the process")]
+    #[expect(clippy::too_many_arguments, reason = "each argument is a separate part of the process")]
     pub fn new(
         lock: LeaseLock,
         identity: String,

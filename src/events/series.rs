@@ -112,7 +112,7 @@ impl SeriesTask {
         }
     }
 
-    /// Counts the ticks since the start of the task.
+    /// Returns the number of ticks since the start of the task.
     fn round(&self, now: Mono) -> u64 {
         now.since(self.started).as_secs() / FINISH.as_secs()
     }

@@ -103,7 +103,7 @@ async fn the_first_repetition_writes_a_series_and_later_ones_are_counted() {
     settle().await;
     let name = world.bodies()[0]["metadata"]["name"].as_str().unwrap().to_owned();
     let patched = format!("PATCH /apis/events.k8s.io/v1/namespaces/ns/events/{name}");
-    assert_eq!(world.api.lines(), [POSTED, &patched], "notes do not tell events apart");
+    assert_eq!(world.api.lines(), [POSTED, &patched], "events that differ only in the note are repetitions");
     assert_eq!(world.api.requests()[1].content_type, "application/strategic-merge-patch+json");
     let series = |count: u32, time: &str| json!({"series": {"count": count, "lastObservedTime": time}});
     assert_eq!(world.bodies()[1], series(2, "2026-02-03T04:05:06.789012Z"));
@@ -181,7 +181,11 @@ async fn a_series_creates_its_event_again_if_it_was_deleted() {
     let (first, again) = (&world.bodies()[0], &world.bodies()[2]);
     assert_eq!(world.api.lines()[2], POSTED);
     assert_eq!((&again["metadata"], &again["series"]["count"]), (&first["metadata"], &json!(2)));
-    assert_eq!((&again["note"], &again["eventTime"]), (&json!("m"), &first["eventTime"]), "it is the first one");
+    assert_eq!(
+        (&again["note"], &again["eventTime"]),
+        (&json!("m"), &first["eventTime"]),
+        "the first event is written again"
+    );
 }
 
 #[tokio::test]
@@ -222,7 +226,7 @@ async fn a_full_queue_drops_events() {
     assert_eq!(broadcaster.pending(), 1000);
     drop((recorder, broadcaster));
     task.run().await;
-    assert_eq!(api.lines().len(), 1000, "and the task ends when all recorders are gone");
+    assert_eq!(api.lines().len(), 1000, "the task ends when all recorders are dropped");
 }
 
 #[tokio::test]

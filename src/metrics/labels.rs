@@ -112,7 +112,7 @@ label_values! {
         Filter = "Filter",
         /// The scoring of nodes.
         Score = "Score",
-        /// `PreBind` plugins that run together.
+        /// `PreBind` plugins that run concurrently.
         PreBind = "PreBind",
         /// The search for victims, and their deletion.
         DefaultPreemption = "DefaultPreemption",
