@@ -1,4 +1,4 @@
-//! Coordinated leader election: publishes this process as a LeaseCandidate, and answers the control plane's pings.
+//! Coordinated leader election: publishes this process as a `LeaseCandidate`, and answers the control plane's pings.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::watch::CandidateEvent;
 use crate::clock::{Clock, Mono};
 use crate::dispatcher::{ApiError, Call, RestClient, Target};
 
-/// Namespace of the LeaseCandidate, independent of the lease's namespace. Follows `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
+/// Namespace of the `LeaseCandidate`, independent of the lease's namespace. Follows `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
 pub(super) const NAMESPACE: &str = "kube-system";
 
-/// Name of the lease in the LeaseCandidate, independent of the configured name.
+/// Name of the lease in the `LeaseCandidate`, independent of the configured name.
 /// Follows `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
 const LEASE: &str = "kube-scheduler";
 
@@ -41,7 +41,7 @@ pub struct Versions {
     pub emulation: String,
 }
 
-/// Keeps this process's LeaseCandidate: creates it if it is missing, and renews it whenever the control plane pings it.
+/// Keeps this process's `LeaseCandidate`: creates it if it is missing, and renews it whenever the control plane pings it.
 pub struct Candidacy {
     rest: RestClient,
     clock: Clock,
@@ -55,8 +55,8 @@ pub struct Candidacy {
 }
 
 impl Candidacy {
-    /// Creates the candidacy of this process. `name` is the identity of the [`Elector`](super::Elector). `rest` must send requests even while
-    /// this process is not the leader.
+    /// Creates the candidacy of this process. `name` is the identity of the [`Elector`](super::Elector). `rest` must send requests
+    /// even while this process is not the leader.
     pub fn new(rest: RestClient, name: &str, versions: Versions) -> Self {
         let (clock, name) = (rest.clock().clone(), name.to_owned());
         Self { rest, clock, name, versions, observed: None, is_synced: Arc::default(), failures: 0 }

@@ -1,4 +1,4 @@
-//! A watch of this process's LeaseCandidate.
+//! A watch of this process's `LeaseCandidate`.
 
 use std::time::Duration;
 

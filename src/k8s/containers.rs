@@ -1,11 +1,11 @@
-//! Values derived from a pod's containers: host ports, QoS class and image names.
+//! Values derived from a pod's containers: host ports, quality of service class and image names.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use super::{ContainerPort, Pod, Quantity, ResourceList, ResourceRequirements};
 
-/// The QoS class of a pod, which follows from its requests and limits.
+/// The quality of service class of a pod, which follows from its requests and limits.
 /// From `api/core/v1/types.go#PodQOSClass @v1.36.3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QosClass {
@@ -44,8 +44,8 @@ impl Pod {
         containers.flat_map(|container| &container.ports).filter(|port| port.host_port != 0)
     }
 
-    /// Computes the pod's QoS class from its specification. If `pod_level_resources` (the feature gate `PodLevelResources`) is
-    /// set, pod-level resources replace those of the containers.
+    /// Computes the pod's quality of service class from its specification. If `pod_level_resources` (the feature gate
+    /// `PodLevelResources`) is set, pod-level resources replace those of the containers.
     /// Follows `pkg/apis/core/v1/helper/qos/qos.go#ComputePodQOS @v1.36.3`.
     pub fn qos_class(&self, pod_level_resources: bool) -> QosClass {
         let mut totals = QosTotals::default();
@@ -65,7 +65,7 @@ impl Pod {
     }
 }
 
-/// Resources that determine the QoS class.
+/// Resources that determine the quality of service class.
 const QOS_RESOURCES: [&str; 2] = ["cpu", "memory"];
 
 /// Sums of requests and limits for each of [`QOS_RESOURCES`]. Amounts that are not positive do not count.

@@ -239,7 +239,7 @@ impl Metrics {
         self.families.pending_async_api_calls.with_label_values(&[call.as_str()])
     }
 
-    /// Returns `scheduler_resourceclaim_creates_total`: ResourceClaims created for extended resources. `created` is false for
+    /// Returns `scheduler_resourceclaim_creates_total`: resource claims created for extended resources. `created` is false for
     /// failed creations.
     pub fn resource_claim_creates(&self, created: bool) -> IntCounter {
         let status = if created { "success" } else { "failure" };
