@@ -6,10 +6,24 @@
 
 use std::sync::{Arc, LazyLock};
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use crate::framework::Handle;
 use crate::k8s::{Node, Pod};
 use crate::model::{LabelClasses, NodeInfo, PodInfo};
+
+/// Puts an object into the store that the plugins of this handle's profile read, as a watch would.
+///
+/// # Panics
+///
+/// If no factory asked for the kind before watching began.
+pub fn put<K>(handle: &Handle, object: Arc<K>)
+where
+    K: kube::Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
+{
+    handle.listers().put(object);
+}
 
 /// A pod in namespace `default` with one container `c`, UID equal to its name, and the default schedulerName.
 pub fn pod(name: &str) -> PodFixture {

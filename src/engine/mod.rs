@@ -3,6 +3,7 @@
 //! [`Engine::new`] is the one place where the parts meet. The production process, the simulator and the tests build the
 //! same engine; they differ in the client, the clock and who calls [`Scheduler::schedule_one`].
 
+mod kinds;
 mod places;
 mod tasks;
 
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+pub(crate) use kinds::ask_for_upstream_kinds;
 pub use places::{Misplaced, PlaceCheck, Underway};
 pub use tasks::{Fatal, TaskEnd, Tasks};
 
@@ -121,6 +123,8 @@ impl Engine {
             parallelizer: Arc::new(Parallelizer::new(workers.min(processors))),
             ..HandleParts::new(gates, metrics.clone(), clock.clone(), effects.clone())
         });
+        let kinds = ask_for_upstream_kinds(&parts.listers, &gates);
+        let (pods, nodes) = kinds.expect("nothing is watched before there is an engine");
         let profiles = build_profiles(&config, &plugins, &parts)?;
         let queue = Queue::new(
             &profiles,
@@ -140,6 +144,8 @@ impl Engine {
         let shared = Arc::new(Shared {
             cache: Arc::new(Cache::new()),
             queue,
+            pods,
+            nodes,
             listers: parts.listers.clone(),
             writes,
             effects,

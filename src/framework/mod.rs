@@ -19,6 +19,7 @@ pub mod preemption;
 mod registration;
 mod registry;
 mod runtime;
+mod shared_state;
 mod state;
 mod waiting;
 
@@ -57,5 +58,6 @@ pub use runtime::{
     PreFilterRun, PreFlight, ScoreEntry, ScoreRun,
 };
 pub(crate) use runtime::{FilterCalls, FilterPass, NodeVerdict, filter_error};
+pub use shared_state::SharedStates;
 pub use state::{CycleState, Slot};
 pub use waiting::{MAX_PERMIT_TIMEOUT, WaitDecision, WaitingPod, WaitingPods};

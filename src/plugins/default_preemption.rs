@@ -36,7 +36,7 @@ pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, Plugin
         return Err(PluginError::new(format!("got args of type {kind}, want *DefaultPreemptionArgs")));
     };
     let plugin = Arc::new(DefaultPreemption {
-        evaluator: Evaluator::new(NAME, handle, args),
+        evaluator: Evaluator::new(NAME, handle, args)?,
         asynchronous: handle.gates().enabled(Gate::SchedulerAsyncPreemption),
         groups_preempt: handle.gates().enabled(Gate::WorkloadAwarePreemption),
         metrics: handle.metrics().clone(),
@@ -140,7 +140,7 @@ mod tests {
     fn what_is_said_has_a_prefix() {
         let harness = plugin(FeatureGates::default());
         let check = |preemptor: PodFixture, text: &str, nominated: Option<&str>| {
-            harness.handle.listers().pods.apply(preemptor.clone().build());
+            harness.handle.listers().put(preemptor.clone().build());
             let rejection = Rejection::unschedulable(format!("preemption: {text}"));
             let expected = PostFilterOutcome::Reject { rejection, nominated: nominated.map(str::to_owned) };
             assert_eq!(harness.post_filter(&preemptor, CycleState::default()), Ok(expected));
@@ -181,7 +181,7 @@ mod tests {
             let gates = FeatureGates::default().with(Gate::SchedulerAsyncPreemption, asynchronous);
             let harness = plugin(gates).cluster(vec![node("n")], &[pod("v").on("n"), pod("w").on("n")]);
             let preemptor = pod("p").priority(1);
-            harness.handle.listers().pods.apply(preemptor.clone().build());
+            harness.handle.listers().put(preemptor.clone().build());
             let (info, mut state) = (preemptor.info(), CycleState::default());
             let now = harness.handle.clock().now();
             let mut cx = CycleContext { pod: &info, snapshot: &harness.snapshot, state: &mut state, now };
@@ -248,7 +248,7 @@ mod tests {
         let preemptor = pod("p").priority(1);
         let harness = plugin(FeatureGates::default()).cluster(vec![node("n")], &[pod("v").on("n")]);
         let listers = harness.handle.listers();
-        drop((listers.pods.apply(preemptor.clone().build()), listers.pods.apply(pod("v").on("n").build())));
+        [&preemptor, &pod("v").on("n")].map(|pod| listers.put(pod.clone().build()));
         let timeouts = vec![("W".into(), Duration::from_secs(9))];
         let waiting = harness.handle.waiting_pods().add(&pod("v").on("n").info(), timeouts, Mono::ZERO);
         let (info, mut state, now) = (preemptor.info(), CycleState::default(), harness.handle.clock().now());

@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use k8s_openapi::api::resource::v1::DeviceClass;
+
 use super::unsupported::{Missing, Unsupported, not_supported};
 use crate::config::{FeatureGates, Gate};
 use crate::framework::{
@@ -13,7 +15,7 @@ use crate::framework::{
     PostFilterPlugin, PreEnqueuePlugin, Registration, Rejection, SignOutcome, Slot, Verdict,
 };
 use crate::k8s::names::{DEVICE_CLASS_PREFIX, is_device_resource};
-use crate::listers::Listers;
+use crate::listers::Lister;
 use crate::model::{ActionType, ClusterEvent, EventResource, PodInfo};
 
 /// The plugin's name.
@@ -25,14 +27,16 @@ struct Reached;
 
 struct DynamicResources {
     gates: FeatureGates,
-    listers: Arc<Listers>,
+    /// None while `DynamicResourceAllocation` is off.
+    classes: Option<Lister<DeviceClass>>,
     reached: Slot<Reached>,
 }
 
 /// Builds the plugin. Its arguments mean nothing yet.
 pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
-    let missing =
-        DynamicResources { gates: *handle.gates(), listers: handle.listers().clone(), reached: handle.slot() };
+    let gates = *handle.gates();
+    let classes = gates.enabled(Gate::DynamicResourceAllocation).then(|| handle.lister()).transpose()?;
+    let missing = DynamicResources { gates, classes, reached: handle.slot() };
     let plugin = Unsupported::new(missing);
     Ok(Registration::new(NAME)
         .events(&plugin)
@@ -61,10 +65,7 @@ impl DynamicResources {
     /// Whether a device class stands behind an extended resource.
     /// Follows `extendeddynamicresources.go#hasDeviceClassMappedExtendedResource @v1.36.3`.
     fn is_device_class(&self, resource: &str) -> bool {
-        if !is_device_resource(resource) {
-            return false;
-        }
-        let classes = &self.listers.device_classes;
+        let Some(classes) = self.classes.as_ref().filter(|_| is_device_resource(resource)) else { return false };
         match resource.strip_prefix(DEVICE_CLASS_PREFIX) {
             Some(class) => classes.get(class).is_some(),
             None => classes.list().iter().any(|class| class.spec.extended_resource_name.as_deref() == Some(resource)),
@@ -144,8 +145,8 @@ mod tests {
 
     fn with_class(class: Value) -> Harness {
         let harness = Harness::new(factory);
-        let class = serde_json::from_value(class).expect("a device class");
-        harness.handle.listers().device_classes.apply(Arc::new(class));
+        let class: DeviceClass = serde_json::from_value(class).expect("a device class");
+        harness.handle.listers().put(Arc::new(class));
         harness
     }
 

@@ -2,6 +2,9 @@
 //!
 //! Follows `pkg/scheduler/framework/plugins/volumebinding/volume_binding.go @v1.36.3` in who needs it.
 
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
+
 use super::unsupported::{MissingForVolumes, Unsupported};
 use crate::framework::{Handle, PluginArgs, PluginError, Registration};
 use crate::k8s::{Volume, VolumeSource};
@@ -12,7 +15,14 @@ pub const NAME: &str = "VolumeBinding";
 struct VolumeBinding;
 
 /// Builds the plugin. Its arguments mean nothing yet.
-pub fn factory(_args: PluginArgs, _handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+    // Not read yet, but watched as upstream does.
+    handle.lister::<PersistentVolume>()?;
+    handle.lister::<PersistentVolumeClaim>()?;
+    handle.lister::<StorageClass>()?;
+    handle.lister::<CSINode>()?;
+    handle.lister::<CSIDriver>()?;
+    handle.lister::<CSIStorageCapacity>()?;
     let plugin = Unsupported::new(VolumeBinding);
     Ok(Registration::new(NAME)
         .events(&plugin)

@@ -126,7 +126,8 @@ impl Ours {
             })
             .await
             .map_err(|error| error.to_string())?;
-            let check = plugins::admission::node_check(engine.profiles[0].handle());
+            let check =
+                plugins::admission::node_check(engine.profiles[0].handle()).map_err(|error| error.to_string())?;
             let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_node_check(check);
             ingest.start(|name, task| engine.tasks.serve(name, task));
             ingest.synced().await;

@@ -24,7 +24,7 @@ use crate::framework::{
     SignOutcome, SignPlugin, Slot,
 };
 use crate::k8s::{StringMap, labels};
-use crate::listers::Listers;
+use crate::listers::Lister;
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, PodInfo};
 
 /// The plugin's name.
@@ -34,7 +34,7 @@ pub const NAME: &str = "InterPodAffinity";
 struct InterPodAffinity {
     args: InterPodAffinityArgs,
     hints: bool,
-    listers: Arc<Listers>,
+    namespaces: Lister<Namespace>,
     filters: Slot<filter::State>,
     scores: Slot<score::State>,
 }
@@ -45,7 +45,7 @@ pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, Plugin
     let plugin = Arc::new(InterPodAffinity {
         args: args.decode().map_err(|error| PluginError::new(error.to_string()))?,
         hints: hints_enabled(handle),
-        listers: handle.listers().clone(),
+        namespaces: handle.lister()?,
         filters: handle.slot(),
         scores: handle.slot(),
     });
@@ -65,8 +65,8 @@ pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, Plugin
 struct NamespaceLabels(Arc<Namespace>);
 
 impl NamespaceLabels {
-    fn of(listers: &Listers, pod: &PodInfo) -> Self {
-        Self(listers.namespaces.get(pod.namespace()).unwrap_or_default())
+    fn of(namespaces: &Lister<Namespace>, pod: &PodInfo) -> Self {
+        Self(namespaces.get(pod.namespace()).unwrap_or_default())
     }
 
     fn get(&self) -> &StringMap {

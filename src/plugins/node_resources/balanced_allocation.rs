@@ -31,11 +31,11 @@ pub struct BalancedAllocation {
 
 impl BalancedAllocation {
     /// The plugin with these arguments, which were validated with the configuration.
-    fn new(args: &NodeResourcesBalancedAllocationArgs, handle: &Handle) -> Self {
+    fn new(args: &NodeResourcesBalancedAllocationArgs, handle: &Handle) -> Result<Self, PluginError> {
         let gates = handle.gates();
-        Self {
+        Ok(Self {
             resources: ScoredResources::new(&args.resources, true),
-            classes: DeviceClasses::new(handle),
+            classes: DeviceClasses::new(handle)?,
             options: RequestOptions {
                 use_status: gates.enabled(Gate::InPlacePodVerticalScaling),
                 use_pod_level_status: gates.enabled(Gate::InPlacePodLevelResourcesVerticalScaling),
@@ -43,7 +43,7 @@ impl BalancedAllocation {
                 ..RequestOptions::default()
             },
             requests: handle.slot(),
-        }
+        })
     }
 
     /// Builds the plugin for a profile.
@@ -53,7 +53,7 @@ impl BalancedAllocation {
             let wanted = "NodeResourcesBalancedAllocationArgs";
             return Err(PluginError::new(format!("want args to be of type {wanted}, got {kind}")));
         };
-        let plugin = Arc::new(Self::new(&args, handle));
+        let plugin = Arc::new(Self::new(&args, handle)?);
         Ok(Registration::new(NAME).sign(&plugin).pre_score(&plugin).score(&plugin))
     }
 
@@ -225,7 +225,8 @@ mod tests {
     fn requests_are_signed_unless_a_device_class_stands_behind_one() {
         let class = json!({"metadata": {"name": "gpus"}, "spec": {"extendedResourceName": "example.com/mapped"}});
         let handle = handle(FeatureGates::default());
-        handle.listers().device_classes.apply(Arc::new(serde_json::from_value(class).expect("a device class")));
+        let class: k8s_openapi::api::resource::v1::DeviceClass = serde_json::from_value(class).expect("a device class");
+        handle.listers().put(Arc::new(class));
         check_signed(&balanced(&handle, &["cpu"]));
     }
 

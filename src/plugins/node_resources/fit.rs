@@ -40,7 +40,7 @@ impl Fit {
     /// The plugin with these arguments, if they make sense.
     fn new(args: &NodeResourcesFitArgs, handle: &Handle) -> Result<Self, PluginError> {
         validate_node_resources_fit_args(args).map_err(|error| PluginError::new(error.to_string()))?;
-        let classes = DeviceClasses::new(handle);
+        let classes = DeviceClasses::new(handle)?;
         Ok(Self {
             ignored: Ignored {
                 resources: args.ignored_resources.iter().cloned().collect(),
@@ -265,7 +265,7 @@ mod tests {
     fn what_a_device_class_stands_behind_is_left_to_it_where_the_node_has_none() {
         let check = |gates: FeatureGates, wanted: &str, has: &str, code: Code| {
             let handle = handle(gates);
-            handle.listers().device_classes.apply(class("gpus", Some("example.com/mapped")));
+            handle.listers().put(class("gpus", Some("example.com/mapped")));
             let plugin = fit(&handle, fit_args(&["cpu"]));
             let info = node("n").allocatable(wanted, has).info();
             assert_eq!(verdict(&plugin, pod("p").request(wanted, "2"), &info).code(), code, "{wanted} {has}");
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn requests_are_signed_unless_a_device_class_stands_behind_one() {
         let handle = handle(FeatureGates::default());
-        handle.listers().device_classes.apply(class("gpus", Some("example.com/mapped")));
+        handle.listers().put(class("gpus", Some("example.com/mapped")));
         check_signed(&fit(&handle, fit_args(&["cpu"])));
     }
 

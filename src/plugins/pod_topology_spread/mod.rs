@@ -29,9 +29,9 @@ use crate::config::{Gate, PodTopologySpreadArgs};
 use crate::framework::{
     Handle, Plugin, PluginArgs, PluginError, Registration, Rejection, SignOutcome, SignPlugin, Slot,
 };
-use crate::listers::Listers;
 use crate::model::PodInfo;
 use constraints::Defaults;
+use default_selector::DefaultSelectors;
 
 /// The plugin's name.
 pub const NAME: &str = "PodTopologySpread";
@@ -45,20 +45,24 @@ struct PodTopologySpread {
     /// Whether tolerations may compare numbers.
     comparisons: bool,
     defaults: Defaults,
-    listers: Arc<Listers>,
+    /// Finds the selector of default constraints; none if there are no default constraints.
+    selectors: Option<DefaultSelectors>,
     hard: Slot<filter::Spread>,
     soft: Slot<score::Points>,
 }
 
 impl PodTopologySpread {
+    /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go#New @v1.36.3` in which kinds are watched.
     fn new(args: &PluginArgs, handle: &Handle) -> Result<Self, PluginError> {
         let args: PodTopologySpreadArgs = args.decode()?;
+        let defaults = Defaults::new(args);
+        let selectors = (!defaults.constraints.is_empty()).then(|| DefaultSelectors::new(handle)).transpose()?;
         Ok(Self {
             hints: hints_enabled(handle),
             match_label_keys: handle.gates().enabled(Gate::MatchLabelKeysInPodTopologySpread),
             comparisons: handle.gates().enabled(Gate::TaintTolerationComparisonOperators),
-            defaults: Defaults::new(args),
-            listers: handle.listers().clone(),
+            defaults,
+            selectors,
             hard: handle.slot(),
             soft: handle.slot(),
         })
