@@ -5,8 +5,9 @@ use anyhow::anyhow;
 use crate::clock::Clock;
 use crate::config::kubeconfig::{self, InCluster};
 use crate::config::{ClientConnection, Config, Flags};
-use crate::dispatcher::client::{self, Link};
+use crate::dispatcher::client::Link;
 use crate::metrics::RestMetrics;
+use crate::version;
 
 /// The API server of the kubeconfig that flags or configuration name; inside a cluster, the service account's.
 /// Follows `cmd/kube-scheduler/app/options/options.go#createKubeConfig`, `#createClients @v1.36.3`.
@@ -58,7 +59,7 @@ pub(super) fn in_cluster(clock: &Clock) -> Option<anyhow::Result<Link>> {
     account.names_server().then(link)
 }
 
-/// A client of its own connections. `part` of the process is added to the agent's name.
-pub(super) fn client(link: &Link, part: &str, metrics: &RestMetrics) -> kube::Client {
-    link.client(&format!("{}{part}", client::AGENT), Some(metrics.clone()))
+/// Returns a client with connections of its own. The User-Agent names the client.
+pub(super) fn client(link: &Link, name: &str, metrics: &RestMetrics) -> kube::Client {
+    link.client(&version::user_agent(name), Some(metrics.clone()))
 }

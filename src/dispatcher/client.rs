@@ -20,14 +20,6 @@ use crate::clock::Clock;
 use crate::config::kubeconfig::{Access, Impersonation};
 use crate::metrics::RestMetrics;
 
-/// What the process tells the API server that it is; clients add their part of it. The form is that of
-/// `client-go/rest/config.go#DefaultKubernetesUserAgent @v1.36.3`, whose last word is a commit.
-pub const AGENT: &str = if cfg!(target_arch = "aarch64") {
-    concat!("kube-scheduler/v1.36.3 (linux/arm64) kubernetes/rust-", env!("CARGO_PKG_VERSION"))
-} else {
-    concat!("kube-scheduler/v1.36.3 (linux/amd64) kubernetes/rust-", env!("CARGO_PKG_VERSION"))
-};
-
 /// How much of one answer may be on its way unread, and of all answers of a connection, in bytes. The second is so large
 /// that no answer keeps the others waiting. As Go's transport has it.
 const WINDOWS: [u32; 2] = [4 << 20, 1 << 30];

@@ -11,13 +11,13 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use crate::clock::Clock;
 use crate::config::{Config, FeatureGates};
-use crate::dispatcher::client::AGENT;
-use crate::engine::{Engine, EngineOptions};
+use crate::engine::Engine;
 use crate::extender;
 use crate::framework::Registry;
 use crate::ingest::{Ingest, Unread};
 use crate::plugins::default_preemption;
 use crate::simulate::{Loading, Progress, SimulateArgs, SimulateError, config, gates, say};
+use crate::version;
 
 /// How long the API server may take to answer at all.
 const REACHED: Duration = Duration::from_secs(10);
@@ -107,7 +107,7 @@ async fn connect(kubeconfig: &Path, context: Option<&str>) -> Result<(kube::Clie
     let connection = kube::Config::from_custom_kubeconfig(file, &options).await;
     let mut connection = connection.map_err(|error| failed(&error))?;
     connection.disable_compression = true;
-    if let Ok(agent) = HeaderValue::from_str(&format!("{AGENT} explain")) {
+    if let Ok(agent) = HeaderValue::from_str(&version::user_agent("explain")) {
         connection.headers.push((USER_AGENT, agent));
     }
     connection.connect_timeout = Some(REACHED);
@@ -155,22 +155,14 @@ impl Reader {
         reach(&client, &clock).await.map_err(|error| LiveError::Unreachable { url, error })?;
         let preemption = default_preemption::args_by_profile(&config);
         let extenders = extender::build(&mut config).map_err(|error| SimulateError::Engine(error.to_string()))?;
-        let engine = Engine::new(EngineOptions {
-            client: client.clone(),
-            config,
-            gates,
-            plugins,
-            extenders,
-            clock: clock.clone(),
-            metrics: prometheus::Registry::new(),
-            seed: 0,
-            hostname: String::new(),
-            runtime: tokio::runtime::Handle::current(),
-            max_in_unschedulable: Duration::MAX,
-            sending: crate::dispatcher::Sending::default(),
-        })
-        .await
-        .map_err(|error| SimulateError::Engine(error.to_string()))?;
+        let engine = Engine::builder(client.clone(), config, plugins)
+            .gates(gates)
+            .extenders(extenders)
+            .clock(clock.clone())
+            .max_in_unschedulable(Duration::MAX)
+            .build()
+            .await
+            .map_err(|error| SimulateError::Engine(error.to_string()))?;
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client);
         let progress = Mutex::new((0, Progress::counting("objects read")));
         let counted = move |more: usize| {

@@ -148,11 +148,11 @@ impl<K: Send + Sync + 'static> Store<K> {
     pub(super) fn index<I: IndexBy<K>>(self: &Arc<Self>) -> Result<Index<K, I>, Sealed> {
         self.check_open("an index")?;
         let mut objects = self.lock_to_write();
-        let is_this = |entries: &Box<dyn Entries<K>>| {
-            let entries: &dyn Any = &**entries;
+        let is_this = |entries: &dyn Entries<K>| {
+            let entries: &dyn Any = entries;
             entries.is::<EntriesBy<K, I>>()
         };
-        let at = objects.indexes.iter().position(is_this).unwrap_or_else(|| {
+        let at = objects.indexes.iter().position(|entries| is_this(&**entries)).unwrap_or_else(|| {
             let mut entries = EntriesBy::<K, I>::default();
             objects.by_key.iter().for_each(|(key, object)| entries.insert(key, object));
             objects.indexes.push(Box::new(entries));

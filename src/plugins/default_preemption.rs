@@ -248,7 +248,8 @@ mod tests {
         let preemptor = pod("p").priority(1);
         let harness = plugin(FeatureGates::default()).cluster(vec![node("n")], &[pod("v").on("n")]);
         let listers = harness.handle.listers();
-        [&preemptor, &pod("v").on("n")].map(|pod| listers.put(pod.clone().build()));
+        listers.put(preemptor.clone().build());
+        listers.put(pod("v").on("n").build());
         let timeouts = vec![("W".into(), Duration::from_secs(9))];
         let waiting = harness.handle.waiting_pods().add(&pod("v").on("n").info(), timeouts, Mono::ZERO);
         let (info, mut state, now) = (preemptor.info(), CycleState::default(), harness.handle.clock().now());

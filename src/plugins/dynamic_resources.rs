@@ -62,8 +62,9 @@ impl DynamicResources {
                 && pod.spec_requests().scalars().any(|(name, amount)| amount != 0 && self.is_device_class(name)))
     }
 
-    /// Whether a device class stands behind an extended resource.
-    /// Follows `extendeddynamicresources.go#hasDeviceClassMappedExtendedResource @v1.36.3`.
+    /// Whether a device class stands behind an extended resource. Follows
+    /// `pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go#hasDeviceClassMappedExtendedResource
+    /// @v1.36.3`.
     fn is_device_class(&self, resource: &str) -> bool {
         let Some(classes) = self.classes.as_ref().filter(|_| is_device_resource(resource)) else { return false };
         match resource.strip_prefix(DEVICE_CLASS_PREFIX) {

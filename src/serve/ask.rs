@@ -11,13 +11,13 @@ use crate::dispatcher::{ApiError, Call, RateLimiter, RestClient, Target, Transpo
 
 /// How long one question may take.
 /// From `apiserver/pkg/server/options/authentication.go#NewDelegatingAuthenticationOptions` and
-/// `authorization.go#NewDelegatingAuthorizationOptions @v1.36.3`.
+/// `apiserver/pkg/server/options/authorization.go#NewDelegatingAuthorizationOptions @v1.36.3`.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Questions a second, and at once. From `…/authentication.go#getClient @v1.36.3`.
+/// Questions a second, and at once. From `apiserver/pkg/server/options/authentication.go#getClient @v1.36.3`.
 const RATE: (f32, u32) = (200.0, 400);
 
-/// From `…/authentication.go#DefaultAuthWebhookRetryBackoff @v1.36.3`.
+/// From `apiserver/pkg/server/options/authentication.go#DefaultAuthWebhookRetryBackoff @v1.36.3`.
 const BACKOFF: Backoff = Backoff { steps: 5, duration: Duration::from_millis(500), factor: 1.5, jitter: 0.2 };
 
 /// A client that asks. Cheap to clone.
@@ -36,8 +36,8 @@ impl Asker {
         Self { client, clock: clock.clone(), rng: Arc::new(Mutex::new(rng)) }
     }
 
-    /// The same, that tells the server how long it has.
-    /// Follows `apiserver/pkg/server/options/authorization.go#getClient @v1.36.3`; that of `authentication.go` does not.
+    /// The same, that tells the server how long it has. Follows `apiserver/pkg/server/options/authorization.go#getClient
+    /// @v1.36.3`; that of `apiserver/pkg/server/options/authentication.go` does not.
     pub(super) fn telling(self) -> Self {
         Self { client: self.client.timeout(TIMEOUT), ..self }
     }
@@ -57,7 +57,7 @@ impl Asker {
 }
 
 /// Whether a failure may pass: the connection was reset, or the server said that it has a problem of its own or is busy.
-/// Follows `…/webhook.go#DefaultShouldRetry @v1.36.3`.
+/// Follows `apiserver/pkg/util/webhook/webhook.go#DefaultShouldRetry @v1.36.3`.
 fn passes(error: &ApiError) -> bool {
     match error {
         ApiError::Transport { kind, .. } => *kind == TransportKind::Reset,

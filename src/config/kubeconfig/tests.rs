@@ -1,4 +1,4 @@
-//! What is held to upstream's binary is in `tests/controlplane/clients`; here is what comes of what is good.
+//! What is held to upstream's binary is in `tests/controlplane/surface/clients`; here is what comes of what is good.
 
 use std::path::PathBuf;
 

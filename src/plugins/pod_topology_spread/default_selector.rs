@@ -104,7 +104,7 @@ mod tests {
         Arc::new(serde_json::from_value(value).expect("an object of its kind"))
     }
 
-    fn selector(handle: &Handle, pod: PodFixture) -> Selector {
+    fn selected(handle: &Handle, pod: PodFixture) -> Selector {
         DefaultSelectors::new(handle).expect("nothing is watched yet").of(&pod.build())
     }
 
@@ -120,7 +120,7 @@ mod tests {
             handle.listers().put(read::<ReplicaSet>(object("o", "default", &selector)));
             handle.listers().put(read::<StatefulSet>(object("o", "default", &selector)));
             handle.listers().put(read::<ReplicationController>(object("o", "default", &labels)));
-            assert_eq!(print(&selector(&handle, pod)), expected, "{selector}");
+            assert_eq!(print(&selected(&handle, pod)), expected, "{selector}");
         };
         let app = || json!({"matchLabels": {"app": "x"}});
         check(owned("apps/v1", "ReplicaSet"), app(), "app=x");
@@ -148,7 +148,7 @@ mod tests {
                 handle.listers().put(read::<Service>(service));
             }
             let pod = owned("apps/v1", "ReplicaSet").label("tier", "front");
-            assert_eq!(print(&selector(&handle, pod)), expected, "{services:?}");
+            assert_eq!(print(&selected(&handle, pod)), expected, "{services:?}");
         };
         check(&[], "rev=1");
         check(&[("default", json!({"app": "a"}))], "app=a,rev=1");

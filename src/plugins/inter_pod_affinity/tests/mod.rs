@@ -6,6 +6,7 @@ mod score;
 
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Namespace;
 use serde_json::{Value, json};
 
 use super::factory;
