@@ -15,7 +15,7 @@ const CORE: [&str; 2] = ["PrioritySort", "DefaultBinder"];
 fn check(enabled: &[&str], registered: &[EventResource], gates: &FeatureGates, expected: &str) {
     let names = CORE.iter().chain(enabled).map(|name| format!("{{name: {name}}}")).collect::<Vec<_>>().join(", ");
     let config = format!(
-        "{{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: [{{plugins: \
+        "# YAML\n{{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: [{{plugins: \
          {{multiPoint: {{enabled: [{names}], disabled: [{{name: '*'}}]}}}}}}]}}"
     );
     let config = Config::parse(config.as_bytes(), gates).expect("the configuration is good");
