@@ -27,9 +27,9 @@ use crate::model::{ActionType, EventResource};
 /// Follows `pkg/scheduler/scheduler.go#newPodInformer @v1.36.3`.
 const NOT_ENDED: &str = "status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
 
-/// A watched kind.
+/// A kind that is watched.
 pub(super) struct Watched {
-    /// The kind.
+    /// The name of the kind in URLs.
     pub(super) kind: Kind,
     /// The name in logs: the plural, or `<plural>.<version>.<group>` for a kind that only plugins know.
     pub(super) name: String,

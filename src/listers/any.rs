@@ -23,7 +23,7 @@ pub trait AnyStore: Send + Sync {
     fn object_type(&self) -> TypeId;
     /// Reads an object of the kind from JSON.
     fn read(&self, json: &str) -> Result<AnyObject, serde_json::Error>;
-    /// All keys, sorted.
+    /// Returns all keys, sorted.
     fn keys(&self) -> Vec<String>;
     /// Does what [`Store::apply`] does.
     fn apply(&self, object: AnyObject) -> Changes<dyn Any + Send + Sync>;

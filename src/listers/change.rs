@@ -5,16 +5,16 @@ use std::sync::Arc;
 /// A change of one object in a store.
 #[derive(Debug)]
 pub enum Change<K: ?Sized> {
-    /// The object was added.
+    /// An object was added.
     Added(Arc<K>),
     /// The object was replaced by a later version of it.
     Updated {
-        /// The version before.
+        /// The version before the change.
         old: Arc<K>,
-        /// The version now.
+        /// The version after the change.
         new: Arc<K>,
     },
-    /// The object was deleted.
+    /// An object was deleted.
     Deleted {
         /// The last known state.
         last: Arc<K>,

@@ -25,7 +25,7 @@ impl<K> Lister<K> {
         self.get(&format!("{namespace}/{name}"))
     }
 
-    /// All objects, sorted by key.
+    /// Returns all objects, sorted by key.
     pub fn list(&self) -> Vec<Arc<K>> {
         self.0.read(|objects| objects.values().cloned().collect())
     }
@@ -39,7 +39,7 @@ impl<K> Lister<K> {
         })
     }
 
-    /// All keys, sorted.
+    /// Returns all keys, sorted.
     pub fn keys(&self) -> Vec<String> {
         self.0.keys()
     }

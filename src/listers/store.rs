@@ -69,7 +69,7 @@ impl<K> Store<K> {
         &self.kind
     }
 
-    /// All keys, sorted.
+    /// Returns all keys, sorted.
     pub fn keys(&self) -> Vec<String> {
         self.read(|objects| objects.keys().cloned().collect())
     }
