@@ -32,7 +32,7 @@ use crate::cache::CacheError;
 use crate::clock::Clock;
 use crate::config::FeatureGates;
 use crate::framework::{BoxFuture, Framework};
-use crate::scheduler::{Shared, WholeObjects};
+use crate::scheduler::{SchedulerContext, WholeObjects};
 use decode::Unreadable;
 use kinds::Watched;
 use reflector::Refusals;
@@ -60,7 +60,12 @@ pub struct Ingest {
 impl Ingest {
     /// Gets ready to watch the kinds that were asked for, and ends the asking. Nothing is requested of the API server before
     /// [`Self::start`].
-    pub fn new(shared: &Shared, profiles: &[Arc<Framework>], gates: &FeatureGates, client: kube::Client) -> Self {
+    pub fn new(
+        shared: &SchedulerContext,
+        profiles: &[Arc<Framework>],
+        gates: &FeatureGates,
+        client: kube::Client,
+    ) -> Self {
         let handlers = Arc::new(Handlers::new(HandlerParts {
             cache: shared.cache.clone(),
             queue: shared.queue.clone(),

@@ -50,8 +50,7 @@ pub fn node_check(handle: &Handle) -> Result<NodeCheck, PluginError> {
 mod tests {
     use super::*;
     use crate::config::FeatureGates;
-    use crate::plugins::tests::harness::handle;
-    use crate::testing::{NodeFixture, PodFixture, node, pod};
+    use crate::testing::{NodeFixture, PodFixture, handle, node, pod};
 
     fn might_fit(pod: &PodInfo, node: &NodeInfo, gates: FeatureGates) -> bool {
         let check = node_check(&handle(gates)).expect("nothing is watched yet");

@@ -19,7 +19,7 @@ fn check(enabled: &[&str], registered: &[EventResource], gates: &FeatureGates, e
          {{multiPoint: {{enabled: [{names}], disabled: [{{name: '*'}}]}}}}}}]}}"
     );
     let config = Config::parse(config.as_bytes(), gates).expect("the configuration is good");
-    let parts = crate::plugins::tests::harness::parts(*gates);
+    let parts = crate::testing::handle_parts(*gates);
     let listers = parts.listers.clone();
     ask_for_upstream_kinds(&listers, gates).expect("nothing is watched yet");
     let profile = Framework::new(&plugins::registry(), &config.profiles[0], parts.clone()).expect("a profile");

@@ -87,8 +87,7 @@ mod tests {
 
     use super::*;
     use crate::config::FeatureGates;
-    use crate::plugins::tests::harness;
-    use crate::testing::{PodFixture, pod};
+    use crate::testing::{PodFixture, handle, pod};
 
     fn owned(api_version: &str, kind: &str) -> PodFixture {
         let owner = json!({"apiVersion": api_version, "kind": kind, "name": "o", "uid": "o", "controller": true});
@@ -115,7 +114,7 @@ mod tests {
     #[test]
     fn controllers_say_what_belongs_together() {
         let check = |pod: PodFixture, selector: Value, expected: &str| {
-            let handle = harness::handle(FeatureGates::default());
+            let handle = handle(FeatureGates::default());
             let labels = selector.get("matchLabels").cloned().unwrap_or_else(|| json!({}));
             handle.listers().put(read::<ReplicaSet>(object("o", "default", &selector)));
             handle.listers().put(read::<StatefulSet>(object("o", "default", &selector)));
@@ -140,7 +139,7 @@ mod tests {
     #[test]
     fn services_that_select_the_pod_add_up_with_its_controller() {
         let check = |services: &[(&str, Value)], expected: &str| {
-            let handle = harness::handle(FeatureGates::default());
+            let handle = handle(FeatureGates::default());
             handle.listers().put(read::<ReplicaSet>(object("o", "default", &json!({"matchLabels": {"rev": "1"}}))));
             for (at, (namespace, selector)) in services.iter().enumerate() {
                 let service = json!({"metadata": {"namespace": namespace, "name": format!("s{at}")},

@@ -6,8 +6,7 @@ use super::*;
 use crate::config::FeatureGates;
 use crate::framework::SignOutcome;
 use crate::listers::Listers;
-use crate::plugins::tests::harness::{self, Harness};
-use crate::testing::{PodFixture, pod};
+use crate::testing::{Harness, PodFixture, handle, pod};
 
 /// Arguments with the built-in constraints as defaults.
 pub(super) fn system() -> PluginArgs {
@@ -27,12 +26,12 @@ pub(super) fn list(constraints: &[Value]) -> PluginArgs {
 
 /// The plugin itself.
 pub(super) fn spread(gates: FeatureGates, args: &PluginArgs) -> PodTopologySpread {
-    PodTopologySpread::new(args, &harness::handle(gates)).expect("the plugin can be built")
+    PodTopologySpread::new(args, &handle(gates)).expect("the plugin can be built")
 }
 
 /// The plugin in a cluster that has a service with this selector, and nothing else.
 pub(super) fn with_service(plugin: &PodTopologySpread, selector: &Value) -> PodTopologySpread {
-    let handle = harness::handle(FeatureGates::default());
+    let handle = handle(FeatureGates::default());
     add_service(handle.listers(), selector);
     let selectors = DefaultSelectors::new(&handle).expect("nothing is watched yet");
     PodTopologySpread { selectors: Some(selectors), ..plugin.clone() }
