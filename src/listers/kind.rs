@@ -52,7 +52,7 @@ impl fmt::Display for Kind {
 impl FromStr for Kind {
     type Err = MalformedKind;
 
-    /// Reads `<plural>.<version>.<group>`. The core group has no such form.
+    /// Reads the name of a kind in the form `<plural>.<version>.<group>`. The core group has no such form.
     /// Follows `apimachinery/pkg/runtime/schema/group_version.go#ParseResourceArg @v1.36.3`.
     fn from_str(text: &str) -> Result<Self, MalformedKind> {
         let mut parts = text.splitn(3, '.');

@@ -9,11 +9,10 @@ use kube_scheduler::clock::SimClock;
 use kube_scheduler::config::{Config, FeatureGates};
 use kube_scheduler::engine::Engine;
 use kube_scheduler::framework::{
-    CycleContext, Handle, Plugin, PluginArgs, PluginError, Registration, ScorePlugin, Scratch,
+    CycleContext, Handle, NodeRef, Plugin, PluginArgs, PluginError, Registration, ScorePlugin, Scratch,
 };
 use kube_scheduler::ingest::Ingest;
 use kube_scheduler::listers::{Change, Index, IndexBy, Kind, Lister, Observer};
-use kube_scheduler::model::NodeInfo;
 use kube_scheduler::plugins;
 use serde_json::{Value, json};
 
@@ -61,7 +60,7 @@ impl Plugin for Needs {
 }
 
 impl ScorePlugin for Needs {
-    fn score(&self, _: &CycleContext<'_>, _: &NodeInfo, _: Option<&Scratch>) -> Result<i64, PluginError> {
+    fn score(&self, _: &CycleContext<'_>, _: NodeRef<'_>, _: Option<&Scratch>) -> Result<i64, PluginError> {
         Ok(0)
     }
 }
