@@ -311,7 +311,7 @@ mod tests {
             hostname: "host".to_owned(),
             runtime: tokio::runtime::Handle::current(),
             max_in_unschedulable: std::time::Duration::from_mins(5),
-            sending: crate::dispatcher::Sending::default(),
+            sending: crate::client::Sending::default(),
         };
         let engine = Engine::new(options).await.expect("its parts fit");
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, server.client());

@@ -10,9 +10,10 @@ use k8s_openapi::api::coordination::v1beta1::{LeaseCandidate, LeaseCandidateSpec
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use tracing::{debug, error};
 
-use super::watch::Seen;
+use super::watch::CandidateEvent;
+use crate::client::retry::DoublingWaits;
+use crate::client::{ApiError, Call, RestClient, Target};
 use crate::clock::{Clock, Mono};
-use crate::dispatcher::{ApiError, Call, RestClient, Target};
 
 /// Where candidates are, whatever the lease's own namespace. Follows `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
 pub(super) const NAMESPACE: &str = "kube-system";
@@ -27,9 +28,9 @@ const STRATEGY: &str = "OldestEmulationVersion";
 /// Follows `client-go/tools/leaderelection/leasecandidate.go#requeueInterval @v1.36.3`.
 const RENEWAL: Duration = Duration::from_mins(5);
 
-/// Waits after failed writes: the first, twice as long each time, up to the longest.
+/// Waits after failed writes.
 /// Follows `client-go/util/workqueue/default_rate_limiters.go#DefaultTypedControllerRateLimiter @v1.36.3`.
-const WAITS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1000));
+const WAITS: DoublingWaits = DoublingWaits::new(Duration::from_millis(5), Duration::from_secs(1000));
 
 /// The versions that a candidate is chosen by, such as `1.36.3`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,8 +49,8 @@ pub struct Candidacy {
     versions: Versions,
     seen: Option<Box<LeaseCandidate>>,
     is_synced: Arc<AtomicBool>,
-    /// Writes that have failed. Upstream's queue never forgets one either.
-    failures: i32,
+    /// Waits after failed writes. They never start over, because upstream's queue forgets no failure either.
+    waits: DoublingWaits,
 }
 
 impl Candidacy {
@@ -57,7 +58,7 @@ impl Candidacy {
     /// who leads.
     pub fn new(rest: RestClient, name: &str, versions: Versions) -> Self {
         let (clock, name) = (rest.clock().clone(), name.to_owned());
-        Self { rest, clock, name, versions, seen: None, is_synced: Arc::default(), failures: 0 }
+        Self { rest, clock, name, versions, seen: None, is_synced: Arc::default(), waits: WAITS }
     }
 
     /// What it is called.
@@ -73,7 +74,7 @@ impl Candidacy {
 
     /// Keeps the candidate for as long as there is something to be seen of it.
     /// Follows `client-go/tools/leaderelection/leasecandidate.go#LeaseCandidate.Run @v1.36.3`.
-    pub async fn run(mut self, seen: impl Stream<Item = Seen>) {
+    pub async fn run(mut self, seen: impl Stream<Item = CandidateEvent>) {
         let mut seen = pin!(seen);
         while !self.is_synced.load(Ordering::Acquire) {
             let Some(news) = seen.next().await else { return };
@@ -103,14 +104,14 @@ impl Candidacy {
     }
 
     /// Takes in what is seen; says whether an answer is waited for.
-    fn take(&mut self, seen: Seen) -> bool {
+    fn take(&mut self, seen: CandidateEvent) -> bool {
         self.seen = match seen {
-            Seen::All(candidate) => {
+            CandidateEvent::Listed(candidate) => {
                 self.is_synced.store(true, Ordering::Release);
                 candidate
             }
-            Seen::Now(candidate) => Some(candidate),
-            Seen::Gone => None,
+            CandidateEvent::Applied(candidate) => Some(candidate),
+            CandidateEvent::Deleted => None,
         };
         self.seen.as_ref().is_some_and(|candidate| is_pinged(&candidate.spec))
     }
@@ -121,9 +122,7 @@ impl Candidacy {
             Ok(()) => RENEWAL,
             Err(why) => {
                 error!(err = %why, "Ensuring lease failed");
-                let wait = WAITS.0.as_secs_f64() * 2_f64.powi(self.failures);
-                self.failures = self.failures.saturating_add(1);
-                Duration::from_secs_f64(wait.min(WAITS.1.as_secs_f64()))
+                self.waits.next_wait()
             }
         }
     }

@@ -8,7 +8,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::record::Record;
-use crate::dispatcher::{ApiError, Call, RestClient, Target};
+use crate::client::{ApiError, Call, RestClient, Target};
 use crate::events::ObjectRef;
 
 /// A lease by its name, and its version that was seen last.
@@ -35,7 +35,7 @@ impl LeaseLock {
     /// A lock on this lease; each request gets an answer within `timeout`, or fails.
     pub fn new(rest: RestClient, namespace: &str, name: &str, timeout: Duration) -> Self {
         Self {
-            rest: rest.timeout(timeout),
+            rest: rest.limit(timeout).sending_timeout(),
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             seen: None,

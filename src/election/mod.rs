@@ -34,7 +34,7 @@ pub use elector::Elector;
 pub use lease::LeaseLock;
 pub use record::Record;
 pub use term::Term;
-pub use watch::{Seen, watch};
+pub use watch::{CandidateEvent, watch};
 
 use crate::config::LeaderElection;
 

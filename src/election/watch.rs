@@ -1,76 +1,63 @@
-//! What the API server has of a candidate, as it changes.
+//! Changes of a candidate, as the API server reports them.
 
-use std::time::Duration;
+use std::pin::Pin;
 
-use futures::stream::{self, BoxStream, Stream, StreamExt as _};
+use futures::stream::{self, Stream, StreamExt as _};
 use k8s_openapi::api::coordination::v1beta1::LeaseCandidate;
 use kube::runtime::watcher::{self, Event};
 use tracing::error;
 
 use super::candidacy::NAMESPACE;
+use crate::client::watch_object;
 use crate::clock::Clock;
 
-/// Waits between two attempts to watch: the first, and the longest.
-/// Follows `client-go/tools/cache/reflector.go#NewReflectorWithOptions @v1.36.3`.
-const WAITS: (Duration, Duration) = (Duration::from_millis(800), Duration::from_secs(30));
-
-/// What is seen of a candidate.
+/// A change of a candidate.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
-    /// All that there is at the beginning, or after some of it was missed.
-    All(Option<Box<LeaseCandidate>>),
-    /// It has come, or changed.
-    Now(Box<LeaseCandidate>),
-    /// It is gone.
-    Gone,
+pub enum CandidateEvent {
+    /// State at the beginning, and after changes were missed: the candidate, if it exists.
+    Listed(Option<Box<LeaseCandidate>>),
+    /// The candidate was created or updated.
+    Applied(Box<LeaseCandidate>),
+    /// The candidate was deleted.
+    Deleted,
 }
 
-struct Watching {
-    events: BoxStream<'static, watcher::Result<Event<LeaseCandidate>>>,
-    clock: Clock,
-    wait: Duration,
-    /// What there is, while that is being listed.
+struct CandidateWatch<S> {
+    events: Pin<Box<S>>,
+    /// The candidate, while the objects are being listed.
     listed: Option<Box<LeaseCandidate>>,
 }
 
-/// Watches the candidate of this name. It does not end.
-pub fn watch(client: kube::Client, name: &str, clock: Clock) -> impl Stream<Item = Seen> + Send + use<> {
-    let api = kube::Api::<LeaseCandidate>::namespaced(client, NAMESPACE);
-    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    let events = watcher::watcher(api, config).boxed();
-    let watching = Watching { events, clock, wait: WAITS.0, listed: None };
-    stream::unfold(watching, |mut watching| async move {
-        let seen = watching.next().await?;
-        Some((seen, watching))
+/// Watches the candidate of this name. The stream does not end.
+pub fn watch(client: kube::Client, name: &str, clock: Clock) -> impl Stream<Item = CandidateEvent> + Send + use<> {
+    let events = Box::pin(watch_object::<LeaseCandidate>(client, NAMESPACE, name, clock));
+    stream::unfold(CandidateWatch { events, listed: None }, |mut watch| async move {
+        let event = watch.next().await?;
+        Some((event, watch))
     })
 }
 
-impl Watching {
-    async fn next(&mut self) -> Option<Seen> {
+impl<S: Stream<Item = watcher::Result<Event<LeaseCandidate>>>> CandidateWatch<S> {
+    async fn next(&mut self) -> Option<CandidateEvent> {
         loop {
             match self.events.next().await? {
                 Ok(event) => {
-                    if let Some(seen) = self.take(event) {
-                        self.wait = WAITS.0;
-                        return Some(seen);
+                    if let Some(event) = self.take(event) {
+                        return Some(event);
                     }
                 }
-                Err(error) => {
-                    error!(err = %error, kind = "leasecandidates", "Failed to watch");
-                    self.clock.sleep(self.wait).await;
-                    self.wait = (self.wait * 2).min(WAITS.1);
-                }
+                Err(error) => error!(err = %error, kind = "leasecandidates", "Failed to watch"),
             }
         }
     }
 
-    fn take(&mut self, event: Event<LeaseCandidate>) -> Option<Seen> {
+    fn take(&mut self, event: Event<LeaseCandidate>) -> Option<CandidateEvent> {
         match event {
             Event::Init => self.listed = None,
             Event::InitApply(candidate) => self.listed = Some(Box::new(candidate)),
-            Event::InitDone => return Some(Seen::All(self.listed.take())),
-            Event::Apply(candidate) => return Some(Seen::Now(Box::new(candidate))),
-            Event::Delete(_) => return Some(Seen::Gone),
+            Event::InitDone => return Some(CandidateEvent::Listed(self.listed.take())),
+            Event::Apply(candidate) => return Some(CandidateEvent::Applied(Box::new(candidate))),
+            Event::Delete(_) => return Some(CandidateEvent::Deleted),
         }
         None
     }

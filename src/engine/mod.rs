@@ -15,9 +15,10 @@ pub use places::{Misplaced, PlaceCheck, Underway};
 pub use tasks::{Fatal, TaskEnd, Tasks};
 
 use crate::cache::Cache;
+use crate::client::{RateLimiter, RestClient, Sending};
 use crate::clock::{Clock, Rng};
 use crate::config::{Config, ExpandError, FeatureGates, Gate, ProfileChecker};
-use crate::dispatcher::{ApiWrites, RateLimiter, RestClient, Sending};
+use crate::dispatcher::ApiWrites;
 use crate::events::{EventBroadcaster, EventsApi};
 use crate::framework::{BuildError, Framework, HandleParts, Parallelizer, PluginError, Registry, resource_gates};
 use crate::metrics::{FLUSH_INTERVAL, Metrics};

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use super::event::Event;
 use super::lru::Lru;
+use crate::client::RateLimiter;
 use crate::clock::{Mono, Now};
-use crate::dispatcher::RateLimiter;
 
 /// Entries of each memory. Follows `client-go/tools/record/events_cache.go#maxLruCacheEntries @v1.36.3`.
 const CAPACITY: usize = 4096;
@@ -32,7 +32,7 @@ const SPAM_QPS: f32 = 1.0 / 300.0;
 /// Follows `client-go/tools/record/events_cache.go#EventCorrelator @v1.36.3`.
 pub(super) struct Correlator {
     similar: Lru<Similar>,
-    seen: Lru<Option<Seen>>,
+    seen: Lru<Option<LoggedEvent>>,
     spam: Lru<Option<RateLimiter>>,
 }
 
@@ -42,7 +42,7 @@ struct Similar {
 }
 
 #[derive(Clone)]
-struct Seen {
+struct LoggedEvent {
     name: String,
     count: u32,
     first: Timestamp,
@@ -83,15 +83,15 @@ impl Correlator {
         };
         let seen = self.seen.entry(key, || None);
         let observed = match seen {
-            Some(seen) => Seen { count: seen.count.saturating_add(1), ..seen.clone() },
-            None => Seen { name, count: 1, first: at },
+            Some(seen) => LoggedEvent { count: seen.count.saturating_add(1), ..seen.clone() },
+            None => LoggedEvent { name, count: 1, first: at },
         };
         *seen = Some(observed.clone());
         let bucket = self.spam.entry(object, || RateLimiter::new(SPAM_QPS, SPAM_BURST));
         if !bucket.as_ref().is_none_or(|bucket| bucket.try_acquire(now.mono)) {
             return None;
         }
-        let Seen { name, count, first } = observed;
+        let LoggedEvent { name, count, first } = observed;
         Some(Correlated { name, message, count, first, last: at })
     }
 

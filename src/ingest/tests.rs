@@ -90,7 +90,7 @@ impl World {
             hostname: "host".to_owned(),
             runtime: tokio::runtime::Handle::current(),
             max_in_unschedulable: Duration::from_mins(5),
-            sending: crate::dispatcher::Sending::default(),
+            sending: crate::client::Sending::default(),
         };
         let engine = Engine::new(options).await.expect("its parts fit");
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &gates, server.client()).with_seed(7);

@@ -189,7 +189,7 @@ impl World {
             hostname: "simulation".to_owned(),
             runtime: handle,
             max_in_unschedulable: MAX_IN_UNSCHEDULABLE,
-            sending: crate::dispatcher::Sending::default(),
+            sending: crate::client::Sending::default(),
         });
         let engine = self.runtime.block_on(building).map_err(|error| SimulateError::Engine(error.to_string()))?;
         engine.tasks.drive(&self.runtime);

@@ -62,7 +62,7 @@ fn engine(runtime: &tokio::runtime::Runtime, setting: &Setting) -> Engine {
         hostname: "bench".to_owned(),
         runtime: runtime.handle().clone(),
         max_in_unschedulable: Duration::from_mins(5),
-        sending: kube_scheduler::dispatcher::Sending::default(),
+        sending: kube_scheduler::client::Sending::default(),
     };
     runtime.block_on(Engine::new(options)).expect("an engine with default profiles")
 }

@@ -132,7 +132,7 @@ fn engine(runtime: &tokio::runtime::Runtime, case: &Case, clock: &SimClock) -> R
         hostname: "host".to_owned(),
         runtime: runtime.handle().clone(),
         max_in_unschedulable: Duration::from_mins(5),
-        sending: kube_scheduler::dispatcher::Sending::default(),
+        sending: kube_scheduler::client::Sending::default(),
     };
     runtime.block_on(Engine::new(options)).map_err(|error| error.to_string())
 }

@@ -122,7 +122,7 @@ impl Ours {
                 hostname: std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned(),
                 runtime: tokio::runtime::Handle::current(),
                 max_in_unschedulable: Duration::from_mins(5),
-                sending: kube_scheduler::dispatcher::Sending::default(),
+                sending: kube_scheduler::client::Sending::default(),
             })
             .await
             .map_err(|error| error.to_string())?;

@@ -187,7 +187,7 @@ impl WorldBuilder {
             hostname: "host".to_owned(),
             runtime: runtime.handle().clone(),
             max_in_unschedulable: Duration::from_mins(5),
-            sending: kube_scheduler::dispatcher::Sending::default(),
+            sending: kube_scheduler::client::Sending::default(),
         });
         let engine = runtime.block_on(building).expect("an engine");
         engine.tasks.drive(&runtime);

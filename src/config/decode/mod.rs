@@ -15,8 +15,8 @@ mod tag;
 mod value;
 mod yaml;
 
-pub(super) use reader::{Bytes, Raw, Reader, Wire, wire_struct};
-pub(super) use value::{DecodeError, Value};
+pub(crate) use reader::{Bytes, Raw, Reader, Wire, wire_struct};
+pub(crate) use value::{DecodeError, Value};
 
 use super::text::{json as json_text, quote};
 use super::wire;
@@ -59,7 +59,7 @@ pub(super) fn decode(data: &[u8]) -> Result<wire::KubeSchedulerConfiguration, De
 }
 
 /// The text of `data`, which may be UTF-8 or, with a byte order mark, UTF-16.
-pub(super) fn to_text(data: &[u8]) -> Result<String, DecodeError> {
+pub(crate) fn to_text(data: &[u8]) -> Result<String, DecodeError> {
     let wide = |bytes: &[u8], read: fn([u8; 2]) -> u16| {
         let units = bytes.chunks_exact(2).map(|pair| read([pair[0], pair[1]]));
         if bytes.len() % 2 == 1 {
@@ -104,13 +104,13 @@ pub(super) fn documents(text: &str) -> impl Iterator<Item = Result<(Value, Optio
 }
 
 /// The value of a text that is YAML even if it looks like JSON; repeated keys are passed over.
-pub(super) fn parse_yaml(text: &str) -> Result<Value, DecodeError> {
+pub(crate) fn parse_yaml(text: &str) -> Result<Value, DecodeError> {
     yaml::parse(text).map(|document| document.value)
 }
 
 /// Whether a value is of a version of the core group and a kind, or does not say.
 /// Follows `apimachinery/pkg/runtime/serializer/json/json.go#gvkWithDefaults @v1.36.3`.
-pub(super) fn check_meta(value: &Value, version: &str, kind: &str) -> Result<(), DecodeError> {
+pub(crate) fn check_meta(value: &Value, version: &str, kind: &str) -> Result<(), DecodeError> {
     let mut meta = Meta::of(value)?;
     if meta.kind.is_empty() {
         kind.clone_into(&mut meta.kind);

@@ -13,7 +13,7 @@ use super::value::{DecodeError, Value};
 const MAX_STRICT_ERRORS: usize = 100;
 
 /// Something that a [`Value`] is read into.
-pub(in super::super) trait Wire {
+pub(crate) trait Wire {
     /// The type's name in Go's messages, such as `int32` or `v1.PluginSet`.
     fn go_type() -> String;
 
@@ -24,7 +24,7 @@ pub(in super::super) trait Wire {
 
 /// Where reading is, and what it found so far.
 #[derive(Debug, Default)]
-pub(in super::super) struct Reader {
+pub(crate) struct Reader {
     /// The struct last entered, for messages.
     in_struct: &'static str,
     /// Fields from the root, embedded structs included, without indices.
@@ -38,7 +38,7 @@ pub(in super::super) struct Reader {
 
 impl Reader {
     /// Reads `value` into `T` and returns it with its faults of strictness; a wrong type is an error.
-    pub(in super::super) fn read<T: Wire + Default>(value: &Value) -> Result<(T, Vec<String>), DecodeError> {
+    pub(crate) fn read<T: Wire + Default>(value: &Value) -> Result<(T, Vec<String>), DecodeError> {
         let mut reader = Self::default();
         let mut out = T::default();
         out.read(value, None, &mut reader)?;
@@ -49,7 +49,7 @@ impl Reader {
     }
 
     /// Notes that a value described by `what` cannot become a `go_type`.
-    pub(in super::super) fn mismatch(&mut self, what: &str, go_type: &str) {
+    pub(crate) fn mismatch(&mut self, what: &str, go_type: &str) {
         let text = self.mismatch_text(what, go_type);
         self.type_error.get_or_insert(text);
     }
@@ -63,7 +63,7 @@ impl Reader {
     }
 
     /// Reads the entries of an object, each through `read_field`, which says whether it knows the key.
-    pub(in super::super) fn object(
+    pub(crate) fn object(
         &mut self,
         value: &Value,
         go_type: &str,
@@ -92,7 +92,7 @@ impl Reader {
     }
 
     /// Reads one field of a struct; `fields` is its name, after those of the structs it is embedded through.
-    pub(in super::super) fn field(
+    pub(crate) fn field(
         &mut self,
         go_type: &'static str,
         fields: &[&'static str],
@@ -158,7 +158,7 @@ macro_rules! wire_struct {
         }
     };
 }
-pub(in super::super) use wire_struct;
+pub(crate) use wire_struct;
 
 impl Wire for bool {
     fn go_type() -> String {
@@ -314,7 +314,7 @@ impl Wire for GoDuration {
 
 /// Bytes, in base64.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Bytes(pub(in super::super) Vec<u8>);
+pub(crate) struct Bytes(pub(crate) Vec<u8>);
 
 impl Wire for Bytes {
     fn go_type() -> String {
@@ -338,7 +338,7 @@ impl Wire for Bytes {
 
 /// Anything, kept as written; null is nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in super::super) struct Raw(pub(in super::super) Option<Value>);
+pub(crate) struct Raw(pub(crate) Option<Value>);
 
 impl Wire for Raw {
     fn go_type() -> String {

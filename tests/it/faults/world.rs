@@ -103,7 +103,7 @@ impl World {
             hostname: "host".to_owned(),
             runtime: runtime.handle().clone(),
             max_in_unschedulable: Duration::from_mins(5),
-            sending: kube_scheduler::dispatcher::Sending::default(),
+            sending: kube_scheduler::client::Sending::default(),
         };
         let engine = run(runtime, Engine::new(options)).expect("its parts fit");
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_seed(seed);
