@@ -18,7 +18,7 @@
 //! [`plugins`] keep it, [`cache`] and [`queue`] hold state, [`scheduler`] acts on it, [`engine`] wires everything, and
 //! [`app`], [`simulate`] and [`explain`] are the commands around that; [`serve`] has the endpoints over HTTPS. All requests to
 //! an API server go through [`client`]; [`dispatcher`] merges and orders those that write pods.
-//! `tests/tidy.rs` has the table of who may import whom.
+//! `tests/tidy` has the table of who may import whom.
 //!
 //! What is absent matters as much. The scheduling cycle knows no network and no runtime: it never awaits, and what has to be
 //! written is handed on; only the webhooks of [`extender`] make it wait, as they do upstream's. Nothing but [`clock`] reads
@@ -51,3 +51,4 @@ pub mod scheduler;
 pub mod serve;
 pub mod simulate;
 pub mod testing;
+pub mod version;

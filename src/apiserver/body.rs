@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
 use super::ApiServer;
-use super::watch::End;
+use super::watcher::End;
 
 /// A reply's body. The request counts as open until a plain body is read to its end or dropped, and a watch's lines count
 /// as undelivered until they are read.

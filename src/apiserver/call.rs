@@ -5,20 +5,20 @@ use http::{Method, header};
 use serde_json::{Value, json};
 
 use super::accept::{self, Answers, Form};
-use super::create::Origin;
 use super::decode::{self, FieldValidation, Oddities};
 use super::delete::DeleteOptions;
 use super::field_error::FieldError;
 use super::kinds::{Kind, NAMESPACES, PODS};
 use super::list::{self, ListOptions};
+use super::origin::Origin;
 use super::owners::{Apply, Author};
+use super::part::Part;
 use super::patch::Patch;
 use super::reply::Reply;
 use super::route::{Query, Target};
 use super::selectors::Selection;
 use super::status::Status;
 use super::store::State;
-use super::update::Part;
 use super::watch::WatchOptions;
 use super::{discovery, meta, openapi, table};
 

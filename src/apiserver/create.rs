@@ -6,26 +6,17 @@ use serde_json::{Value, json};
 
 use super::kinds::{EVENTS, Kind, NAMESPACES};
 use super::object::{Object, key_of};
+use super::origin::Origin;
 use super::schema::{self, Object as Type};
 use super::status::Status;
 use super::store::State;
 use super::{admission, defaulting, events, meta, owners, strategy, validation};
 
-/// Whose object it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
-    /// A client's: identity, times and status are the server's to give.
-    Client,
-    /// A dump's: what it says of identity, times and status is kept. It was valid where it comes from.
-    Dump,
-    /// A manifest's that describes half a cluster: status, node and priority are kept, and it has to be valid.
-    Manifest,
-}
-
-/// How often a generated name is tried. `apiserver/pkg/registry/rest: maxNameGenerationCreateAttempts @v1.36.3`.
+/// How often a generated name is tried. `apiserver/pkg/registry/generic/registry/store.go#maxNameGenerationCreateAttempts
+/// @v1.36.3`.
 const NAME_ATTEMPTS: usize = 8;
 /// What a generated name keeps of its prefix: 63 characters less the random ones.
-/// `apiserver/pkg/storage/names/generate.go: MaxGeneratedNameLength @v1.36.3`.
+/// `apiserver/pkg/storage/names/generate.go#MaxGeneratedNameLength @v1.36.3`.
 const PREFIX_LENGTH: usize = 58;
 
 impl State {

@@ -6,7 +6,7 @@ use serde::Deserialize as _;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value, json};
 
-use super::kinds::{self, EVENTS, Kind, PODS};
+use super::kinds::{self, EVENTS, Kind, PODS, unregistered};
 use super::schema::{self, Object};
 use super::status::Status;
 use super::syntax;
@@ -235,11 +235,6 @@ fn is_known(api_version: &str, name: &str) -> bool {
     kinds::by_name(api_version, name).is_some()
         || name.strip_suffix("List").is_some_and(|item| kinds::by_name(api_version, item).is_some())
         || matches!((api_version, name), ("v1", "Binding") | ("policy/v1", "Eviction") | ("autoscaling/v1", "Scale"))
-}
-
-/// What the server says of a kind that it does not know.
-pub(super) fn unregistered(api_version: &str, name: &str) -> String {
-    format!("no kind {name:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\"")
 }
 
 /// Reads a pod as scheduling sees it, which is what a scheduler's client will do with it.

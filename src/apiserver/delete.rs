@@ -238,7 +238,7 @@ fn count_generation(value: &mut Value) {
     }
 }
 
-/// Follows `registry/generic/registry/store.go#markAsDeleting @v1.36.3`.
+/// Follows `apiserver/pkg/registry/generic/registry/store.go#markAsDeleting @v1.36.3`.
 fn mark_without_grace(now: Timestamp, value: &mut Value) {
     if !meta::is_deleting(value) {
         count_generation(value);
@@ -252,7 +252,7 @@ fn mark_without_grace(now: Timestamp, value: &mut Value) {
 }
 
 /// Adds or takes away the finalizers that tell a garbage collector what to do.
-/// Follows `registry/generic/registry/store.go#deletionFinalizersForGarbageCollection @v1.36.3`.
+/// Follows `apiserver/pkg/registry/generic/registry/store.go#deletionFinalizersForGarbageCollection @v1.36.3`.
 fn set_propagation(kind: &Kind, value: &mut Value, options: &DeleteOptions) {
     let is_decided = meta::finalizers(value).any(|name| matches!(name, FOREGROUND | ORPHAN));
     // The older controllers leave their pods behind unless they are told not to.

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::create::Origin;
 use super::delete::{DeleteOptions, Deleted};
 use super::kinds::{self, Kind};
 use super::meta;
 use super::object::Object;
+use super::origin::Origin;
+use super::part::Part;
 use super::patch::Patch;
 use super::selectors::Selection;
 use super::status::Status;
-use super::update::Part;
 use super::{ApiServer, decode, events};
 
 impl ApiServer {

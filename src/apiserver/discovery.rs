@@ -11,9 +11,7 @@ use serde_json::{Value, json};
 use super::accept::Form;
 use super::kinds::{self, Kind};
 use super::reply::Reply;
-
-/// The version that the server stands for.
-const GIT_VERSION: &str = "v1.36.3";
+use crate::version::KUBERNETES;
 
 /// The content type of the document of all groups.
 const GROUPS: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -39,7 +37,7 @@ const READ_WRITE: [&str; 3] = ["get", "patch", "update"];
 pub(super) fn version() -> Value {
     json!({
         "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36", "minCompatibilityMajor": "1",
-        "minCompatibilityMinor": "35", "gitVersion": GIT_VERSION, "gitCommit": "", "gitTreeState": "",
+        "minCompatibilityMinor": "35", "gitVersion": KUBERNETES, "gitCommit": "", "gitTreeState": "",
         "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "", "platform": "linux/amd64",
     })
 }

@@ -14,13 +14,14 @@ use super::kinds::{POD_DISRUPTION_BUDGETS, PODS};
 use super::meta;
 use super::object::Object;
 use super::owners::Managed;
+use super::part::Part;
 use super::status::Status;
 use super::store::State;
-use super::update::{Before, Part};
+use super::update::Before;
 use crate::k8s::label_selector::Selector;
 
 /// Evictions that a budget's controller has not confirmed yet may be this many.
-/// `pkg/registry/core/pod/storage/eviction.go: MaxDisruptedPodSize @v1.36.3`.
+/// `pkg/registry/core/pod/storage/eviction.go#MaxDisruptedPodSize @v1.36.3`.
 const MOST_UNCONFIRMED: usize = 2000;
 
 const VIOLATES: &str = "Cannot evict pod as it would violate the pod's disruption budget.";

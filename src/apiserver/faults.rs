@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::kinds::Kind;
 use super::object::key_of;
-use super::watch::End;
+use super::watcher::End;
 use super::{ApiServer, Object, Status};
 
 /// What goes wrong with a request.

@@ -290,7 +290,7 @@ kinds! {
 pub static CORE_EVENTS: Kind =
     Kind::new(Slot::Event, "", "v1", "events", "Event").put_creates().short(&["ev"]).fields(CORE_EVENT_FIELDS);
 
-/// `registry/core/pod/strategy.go#ToSelectableFields`, with `spec.host` as the conversion of core/v1 names it.
+/// `pkg/registry/core/pod/strategy.go#ToSelectableFields`, with `spec.host` as the conversion of core/v1 names it.
 const POD_FIELDS: &[Field] = &[
     Field::new("spec.nodeName", &["spec", "nodeName"]),
     Field::new("status.phase", &["status", "phase"]),
@@ -322,7 +322,7 @@ const JOB_FIELDS: &[Field] = &[Field::new("status.successful", &["status", "succ
 const SLICE_FIELDS: &[Field] =
     &[Field::new("spec.nodeName", &["spec", "nodeName"]), Field::new("spec.driver", &["spec", "driver"])];
 
-/// `apis/events/v1/conversion.go#AddFieldLabelConversionsForEvent @v1.36.3`; `source` is only served by the core view,
+/// `pkg/apis/events/v1/conversion.go#AddFieldLabelConversionsForEvent @v1.36.3`; `source` is only served by the core view,
 /// which reads the same positions under its own names.
 const EVENT_FIELDS: &[Field] = &[
     Field::new("regarding.kind", &["regarding", "kind"]),
@@ -337,7 +337,7 @@ const EVENT_FIELDS: &[Field] = &[
     Field::new("type", &["type"]),
     Field::new("#source", &["deprecatedSource", "component"]),
 ];
-/// `apis/core/v1/conversion.go#AddFieldLabelConversionsForEvent @v1.36.3`, position by position as `EVENT_FIELDS`.
+/// `pkg/apis/core/v1/conversion.go#AddFieldLabelConversionsForEvent @v1.36.3`, position by position as `EVENT_FIELDS`.
 const CORE_EVENT_FIELDS: &[Field] = &[
     Field::new("involvedObject.kind", &[]),
     Field::new("involvedObject.namespace", &[]),
@@ -351,6 +351,11 @@ const CORE_EVENT_FIELDS: &[Field] = &[
     Field::new("type", &[]),
     Field::new("source", &[]),
 ];
+
+/// Returns the message about a kind that the server does not know.
+pub(super) fn unregistered(api_version: &str, name: &str) -> String {
+    format!("no kind {name:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\"")
+}
 
 #[cfg(test)]
 mod tests {

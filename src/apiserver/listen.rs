@@ -32,7 +32,7 @@ const TICK: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Bytes that a request's body may have.
-/// `apiserver/pkg/server/config.go#NewConfig: MaxRequestBodyBytes @v1.36.3`.
+/// `apiserver/pkg/server/config.go#NewConfig @v1.36.3`.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
 /// A server that listens. Dropped, it ends the connections and frees the port.

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::create::Origin;
 use super::kinds::{CONFIG_MAPS, Kind, NAMESPACES, PRIORITY_CLASSES, SERVICES};
 use super::meta;
 use super::object::Object;
+use super::origin::Origin;
+use super::part::Part;
 use super::status::Status;
 use super::store::State;
-use super::update::{Before, Part, check_name};
+use super::update::{Before, check_name};
 
 impl State {
-    /// Follows `pkg/controlplane/controller/systemnamespaces`, `.../kubernetesservice`, `pkg/apis/scheduling/helpers.go` and
+    /// Follows `pkg/controlplane/controller/systemnamespaces`, `.../kubernetesservice`, `pkg/apis/scheduling/v1/helpers.go` and
     /// `pkg/controlplane/controller/clusterauthenticationtrust @v1.36.3`.
     pub(super) fn add_built_in_objects(&mut self) {
         let classes = [
@@ -64,7 +65,7 @@ impl State {
     }
 
     /// Replaces a namespace's finalizers; an emptied list lets a deleted namespace go.
-    /// Follows `registry/core/namespace/storage/storage.go#FinalizeREST.Update @v1.36.3`.
+    /// Follows `pkg/registry/core/namespace/storage/storage.go#FinalizeREST.Update @v1.36.3`.
     pub(super) fn finalize(&mut self, kind: &'static Kind, name: &str, value: &Value) -> Result<Arc<Object>, Status> {
         if kind.slot != NAMESPACES.slot {
             return Err(Status::no_such_resource());

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::discovery;
 use super::kinds::{self, Kind};
 use super::reply::Reply;
+use crate::version::KUBERNETES;
 
 /// The document of `OpenAPI` v2, which kubectl reads where v3 does not know a kind: one without anything in it, in the
 /// protobuf form that is asked for. It says `swagger: "2.0"`.
@@ -66,7 +67,7 @@ fn document(path: &str) -> Option<Value> {
     if paths.is_empty() {
         return None;
     }
-    Some(json!({"openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "v1.36.3"}, "paths": paths,
+    Some(json!({"openapi": "3.0.0", "info": {"title": "Kubernetes", "version": KUBERNETES}, "paths": paths,
         "components": {"schemas": {}}}))
 }
 

@@ -11,10 +11,11 @@ use super::call::{Call, Outcome};
 use super::field_error::FieldError;
 use super::kinds::Kind;
 use super::object::Object;
+use super::part::Part;
 use super::reply::Reply;
 use super::status::Status;
 use super::store::State;
-use super::update::{Before, Part};
+use super::update::Before;
 use super::{meta, table};
 
 /// The scale of an object.

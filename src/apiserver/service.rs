@@ -18,12 +18,12 @@ use super::faults::Fault;
 use super::reply::{Reply, watch_response};
 use super::status::Status;
 use super::store::State;
-use super::watch::End;
+use super::watcher::End;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// How long a list waits for a version that the server has not reached.
-/// `apiserver/pkg/storage/cacher/watch_cache.go: blockTimeout @v1.36.3`.
+/// `apiserver/pkg/storage/cacher/watch_cache.go#blockTimeout @v1.36.3`.
 const BLOCK_TIMEOUT: SignedDuration = SignedDuration::from_secs(3);
 
 impl tower::Service<Request<Body>> for ApiServer {

@@ -157,7 +157,7 @@ impl Status {
     }
 
     /// A patch that does not apply.
-    /// Follows `api/errors/errors.go#NewGenericServerResponse @v1.36.3`, which keeps the reason to itself.
+    /// Follows `apimachinery/pkg/api/errors/errors.go#NewGenericServerResponse @v1.36.3`, which keeps the reason to itself.
     pub(super) fn unprocessable() -> Self {
         Self::new(422, "Invalid", "the server rejected our request due to an error in our request").about("", "", "")
     }

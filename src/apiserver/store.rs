@@ -11,12 +11,13 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::change::{Change, ChangeKind};
 use super::decode::Oddities;
 use super::kinds::{self, Kind};
 use super::names::Names;
 use super::object::Object;
 use super::owners::{Author, Managed};
-use super::watch::Watcher;
+use super::watcher::Watcher;
 
 /// Everything behind the lock.
 pub(super) struct State {
@@ -74,35 +75,6 @@ pub(super) struct Shelf {
     pub(super) floor: u64,
     /// Ids of the kind's watchers.
     pub(super) watchers: Vec<u64>,
-}
-
-/// What became of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ChangeKind {
-    Added,
-    Modified,
-    Deleted,
-}
-
-impl ChangeKind {
-    /// What a watch calls it.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Added => "ADDED",
-            Self::Modified => "MODIFIED",
-            Self::Deleted => "DELETED",
-        }
-    }
-}
-
-/// One write.
-#[derive(Clone, Debug)]
-pub(super) struct Change {
-    pub(super) kind: ChangeKind,
-    /// The object after the write; for a delete, its last state under the version of the delete.
-    pub(super) object: Arc<Object>,
-    /// The object before the write.
-    pub(super) previous: Option<Arc<Object>>,
 }
 
 impl State {

@@ -1,17 +1,17 @@
 //! What a kind's storage does to an object on its way in: initial status, kept parts, generation.
 //!
-//! Follows the `PrepareForCreate` and `PrepareForUpdate` functions of `pkg/registry/*/strategy.go @v1.36.3`.
+//! Follows the methods `PrepareForCreate` and `PrepareForUpdate` of the strategies in `pkg/registry @v1.36.3`.
 
 use serde_json::{Map, Value, json};
 
-use super::create::Origin;
 use super::kinds::{
     DAEMON_SETS, Kind, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, RESOURCE_CLAIMS,
     VOLUME_ATTACHMENTS, VOLUME_ATTRIBUTES_CLASSES,
 };
+use super::origin::Origin;
+use super::part::Part;
 use super::status::Status;
 use super::store::State;
-use super::update::Part;
 use super::{meta, pods};
 
 /// Prepares a new object, after admission and before validation.
@@ -85,7 +85,7 @@ pub(super) fn prepare_update(kind: &Kind, part: Part, value: &mut Value, old: &V
             annotations.insert(COUNT.to_owned(), json!((before + 1).to_string()));
         }
     }
-    // `registry/apps/deployment/strategy.go#deploymentStrategy.PrepareForUpdate @v1.36.3` counts annotations, too.
+    // `pkg/registry/apps/deployment/strategy.go#deploymentStrategy.PrepareForUpdate @v1.36.3` counts annotations, too.
     let annotated = kind.plural == "deployments" && value["metadata"]["annotations"] != old["metadata"]["annotations"];
     if kind.generation && (value["spec"] != old["spec"] || annotated) {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
@@ -114,7 +114,7 @@ pub(super) fn prepare_status_update(state: &State, kind: &Kind, value: &mut Valu
     }
 }
 
-/// Follows `registry/core/persistentvolume/strategy.go#persistentvolumeStatusStrategy.PrepareForUpdate @v1.36.3`.
+/// Follows `pkg/registry/core/persistentvolume/strategy.go#persistentvolumeStatusStrategy.PrepareForUpdate @v1.36.3`.
 fn note_phase_change(state: &State, value: &mut Value, old: &Value) {
     const SINCE: &str = "lastPhaseTransitionTime";
     let (new_since, old_since) = (value["status"][SINCE].clone(), old["status"][SINCE].clone());

@@ -7,25 +7,16 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::create::{Origin, set_namespace};
+use super::create::set_namespace;
 use super::field_error::FieldError;
 use super::kinds::{EVENTS, Kind, PODS};
 use super::object::{Object, key_of};
+use super::origin::Origin;
+use super::part::Part;
 use super::schema::{self, Object as Type};
 use super::status::Status;
 use super::store::State;
 use super::{admission, defaulting, events, meta, owners, strategy, validation};
-
-/// Which part of an object a request is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// Everything but the status.
-    Main,
-    /// The status subresource.
-    Status,
-    /// What a namespace's finalizers are changed by: like the main part, but for them.
-    Finalizers,
-}
 
 /// What became of an update.
 #[derive(Debug)]
@@ -230,7 +221,7 @@ fn keep_identity(value: &mut Value, before: &Value) {
 }
 
 /// Whether an update takes away the last thing that kept a deleted object.
-/// Follows `registry/generic/registry/store.go#ShouldDeleteDuringUpdate @v1.36.3`.
+/// Follows `apiserver/pkg/registry/generic/registry/store.go#ShouldDeleteDuringUpdate @v1.36.3`.
 fn deletes(part: Part, value: &Value, before: &Value) -> bool {
     let kept = if value["kind"] == "Namespace" {
         part != Part::Finalizers || !meta::is_empty(&value["spec"]["finalizers"])

@@ -1,27 +1,24 @@
-//! Watchers: what each still has to be told, and how a change looks to one that sees only part of a kind.
-//!
-//! A watcher's events wait in an unbounded queue, as slices of the stored objects' own bytes. They count as undelivered
-//! until the client's stream has taken the last byte of the line.
+//! Watch requests: their options, and the watches of a store from their opening to their end.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::task::Waker;
 
-use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::accept::Form;
+use super::change::{Change, ChangeKind};
 use super::field_error::FieldError;
 use super::kinds::Kind;
+use super::list;
 use super::object::Object;
 use super::route::Query;
 use super::selectors::Selection;
 use super::status::Status;
-use super::store::{Change, ChangeKind, State};
-use super::{events, list, schema, table};
+use super::store::State;
+use super::watcher::{BOOKMARK_EVERY, End, Item, ReportedState, Watcher, reported};
 
-/// What a watch request asks for.
+/// Options of a watch request.
 #[derive(Clone, Debug)]
 pub(super) struct WatchOptions {
     /// Where to start; `None` and 0 stand for the newest state, told as synthetic events.
@@ -32,46 +29,6 @@ pub(super) struct WatchOptions {
     /// Seconds until the stream ends by itself.
     pub(super) timeout_seconds: Option<u64>,
 }
-
-/// One open watch.
-pub(super) struct Watcher {
-    /// The kind as the client asked for it, which may be another view of what is stored.
-    kind: &'static Kind,
-    /// The form of its lines.
-    form: Form,
-    /// Whether a table's columns have been told.
-    has_columns: bool,
-    selection: Selection,
-    /// Changes up to this version are not told.
-    after: u64,
-    bookmarks: bool,
-    next_bookmark: Timestamp,
-    deadline: Option<Timestamp>,
-    queue: VecDeque<Item>,
-    pub(super) end: Option<End>,
-    pub(super) waker: Option<Waker>,
-}
-
-/// How a stream ends once its queue is empty.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    /// As one that timed out does.
-    Clean,
-    /// As a broken connection does.
-    Broken,
-}
-
-/// One line of a stream.
-#[derive(Clone, Debug)]
-pub(super) enum Item {
-    Event(ChangeKind, Bytes),
-    Line(Bytes),
-}
-
-/// Bookmarks come about this often. `apiserver/pkg/storage/cacher: defaultBookmarkFrequency @v1.36.3`.
-const BOOKMARK_EVERY: SignedDuration = SignedDuration::from_secs(60);
-/// And this long before a stream's end.
-const BOOKMARK_BEFORE_END: SignedDuration = SignedDuration::from_secs(2);
 
 impl WatchOptions {
     /// Reads the options and rejects combinations that make no sense.
@@ -118,74 +75,6 @@ impl WatchOptions {
     pub(super) fn awaited(&self, current: u64) -> Option<u64> {
         self.from.filter(|version| self.initial_events && *version > current)
     }
-}
-
-impl Item {
-    /// The parts of the line, in order.
-    pub(super) fn frames(self) -> [Bytes; 3] {
-        match self {
-            Self::Event(kind, object) => {
-                let opens: &[u8] = match kind {
-                    ChangeKind::Added => br#"{"type":"ADDED","object":"#,
-                    ChangeKind::Modified => br#"{"type":"MODIFIED","object":"#,
-                    ChangeKind::Deleted => br#"{"type":"DELETED","object":"#,
-                };
-                [Bytes::from_static(opens), object, Bytes::from_static(b"}\n")]
-            }
-            Self::Line(line) => [Bytes::new(), Bytes::new(), line],
-        }
-    }
-
-    fn error(status: &Status) -> Self {
-        Self::Line(format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", status.to_value()).into())
-    }
-}
-
-impl Watcher {
-    /// How the watcher sees a change; `previous_text` is the former state under the new version, made on demand.
-    fn sees(&self, change: &Change) -> Option<(ChangeKind, Seen)> {
-        let (object, previous) = (&change.object, change.previous.as_ref());
-        if object.version <= self.after || !self.selection.in_namespace(object) {
-            return None;
-        }
-        let now = change.kind != ChangeKind::Deleted && self.selection.matches(object);
-        let before = previous.is_some_and(|previous| self.selection.matches(previous));
-        match (before, now) {
-            (false, false) => None,
-            (false, true) => Some((ChangeKind::Added, Seen::Object)),
-            (true, true) => Some((ChangeKind::Modified, Seen::Object)),
-            (true, false) if change.kind == ChangeKind::Deleted => Some((ChangeKind::Deleted, Seen::Object)),
-            (true, false) => Some((ChangeKind::Deleted, Seen::Previous)),
-        }
-    }
-
-    fn item(&mut self, change: ChangeKind, object: &Object, now: Timestamp) -> Item {
-        let Form::Table(form) = self.form else { return Item::Event(change, events::view(self.kind, object)) };
-        let is_first = !std::mem::replace(&mut self.has_columns, true);
-        Item::Line(table::event(form, is_first, self.kind, change, object, now))
-    }
-
-    fn bookmark(&self, version: u64, ends_initial_events: bool) -> Item {
-        let mut metadata = json!({"resourceVersion": version.to_string()});
-        if ends_initial_events {
-            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
-        }
-        if let Form::Table(form) = self.form {
-            return Item::Line(table::bookmark(form, self.kind, &metadata));
-        }
-        let mut object = json!({"kind": self.kind.kind, "apiVersion": self.kind.api_version(), "metadata": metadata});
-        schema::complete(schema::Object::of(self.kind), &mut object);
-        // The type comes first, since clients decode an object faster once they know what it is.
-        Item::Line(format!("{{\"type\":\"BOOKMARK\",\"object\":{object}}}\n").into())
-    }
-}
-
-/// Which state of the object an event carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seen {
-    Object,
-    /// The former state under the new version: what a watcher gets when an object stops matching.
-    Previous,
 }
 
 impl State {
@@ -247,7 +136,7 @@ impl State {
             let start = kept.history.partition_point(|change| change.object.version <= from);
             for change in kept.history.range(start..) {
                 if let Some((kind, seen)) = watcher.sees(change) {
-                    let item = watcher.item(kind, &told(change, seen), self.now);
+                    let item = watcher.item(kind, &reported(change, seen), self.now);
                     watcher.queue.push_back(item);
                 }
             }
@@ -262,8 +151,10 @@ impl State {
             let watcher = self.watchers.get_mut(id).expect("a shelf lists open watchers only");
             let Some((kind, seen)) = watcher.sees(change) else { continue };
             let item = match seen {
-                Seen::Object => watcher.item(kind, &change.object, self.now),
-                Seen::Previous => watcher.item(kind, departed.get_or_insert_with(|| told(change, seen)), self.now),
+                ReportedState::Current => watcher.item(kind, &change.object, self.now),
+                ReportedState::Previous => {
+                    watcher.item(kind, departed.get_or_insert_with(|| reported(change, seen)), self.now)
+                }
             };
             watcher.queue.push_back(item);
             self.undelivered += 1;
@@ -337,28 +228,5 @@ impl State {
     pub(super) fn next_watch_deadline(&self) -> Option<Timestamp> {
         let open = self.watchers.values().filter(|watcher| watcher.end.is_none());
         open.flat_map(|watcher| [watcher.bookmark_at(), watcher.deadline]).flatten().min()
-    }
-}
-
-impl Watcher {
-    /// When the next bookmark is due: after a minute, or shortly before the end.
-    fn bookmark_at(&self) -> Option<Timestamp> {
-        if !self.bookmarks {
-            return None;
-        }
-        let before_end = self.deadline.map(|deadline| deadline - BOOKMARK_BEFORE_END);
-        // Past that moment `next_bookmark` is a minute off, so the one before the end is sent once.
-        Some(match before_end {
-            Some(at) if at < self.next_bookmark && self.next_bookmark - BOOKMARK_EVERY < at => at,
-            _ => self.next_bookmark,
-        })
-    }
-}
-
-/// The state that an event carries.
-fn told(change: &Change, seen: Seen) -> Arc<Object> {
-    match (seen, &change.previous) {
-        (Seen::Previous, Some(previous)) => Arc::new(previous.with_version(change.object.version)),
-        _ => change.object.clone(),
     }
 }

@@ -2,11 +2,12 @@
 
 use anyhow::anyhow;
 
+use crate::client::Transport;
 use crate::client::kubeconfig::{self, InCluster};
-use crate::client::{AGENT, Transport};
 use crate::clock::Clock;
 use crate::config::{ClientConnection, Config, Flags};
 use crate::metrics::RestMetrics;
+use crate::version;
 
 /// The API server of the kubeconfig that flags or configuration name; inside a cluster, the service account's.
 /// Follows `cmd/kube-scheduler/app/options/options.go#createKubeConfig`, `#createClients @v1.36.3`.
@@ -58,7 +59,7 @@ pub(super) fn in_cluster(clock: &Clock) -> Option<anyhow::Result<Transport>> {
     account.names_server().then(transport)
 }
 
-/// A client of its own connections. `part` of the process is added to the agent's name.
-pub(super) fn client(transport: &Transport, part: &str, metrics: &RestMetrics) -> kube::Client {
-    transport.client(&format!("{AGENT}{part}"), Some(metrics.clone()))
+/// Returns a client with connections of its own. The User-Agent names the client.
+pub(super) fn client(transport: &Transport, name: &str, metrics: &RestMetrics) -> kube::Client {
+    transport.client(&version::user_agent(name), Some(metrics.clone()))
 }

@@ -23,6 +23,7 @@ use crate::serve::{
     AuthenticationOptions, AuthorizationOptions, Clients, Endpoints, HealthCheck, MetricsSource, Options, Profiling,
     RequestHeaderOptions, Server, SniCertificate, TlsOptions, Versions, health_check,
 };
+use crate::version;
 
 /// How far the process has come, as its health tells.
 #[derive(Debug, Default)]
@@ -44,7 +45,6 @@ pub(super) struct About {
     /// Whether it is known what there is of the lease candidate, where the control plane chooses leaders.
     pub(super) knows_candidate: Option<Box<dyn Fn() -> bool + Send + Sync>>,
     pub(super) progress: Arc<Progress>,
-    pub(super) version: &'static str,
     pub(super) seed: u64,
 }
 
@@ -151,7 +151,7 @@ fn options(flags: &Flags, port: u16, engine: &Engine) -> Options {
 
 /// Follows `cmd/kube-scheduler/app/server.go#Run`, `#newEndpointsHandler @v1.36.3`.
 fn endpoints(flags: &Flags, engine: &Engine, about: About) -> anyhow::Result<Endpoints> {
-    let About { config, profiling, verbosity, term, knows_candidate, progress, version, .. } = about;
+    let About { config, profiling, verbosity, term, knows_candidate, progress, .. } = about;
     let registry = engine.shared.metrics.registry().clone();
     let election: Option<Arc<dyn HealthCheck>> = term.map(|term| health_check("leaderElection", move || term.check()));
     let is = |flag: fn(&Progress) -> &AtomicBool| {
@@ -179,8 +179,8 @@ fn endpoints(flags: &Flags, engine: &Engine, about: About) -> anyhow::Result<End
         config,
         flags: on(Gate::ComponentFlagz).then(|| values.collect::<BTreeMap<_, _>>()),
         status: on(Gate::ComponentStatusz).then(|| Versions {
-            toolchain: "rustc".to_owned(),
-            binary: version.trim_start_matches('v').to_owned(),
+            toolchain: version::COMPILER.to_owned(),
+            binary: version::KUBERNETES.trim_start_matches('v').to_owned(),
             emulation: format!("1.{}", engine.gates.emulated_minor()),
         }),
         healthz: election.iter().cloned().collect(),

@@ -243,7 +243,6 @@ mod tests {
     use crate::apiserver::{ApiServer, Options};
     use crate::clock::Clock;
     use crate::config::Config;
-    use crate::engine::EngineOptions;
     use crate::framework::Registry;
     use crate::framework::{BindContext, BindOutcome, BindPlugin, BoxFuture};
     use crate::framework::{
@@ -299,21 +298,9 @@ mod tests {
             Ok(Registration::new("Explosive").queue_sort(&plugin).pre_filter(&plugin).bind(&plugin))
         };
         plugins.register("Explosive", factory).expect("the name is free");
-        let options = EngineOptions {
-            client: server.client(),
-            config: Config::parse(format!("# YAML\n{CONFIG}").as_bytes(), &gates).expect("a configuration"),
-            gates,
-            plugins,
-            extenders: Vec::new(),
-            clock,
-            metrics: prometheus::Registry::new(),
-            seed: 1,
-            hostname: "host".to_owned(),
-            runtime: tokio::runtime::Handle::current(),
-            max_in_unschedulable: std::time::Duration::from_mins(5),
-            sending: crate::client::Sending::default(),
-        };
-        let engine = Engine::new(options).await.expect("its parts fit");
+        let config = Config::parse(format!("# YAML\n{CONFIG}").as_bytes(), &gates).expect("a configuration");
+        let building = Engine::builder(server.client(), config, plugins).gates(gates).clock(clock).seed(1);
+        let engine = building.build().await.expect("its parts fit");
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, server.client());
         (engine, ingest)
     }

@@ -8,12 +8,15 @@ mod logging;
 mod serve;
 mod serving;
 mod signals;
+mod version;
 
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use version::VersionArgs;
 
 use crate::explain::{ExplainArgs, Form, explain};
 use crate::framework::{DuplicatePlugin, Handle, PluginArgs, PluginError, Registration, Registry};
@@ -69,6 +72,8 @@ enum Command {
     Simulate(SimulateArgs),
     /// Say why a pod would go where it would go, or nowhere
     Explain(ExplainArgs),
+    /// Print the version of this program and of the Kubernetes release that it stands in for
+    Version(VersionArgs),
 }
 
 impl Default for App {
@@ -133,6 +138,10 @@ impl App {
                     Err(error) => fail(&error),
                 }
             }
+            Command::Version(args) => match version::text(args) {
+                Ok(text) => write(&text, DONE),
+                Err(error) => fail(&error),
+            },
             Command::Explain(args) => {
                 serve::log_warnings();
                 match explain(&args, self.plugins).map(|explanation| match args.output {

@@ -20,25 +20,20 @@ use crate::config::flags::LogFormat;
 use crate::config::os_text;
 use crate::config::{Config, DEFAULT_SCHEDULER_NAME, FeatureGates, FlagError, Flags, Gate, OLDEST_MINOR, VersionFlag};
 use crate::election::{Candidacy, Elector, LeaseLock, Term, Times, Versions, watch};
-use crate::engine::{Engine, EngineOptions};
+use crate::engine::Engine;
 use crate::events::{EventBroadcaster, EventTask, EventsApi};
 use crate::extender;
 use crate::framework::{BoxFuture, Registry};
 use crate::ingest::Ingest;
-use crate::metrics::component::Build;
+use crate::metrics::component::{Build, OwnBuild};
 use crate::metrics::{self, ElectionMetrics, RestMetrics};
 use crate::plugins::admission::node_check;
 use crate::simulate::say;
-
-/// The version that this scheduler reports and stands in for.
-const VERSION: &str = "v1.36.3";
+use crate::version::{self, KUBERNETES, PLATFORM};
 
 /// What the election is called in metrics and health, whatever the lease is called.
 /// Follows `cmd/kube-scheduler/app/options/options.go#makeLeaderElectionConfig @v1.36.3`.
 const ELECTION: &str = "kube-scheduler";
-
-/// What this is built for, as Go names it.
-const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux/arm64" } else { "linux/amd64" };
 
 /// Does what the flags say. Follows `cmd/kube-scheduler/app/server.go#NewSchedulerCommand`, `#runCommand @v1.36.3`.
 pub(super) fn run(plugins: Registry, arguments: Vec<OsString>) -> ExitCode {
@@ -63,7 +58,7 @@ pub(super) fn run(plugins: Registry, arguments: Vec<OsString>) -> ExitCode {
         }
     };
     match &flags.global.version {
-        Some(VersionFlag::Print) => return print_version(format_args!("Kubernetes {VERSION}")),
+        Some(VersionFlag::Print) => return print_version(format_args!("Kubernetes {KUBERNETES}")),
         Some(VersionFlag::Raw) => return print_version(format_args!("{}", raw_version())),
         Some(VersionFlag::No | VersionFlag::Report(_)) | None => {}
     }
@@ -91,7 +86,7 @@ fn print_version(text: std::fmt::Arguments<'_>) -> ExitCode {
 fn raw_version() -> String {
     format!(
         "version.Info{{Major:\"1\", Minor:\"36\", EmulationMajor:\"\", EmulationMinor:\"\", MinCompatibilityMajor:\"\", \
-         MinCompatibilityMinor:\"\", GitVersion:\"{VERSION}\", GitCommit:\"\", GitTreeState:\"\", BuildDate:\"\", \
+         MinCompatibilityMinor:\"\", GitVersion:\"{KUBERNETES}\", GitCommit:\"\", GitTreeState:\"\", BuildDate:\"\", \
          GoVersion:\"\", Compiler:\"rustc\", Platform:\"{PLATFORM}\"}}"
     )
 }
@@ -150,26 +145,22 @@ async fn schedule(
         Some(_) => None,
         None => candidate(&config, &connection, &clock, &metrics, &rest)?,
     };
-    let client = connect::client(&connection, "/scheduler", &rest);
+    let client = connect::client(&connection, "scheduler", &rest);
     let (delays_cache, profiling) = (config.delay_cache_until_active, config.enable_profiling);
-    let engine = Engine::new(EngineOptions {
-        client: client.clone(),
-        config,
-        gates,
-        plugins,
-        extenders,
-        clock: clock.clone(),
-        metrics,
-        seed: seed(),
-        hostname: hostname(),
-        runtime: tokio::runtime::Handle::current(),
-        max_in_unschedulable: flags.pod_max_in_unschedulable_pods().to_std().unwrap_or_default(),
-        sending: Sending {
+    let engine = Engine::builder(client.clone(), config, plugins)
+        .gates(gates)
+        .extenders(extenders)
+        .clock(clock.clone())
+        .sending(Sending {
             fence: candidate.as_ref().map(|candidate| candidate.fence.clone()),
             metrics: Some(rest.clone()),
-        },
-    })
-    .await?;
+        })
+        .metrics(metrics)
+        .seed(seed())
+        .hostname(hostname())
+        .max_in_unschedulable(flags.pod_max_in_unschedulable_pods().to_std().unwrap_or_default())
+        .build()
+        .await?;
     let candidacy = candidate.as_ref().filter(|_| gates.enabled(Gate::CoordinatedLeaderElection)).map(|candidate| {
         // The same limit as for what is scheduled, but no lease is needed.
         let sending = Sending { metrics: Some(rest.clone()), ..Sending::default() };
@@ -184,14 +175,21 @@ async fn schedule(
         term: candidate.as_ref().map(|candidate| candidate.term.clone()),
         knows_candidate: candidacy.as_ref().map(|candidacy| Box::new(candidacy.synced()) as Box<_>),
         progress: progress.clone(),
-        version: VERSION,
         seed: seed(),
     };
     let server = endpoints::bind(flags, &engine, about, &rest).await?;
     if let Some(path) = written_to {
         return write_config(path, &effective);
     }
-    info!(version = VERSION, "Starting Kubernetes Scheduler");
+    info!(version = KUBERNETES, "Starting Kubernetes Scheduler");
+    info!(
+        version = version::OWN,
+        commit = version::COMMIT,
+        compiler = version::COMPILER,
+        platform = PLATFORM,
+        "Running {} instead of upstream's kube-scheduler",
+        version::PROGRAM
+    );
     tracing::warn!("Pods with persistent volume claims or claims of devices are not scheduled yet: they stay pending");
     let candidacy = candidacy.map(|candidacy| {
         let seen = watch(client.clone(), candidacy.name(), clock);
@@ -210,7 +208,7 @@ async fn schedule(
 
 /// What candidates are chosen by. Follows `component-base/compatibility/version.go#effectiveVersion @v1.36.3`.
 fn versions(gates: &FeatureGates) -> Versions {
-    let binary = VERSION.trim_start_matches('v').to_owned();
+    let binary = KUBERNETES.trim_start_matches('v').to_owned();
     Versions { binary, emulation: format!("1.{}.0", gates.emulated_minor()) }
 }
 
@@ -223,7 +221,7 @@ fn registry(gates: &FeatureGates) -> Result<prometheus::Registry, prometheus::Er
     let build = Build {
         major: "1",
         minor: "36",
-        git_version: VERSION,
+        git_version: KUBERNETES,
         platform: PLATFORM,
         compiler: "rustc",
         emulation: &emulation,
@@ -231,6 +229,13 @@ fn registry(gates: &FeatureGates) -> Result<prometheus::Registry, prometheus::Er
     };
     let gates = Gate::ALL.iter().map(|gate| (gate.name(), gate.stage(emulated).name(), gates.enabled(*gate)));
     metrics::component::register(&registry, build, gates)?;
+    let own = OwnBuild {
+        version: version::OWN,
+        git_commit: version::COMMIT,
+        compiler: version::COMPILER,
+        platform: PLATFORM,
+    };
+    metrics::component::register_own(&registry, own)?;
     Ok(registry)
 }
 
@@ -266,11 +271,11 @@ fn candidate(
     let identity = format!("{}_{}", hostname(), rng.uuid());
     let term = Term::new(clock.clone(), times.lease_duration, ELECTION);
     // Upstream adds the name to what all later clients are made of.
-    let events = rest(connect::client(connection, "/scheduler", requests));
+    let events = rest(connect::client(connection, "scheduler", requests));
     let (broadcaster, events) = EventBroadcaster::new(events, EventsApi::CoreV1, &hostname(), rng.split());
     let speaker = config.profiles.first().map_or(DEFAULT_SCHEDULER_NAME, |profile| profile.scheduler_name.as_str());
     let lock = LeaseLock::new(
-        rest(connect::client(connection, "/leader-election", requests)),
+        rest(connect::client(connection, "leader-election", requests)),
         &election.resource_namespace,
         &election.resource_name,
         times.request_timeout(),

@@ -31,5 +31,5 @@ pub use flowcontrol::RateLimiter;
 pub use request::{Call, Fence, RestClient, Sending};
 pub use retry::retry;
 pub use target::Target;
-pub use transport::{AGENT, Transport};
+pub use transport::Transport;
 pub use watch::watch_object;

@@ -1,7 +1,7 @@
 //! Wire types to resolved ones: every default filled in.
 //!
 //! Follows `pkg/scheduler/apis/config/v1/defaults.go` and
-//! `staging/src/k8s.io/component-base/config/v1alpha1/defaults.go @v1.36.3`.
+//! `component-base/config/v1alpha1/defaults.go @v1.36.3`.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! A resolved configuration as the v1 object that upstream writes: every default in it, plugin sets as configured.
 //!
 //! Follows `cmd/kube-scheduler/app/options/configfile.go#encodeConfig` and
-//! `staging/src/k8s.io/kube-scheduler/config/v1/types.go @v1.36.3`.
+//! `kube-scheduler/config/v1/types.go @v1.36.3`.
 
 use std::collections::BTreeSet;
 

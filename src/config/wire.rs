@@ -1,7 +1,7 @@
 //! The configuration as files have it: every field optional, nothing defaulted.
 //!
-//! Follows `staging/src/k8s.io/kube-scheduler/config/v1/types.go`, `types_pluginargs.go` and
-//! `staging/src/k8s.io/component-base/config/v1alpha1/types.go @v1.36.3`.
+//! Follows `kube-scheduler/config/v1/types.go`, `kube-scheduler/config/v1/types_pluginargs.go` and
+//! `component-base/config/v1alpha1/types.go @v1.36.3`.
 
 use k8s_openapi::api::core::v1::{
     NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm,

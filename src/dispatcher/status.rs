@@ -100,7 +100,7 @@ impl StatusUpdate {
     }
 
     /// What a preemption victim gets before it is deleted. `preemptor` is the preemptor's scheduler name for a pod, and
-    /// `podgroup` for a group. Follows `pkg/scheduler/framework/preemption/executor.go#preemptPod @v1.36.3`.
+    /// `podgroup` for a group. Follows `pkg/scheduler/framework/preemption/executor.go#NewExecutor @v1.36.3`.
     pub fn disruption_target(victim: &Pod, preemptor: &str) -> Self {
         let message = format!("{preemptor}: preempting to accommodate a higher priority pod");
         let condition = condition(victim, DISRUPTION_TARGET, "True", "PreemptionByScheduler", &message);

@@ -74,8 +74,9 @@ impl Elector {
     }
 
     /// Tries until the lease is this candidate's, or until it is `told` to stop. A write that is on its way then is waited
-    /// for: it may make this one the leader, which [`Self::leads`] tells, and [`Self::release`] undoes.
-    /// Follows `leaderelection.go#acquire @v1.36.3`, which gives such a write up and leaves the lease as it may be.
+    /// for: it may make this one the leader, which [`Self::leads`] tells, and [`Self::release`] undoes. Follows
+    /// `client-go/tools/leaderelection/leaderelection.go#acquire @v1.36.3`, which gives such a write up and leaves the lease
+    /// as it may be.
     pub async fn acquire<T>(&mut self, told: impl Future<Output = T>) -> Result<(), T> {
         let lock = self.lock.described();
         let (clock, writes) = (self.clock.clone(), self.lock.writes());
@@ -121,7 +122,7 @@ impl Elector {
     }
 
     /// Renews the lease; returns once that has failed for the time that there is. The lease may be this candidate's still:
-    /// [`Self::release`] is next. Follows `leaderelection.go#renew @v1.36.3`.
+    /// [`Self::release`] is next. Follows `client-go/tools/leaderelection/leaderelection.go#renew @v1.36.3`.
     pub async fn renew(&mut self) {
         loop {
             let deadline = self.clock.now().mono + self.times.renew_deadline;
@@ -136,7 +137,8 @@ impl Elector {
     }
 
     /// Gives the lease up if it is this candidate's, so that the next one need not wait for it to run out. For when nobody
-    /// writes any more. Follows `leaderelection.go#release @v1.36.3`, which does not look whose lease it has just read.
+    /// writes any more. Follows `client-go/tools/leaderelection/leaderelection.go#release @v1.36.3`, which does not look
+    /// whose lease it has just read.
     pub async fn release(&mut self) {
         self.term.end();
         let clock = self.clock.clone();
@@ -199,7 +201,7 @@ impl Elector {
     }
 
     /// Renews the lease if it was given to this candidate, and nobody else should have it.
-    /// Follows `leaderelection.go#tryCoordinatedRenew @v1.36.3`.
+    /// Follows `client-go/tools/leaderelection/leaderelection.go#tryCoordinatedRenew @v1.36.3`.
     async fn keep(&mut self, now: Now, mut record: Record) -> bool {
         let old = match self.lock.get().await {
             Ok(old) => old,
@@ -231,7 +233,8 @@ impl Elector {
         }
     }
 
-    /// Renews the lease, or takes it if nobody holds it. Follows `leaderelection.go#tryAcquireOrRenew @v1.36.3`.
+    /// Renews the lease, or takes it if nobody holds it. Follows
+    /// `client-go/tools/leaderelection/leaderelection.go#tryAcquireOrRenew @v1.36.3`.
     async fn take_or_keep(&mut self, now: Now, mut record: Record) -> bool {
         if self.is_mine() && self.is_valid(now.mono) {
             record.acquired = self.observed.acquired;

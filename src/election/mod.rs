@@ -18,7 +18,8 @@
 //! `leaseDuration` after the request was sent that renewed it last: from then on nothing is written any more, also by a process
 //! that was stopped in the meantime and goes on.
 //!
-//! Follows `client-go/tools/leaderelection/leaderelection.go`, `leasecandidate.go`, `resourcelock/leaselock.go @v1.36.3`.
+//! Follows `client-go/tools/leaderelection/leaderelection.go`, `client-go/tools/leaderelection/leasecandidate.go`,
+//! `client-go/tools/leaderelection/resourcelock/leaselock.go @v1.36.3`.
 
 mod candidacy;
 mod elector;
@@ -38,7 +39,8 @@ pub use watch::{CandidateEvent, watch};
 
 use crate::config::LeaderElection;
 
-/// Retries wait for up to 1 + 1.2 times their period. Follows `leaderelection.go#JitterFactor @v1.36.3`.
+/// Retries wait for up to 1 + 1.2 times their period. Follows `client-go/tools/leaderelection/leaderelection.go#JitterFactor
+/// @v1.36.3`.
 pub const JITTER_FACTOR: f64 = 1.2;
 
 /// The times of an election.
@@ -53,7 +55,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Checks the lock's kind. Follows `resourcelock/interface.go#New @v1.36.3`.
+    /// Checks the lock's kind. Follows `client-go/tools/leaderelection/resourcelock/interface.go#New @v1.36.3`.
     pub fn check_lock(config: &LeaderElection) -> Result<(), String> {
         match config.resource_lock.as_str() {
             "leases" => Ok(()),
@@ -65,7 +67,7 @@ impl Times {
     }
 
     /// Checks what is configured: the lock's kind, then the times.
-    /// Follows `leaderelection.go#NewLeaderElector @v1.36.3`.
+    /// Follows `client-go/tools/leaderelection/leaderelection.go#NewLeaderElector @v1.36.3`.
     pub fn checked(config: &LeaderElection) -> Result<Self, String> {
         Self::check_lock(config)?;
         let elector = |why: &str| Err(format!("couldn't create leader elector: {why}"));
@@ -89,7 +91,7 @@ impl Times {
     }
 
     /// How long a request may take. Follows `cmd/kube-scheduler/app/options/options.go#makeLeaderElectionConfig`,
-    /// `resourcelock/interface.go#NewFromKubeconfig @v1.36.3`.
+    /// `client-go/tools/leaderelection/resourcelock/interface.go#NewFromKubeconfig @v1.36.3`.
     pub fn request_timeout(&self) -> Duration {
         (self.renew_deadline / 2).max(Duration::from_secs(1))
     }

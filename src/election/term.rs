@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::clock::{Clock, Mono};
 
 /// How long after its lease has run out a leader is still called healthy.
-/// Follows `cmd/kube-scheduler/app/options/options.go#Config`, `leaderelection/healthzadaptor.go @v1.36.3`.
+/// Follows `cmd/kube-scheduler/app/options/options.go#Config`, `client-go/tools/leaderelection/healthzadaptor.go @v1.36.3`.
 const TOLERATED: Duration = Duration::from_secs(20);
 
 /// The term of office. Clones share it; reading it takes no lock.

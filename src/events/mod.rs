@@ -173,7 +173,7 @@ impl EventRecorder {
 
     /// A pod made room for another one on a node. `in_memory` says that it was only on its way there and needed no deleting.
     /// The preemptor is not referred to: upstream tries, and fails silently.
-    /// Follows `pkg/scheduler/framework/preemption/executor.go#newExecutor @v1.36.3`.
+    /// Follows `pkg/scheduler/framework/preemption/executor.go#NewExecutor @v1.36.3`.
     pub fn preempted(&self, victim: &Pod, preemptor_uid: &str, node: &str, in_memory: bool) {
         let mut text = format!("Preempted by pod {preemptor_uid} on node {node}");
         if in_memory {

@@ -7,15 +7,16 @@ use http::{Method, Request};
 use kube::client::Body;
 
 use crate::client::kubeconfig::{self, InCluster, LoadingRules};
-use crate::client::{AGENT, AccessError, ApiError, Sending, Transport};
+use crate::client::{AccessError, ApiError, Transport};
 use crate::clock::Clock;
 use crate::config::{Config, FeatureGates};
-use crate::engine::{Engine, EngineOptions};
+use crate::engine::Engine;
 use crate::extender;
 use crate::framework::Registry;
 use crate::ingest::{Ingest, Unread};
 use crate::plugins::default_preemption;
 use crate::simulate::{Loading, Progress, SimulateArgs, SimulateError, config, gates, say};
+use crate::version;
 
 /// How long the API server may take to answer at all.
 const REACHED: Duration = Duration::from_secs(10);
@@ -83,7 +84,7 @@ pub(super) fn load(
     let loading = runtime.block_on(async {
         let clock = Clock::real();
         let transport = transport(rules, context, clock.clone())?;
-        let client = transport.client(&format!("{AGENT} explain"), None);
+        let client = transport.client(&version::user_agent("explain"), None);
         Reader { client, url: transport.url(), config, gates, plugins, clock }.read().await
     });
     // Profiles hold on to what runs on it, and the process ends with them.
@@ -124,22 +125,14 @@ impl Reader {
         reach(&client, &clock).await.map_err(|error| LiveError::Unreachable { url, error })?;
         let preemption = default_preemption::args_by_profile(&config);
         let extenders = extender::build(&mut config).map_err(|error| SimulateError::Engine(error.to_string()))?;
-        let engine = Engine::new(EngineOptions {
-            client: client.clone(),
-            config,
-            gates,
-            plugins,
-            extenders,
-            clock: clock.clone(),
-            metrics: prometheus::Registry::new(),
-            seed: 0,
-            hostname: String::new(),
-            runtime: tokio::runtime::Handle::current(),
-            max_in_unschedulable: Duration::MAX,
-            sending: Sending::default(),
-        })
-        .await
-        .map_err(|error| SimulateError::Engine(error.to_string()))?;
+        let engine = Engine::builder(client.clone(), config, plugins)
+            .gates(gates)
+            .extenders(extenders)
+            .clock(clock.clone())
+            .max_in_unschedulable(Duration::MAX)
+            .build()
+            .await
+            .map_err(|error| SimulateError::Engine(error.to_string()))?;
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client);
         let progress = Mutex::new((0, Progress::counting("objects read")));
         let counted = move |more: usize| {

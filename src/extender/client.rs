@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, USER_AGENT};
+use ::http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use ::http::{Request, StatusCode, Uri};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,6 +17,7 @@ use tokio::runtime::Runtime;
 use super::error::{self, CallError};
 use super::tls::{self, Tls};
 use crate::config::Extender;
+use crate::version;
 
 /// Follows `pkg/scheduler/extender.go#DefaultExtenderTimeout @v1.36.3`.
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -27,10 +28,6 @@ const IDLE: Duration = Duration::from_secs(90);
 
 /// The largest reply that is read: 15,000 nodes of 32 KiB each, more than any has. What is longer has no end.
 const MAX_REPLY: usize = 15_000 * (32 << 10);
-
-/// What calls say that they come from.
-const AGENT: HeaderValue =
-    HeaderValue::from_static(concat!("kube-scheduler/v1.36.3 (kube-scheduler/", env!("CARGO_PKG_VERSION"), ")"));
 
 /// The thread that carries the calls to all extenders of a scheduler. Whoever waits for a call may be inside a runtime, or
 /// be the only thread of one.
@@ -158,7 +155,8 @@ fn request(url: &str, body: Vec<u8>) -> Result<Request<Full<Bytes>>, CallError> 
         let reason = format!("unsupported protocol scheme {scheme:?}");
         return Err(CallError::Failed { url: url.to_owned(), reason });
     }
-    let mut request = Request::post(&uri).header(CONTENT_TYPE, "application/json").header(USER_AGENT, AGENT);
+    let agent = version::user_agent("extender");
+    let mut request = Request::post(&uri).header(CONTENT_TYPE, "application/json").header(USER_AGENT, agent);
     let user = uri.authority().and_then(|authority| authority.as_str().rsplit_once('@'));
     if let Some((user, host)) = user {
         let (name, password) = user.split_once(':').unwrap_or((user, ""));

@@ -9,7 +9,7 @@ use crate::model::{NodeInfo, PodInfo};
 /// The pseudo-plugin that stands for extenders. Follows `pkg/scheduler/framework/types.go#ExtenderName @v1.36.3`.
 pub const EXTENDER: &str = "Extender";
 
-/// What is said when the cluster has no node. Follows `pkg/scheduler/schedule_one.go#ErrNoNodesAvailable @v1.36.3`.
+/// What is said when the cluster has no node. Follows `pkg/scheduler/scheduler.go#ErrNoNodesAvailable @v1.36.3`.
 pub const NO_NODES_AVAILABLE: &str = "no nodes available to schedule pods";
 
 /// A node that was examined and rejected.
@@ -23,7 +23,7 @@ pub struct NodeRejection {
     pub rejection: Rejection,
 }
 
-/// Why no node could take a pod. Follows `kube-scheduler/framework/types.go#Diagnosis @v1.36.3`.
+/// Why no node could take a pod. Follows `pkg/scheduler/framework/types.go#Diagnosis @v1.36.3`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnosis {
     /// The nodes that were examined, in the order in which they were.
@@ -66,7 +66,7 @@ impl Diagnosis {
         examined.or(self.absent.as_ref()).map_or(RejectionKind::Unresolvable, |rejection| rejection.kind)
     }
 
-    /// `0/N nodes are available: …`. Follows `kube-scheduler/framework/types.go#FitError.Error @v1.36.3`: the counted
+    /// `0/N nodes are available: …`. Follows `pkg/scheduler/framework/types.go#FitError.Error @v1.36.3`: the counted
     /// reasons are sorted as text, so `10 x` comes before `2 y`.
     pub fn message(&self, num_all_nodes: usize) -> String {
         let mut message = format!("0/{num_all_nodes} nodes are available:");

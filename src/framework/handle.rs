@@ -13,7 +13,7 @@ use crate::metrics::Metrics;
 use crate::model::{LabelClasses, PodInfo, ResourceGates};
 
 /// How a failed attempt changes the node that is held for the pod.
-/// Follows `kube-scheduler/framework/types.go#NominatingInfo @v1.36.3`.
+/// Follows `kube-scheduler/framework/interface.go#NominatingInfo @v1.36.3`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum NominatingInfo {
     /// It stays.
@@ -77,7 +77,7 @@ pub trait Effects: Send + Sync {
 }
 
 /// Pods to move to activeQ once the cycle is past `Permit`, and again after `PostBind`: plugins put keys in, from any point.
-/// Follows `kube-scheduler/framework/interface.go#PodsToActivate @v1.36.3`.
+/// Follows `pkg/scheduler/framework/interface.go#PodsToActivate @v1.36.3`.
 #[derive(Clone, Debug, Default)]
 pub struct PodsToActivate(Arc<Mutex<std::collections::BTreeSet<String>>>);
 

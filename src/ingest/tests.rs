@@ -10,7 +10,7 @@ use super::Ingest;
 use crate::apiserver::{ApiServer, Options, kinds};
 use crate::clock::SimClock;
 use crate::config::{Config, FeatureGates};
-use crate::engine::{Engine, EngineOptions, TaskEnd};
+use crate::engine::{Engine, TaskEnd};
 use crate::framework::{
     BindContext, BindOutcome, BindPlugin, BoxFuture, EnqueueExtensions, EventRegistration, Plugin, PluginError,
     PreEnqueuePlugin, QueueSortKey, QueueSortPlugin, Registration, Registry, Verdict,
@@ -78,21 +78,9 @@ impl World {
             Ok(registration.pre_enqueue(&plugin).events(&plugin))
         };
         plugins.register("Passing", factory).expect("the name is new");
-        let options = EngineOptions {
-            client: server.client(),
-            config: Config::parse(CONFIG.as_bytes(), &gates).expect("the configuration is good"),
-            gates,
-            plugins,
-            extenders: Vec::new(),
-            clock: time.clock(),
-            metrics: prometheus::Registry::new(),
-            seed: 1,
-            hostname: "host".to_owned(),
-            runtime: tokio::runtime::Handle::current(),
-            max_in_unschedulable: Duration::from_mins(5),
-            sending: crate::client::Sending::default(),
-        };
-        let engine = Engine::new(options).await.expect("its parts fit");
+        let config = Config::parse(CONFIG.as_bytes(), &gates).expect("the configuration is good");
+        let building = Engine::builder(server.client(), config, plugins).gates(gates).clock(time.clock()).seed(1);
+        let engine = building.build().await.expect("its parts fit");
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &gates, server.client()).with_seed(7);
         ingest.start(|name, task| engine.tasks.serve(name, task));
         let world = Self { server, time, engine, ingest };

@@ -230,7 +230,7 @@ impl<'a, 'o> Side<'a, 'o> {
         Self { pod, options, kind, is_infeasible: options.use_status && is_pod_resize_infeasible(pod) }
     }
 
-    /// Follows `component-helpers/resource/helpers.go#{AggregateContainerRequests,AggregateContainerLimits} @v1.36.3`.
+    /// Follows `component-helpers/resource/helpers.go#AggregateContainerRequests`, `#AggregateContainerLimits @v1.36.3`.
     fn aggregate(&self) -> Requests<'a> {
         let mut total = Requests(Vec::with_capacity(4));
         let mut container_items = Requests::default();
@@ -281,7 +281,8 @@ impl<'a, 'o> Side<'a, 'o> {
     }
 
     /// Sets `target` to the greatest of what is asked for (unless the node cannot give it), in effect and, for requests,
-    /// allocated. Follows `component-helpers/resource/helpers.go#{determineEffectiveRequests,determineEffectiveLimits} @v1.36.3`.
+    /// allocated. Follows `component-helpers/resource/helpers.go#determineEffectiveRequests`, `#determineEffectiveLimits
+    /// @v1.36.3`.
     fn fill_effective(
         &self,
         target: &mut Requests<'a>,

@@ -1,7 +1,7 @@
 //! What every component of a control plane says of itself: its build, its versions, its feature gates, its metrics.
 //!
-//! Follows `component-base/metrics/version.go`, `metrics/prometheus/feature`, `metrics/registry.go`,
-//! `compatibility/registry.go#AddMetrics @v1.36.3`.
+//! Follows `component-base/metrics/version.go`, `metrics/prometheus/feature`, `component-base/metrics/registry.go`,
+//! `component-base/compatibility/registry.go#componentGlobalsRegistry.AddMetrics @v1.36.3`.
 
 use prometheus::{Error, IntCounter, Registry};
 
@@ -60,6 +60,29 @@ pub fn register<'a>(
         enabled.with_label_values(&[name, stage]).set(on.into());
     }
     always.counter(Beta, "hidden_metrics_total", "Metrics that are hidden.")?;
+    Ok(())
+}
+
+/// Build of this program itself, as the labels of its own metric.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnBuild<'a> {
+    /// Version, without a `v`.
+    pub version: &'a str,
+    /// Git commit of the sources, or `unknown`.
+    pub git_commit: &'a str,
+    /// Name and version of the compiler.
+    pub compiler: &'a str,
+    /// Operating system and architecture, such as `linux/amd64`.
+    pub platform: &'a str,
+}
+
+/// Registers `kube_scheduler_rs_build_info`, which upstream does not have.
+pub fn register_own(registry: &Registry, build: OwnBuild<'_>) -> Result<(), Error> {
+    let always = Registrar { registry, enabled: true };
+    let labels = ["version", "git_commit", "compiler", "platform"];
+    let help = "Always 1; the labels have the version and the build of kube-scheduler-rs.";
+    let info = always.gauges(Alpha, "kube_scheduler_rs_build_info", &labels, help)?;
+    info.with_label_values(&[build.version, build.git_commit, build.compiler, build.platform]).set(1);
     Ok(())
 }
 

@@ -81,7 +81,7 @@ label_values! {
 }
 
 label_values! {
-    /// `status`, and `result` where that is a framework code. Follows `staging/src/k8s.io/kube-scheduler/framework/interface.go#Code @v1.36.3`.
+    /// `status`, and `result` where that is a framework code. Follows `kube-scheduler/framework/interface.go#Code @v1.36.3`.
     StatusCode {
         /// It went well.
         Success = "Success",

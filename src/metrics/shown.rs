@@ -1,7 +1,7 @@
 //! Which metrics are shown, and which values their labels may have: `--disabled-metrics` and `--allow-metric-labels`.
 //!
 //! Both are applied when metrics are gathered: what counts them need not know. Follows `component-base/metrics/options.go`,
-//! `opts.go#MetricLabelAllowList @v1.36.3`.
+//! `#MetricLabelAllowList @v1.36.3`.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};

@@ -217,7 +217,7 @@ impl ClusterEvent {
     }
 
     /// Whether a plugin that registered `self` is to be told of `incoming`.
-    /// Follows `kube-scheduler/framework/types.go#ClusterEvent.Match @v1.36.3`, whose last condition compares the numbers.
+    /// Follows `pkg/scheduler/framework/types.go#MatchClusterEvents @v1.36.3`, whose last condition compares the numbers.
     pub fn matches(&self, incoming: &Self) -> bool {
         self.is_wildcard()
             || (self.resource.covers(&incoming.resource)

@@ -58,8 +58,9 @@ impl DynamicResources {
                 && pod.spec_requests().scalars().any(|(name, amount)| amount != 0 && self.is_device_class(name)))
     }
 
-    /// Whether a device class stands behind an extended resource.
-    /// Follows `extendeddynamicresources.go#hasDeviceClassMappedExtendedResource @v1.36.3`.
+    /// Whether a device class stands behind an extended resource. Follows
+    /// `pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go#hasDeviceClassMappedExtendedResource
+    /// @v1.36.3`.
     fn is_device_class(&self, resource: &str) -> bool {
         if !is_device_resource(resource) {
             return false;

@@ -160,7 +160,7 @@ impl NodeAffinity {
         self.added.preferred.iter().chain(preferred).map(|terms| terms.score(node)).sum()
     }
 
-    /// Follows `node_affinity.go#isSchedulableAfterNodeChange @v1.36.3`.
+    /// Follows `pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go#isSchedulableAfterNodeChange @v1.36.3`.
     fn after_node_change(&self, pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
         let (old, new) = changed_node(objects)?;
         if self.added.required.as_ref().is_some_and(|added| !added.matches(new).unwrap_or(false)) {

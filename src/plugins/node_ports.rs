@@ -99,7 +99,7 @@ impl EnqueueExtensions for NodePorts {
     }
 }
 
-/// Follows `node_ports.go#isSchedulableAfterPodDeleted @v1.36.3`.
+/// Follows `pkg/scheduler/framework/plugins/nodeports/node_ports.go#isSchedulableAfterPodDeleted @v1.36.3`.
 fn after_pod_deleted(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let deleted = deleted_pod(objects)?;
     if deleted.node_name().is_none() && deleted.nominated_node_name().is_none() {

@@ -48,7 +48,9 @@ impl NodeUnschedulable {
         tolerations::tolerated(&pod.spec.tolerations, &UNSCHEDULABLE, self.comparisons)
     }
 
-    /// Follows `node_unschedulable.go#isSchedulableAfterPodTolerationChange @v1.36.3`.
+    /// Follows
+    /// `pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go#isSchedulableAfterPodTolerationChange
+    /// @v1.36.3`.
     fn after_pod_update(self, pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
         let updated = updated_pod(objects)?;
         let helps = updated.uid() == pod.uid() && self.tolerates(updated);
@@ -98,7 +100,7 @@ impl EnqueueExtensions for NodeUnschedulable {
     }
 }
 
-/// Follows `node_unschedulable.go#isSchedulableAfterNodeChange @v1.36.3`.
+/// Follows `pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go#isSchedulableAfterNodeChange @v1.36.3`.
 fn after_node_change(_pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let (old, new) = changed_node(objects)?;
     let was_closed = old.is_none_or(|old| old.spec.unschedulable);

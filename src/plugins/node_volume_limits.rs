@@ -10,7 +10,7 @@ use crate::k8s::{Volume, VolumeSource};
 pub const NAME: &str = "NodeVolumeLimits";
 
 /// Disks that pods name themselves and that a CSI driver attaches in truth.
-/// Follows `staging/src/k8s.io/csi-translation-lib/translate.go#CSITranslator.IsInlineMigratable @v1.36.3`.
+/// Follows `csi-translation-lib/translate.go#CSITranslator.IsInlineMigratable @v1.36.3`.
 const MIGRATABLE: [&str; 7] = [
     "awsElasticBlockStore",
     "azureDisk",

@@ -20,7 +20,7 @@ use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object
 pub const NAME: &str = "VolumeRestrictions";
 
 /// Disks that pods name themselves and that not all pods on a node can have.
-/// Follows `volume_restrictions.go#needsRestrictionsCheck @v1.36.3`.
+/// Follows `pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go#needsRestrictionsCheck @v1.36.3`.
 const EXCLUSIVE_DISKS: [&str; 4] = ["gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi"];
 
 struct VolumeRestrictions {
@@ -66,7 +66,9 @@ fn is_for_one_pod(claim: &PersistentVolumeClaim) -> bool {
     modes.iter().any(|mode| mode == "ReadWriteOncePod")
 }
 
-/// Follows `volume_restrictions.go#isSchedulableAfterPersistentVolumeClaimAdded @v1.36.3`.
+/// Follows
+/// `pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go#isSchedulableAfterPersistentVolumeClaimAdded
+/// @v1.36.3`.
 fn after_claim_added(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let claim = objects.new.as_ref().and_then(Object::downcast::<PersistentVolumeClaim>);
     let claim = claim.ok_or_else(|| unexpected("a claim"))?;

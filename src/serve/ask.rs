@@ -11,13 +11,13 @@ use crate::clock::{Clock, Rng};
 
 /// Time limit of one attempt.
 /// From `apiserver/pkg/server/options/authentication.go#NewDelegatingAuthenticationOptions` and
-/// `authorization.go#NewDelegatingAuthorizationOptions @v1.36.3`.
+/// `apiserver/pkg/server/options/authorization.go#NewDelegatingAuthorizationOptions @v1.36.3`.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Requests per second, and their burst. From `…/authentication.go#getClient @v1.36.3`.
+/// Requests per second, and their burst. From `apiserver/pkg/server/options/authentication.go#getClient @v1.36.3`.
 const RATE: (f32, u32) = (200.0, 400);
 
-/// From `…/authentication.go#DefaultAuthWebhookRetryBackoff @v1.36.3`.
+/// From `apiserver/pkg/server/options/authentication.go#DefaultAuthWebhookRetryBackoff @v1.36.3`.
 const BACKOFF: Backoff = Backoff { steps: 5, duration: Duration::from_millis(500), factor: 1.5, jitter: 0.2 };
 
 /// A client for reviews of tokens and access. Cheap to clone.
@@ -37,7 +37,8 @@ impl Asker {
     }
 
     /// The same client, which also sends the time limit to the server.
-    /// Follows `apiserver/pkg/server/options/authorization.go#getClient @v1.36.3`; that of `authentication.go` does not.
+    /// Follows `apiserver/pkg/server/options/authorization.go#getClient @v1.36.3`; that of
+    /// `apiserver/pkg/server/options/authentication.go` does not.
     pub(super) fn sending_timeout(self) -> Self {
         Self { client: self.client.sending_timeout(), ..self }
     }
@@ -58,7 +59,7 @@ impl Asker {
 }
 
 /// Whether a failure is temporary: the connection was reset, or the server has an internal error or is overloaded.
-/// Follows `…/webhook.go#DefaultShouldRetry @v1.36.3`.
+/// Follows `apiserver/pkg/util/webhook/webhook.go#DefaultShouldRetry @v1.36.3`.
 fn is_temporary(error: &ApiError) -> bool {
     match error {
         ApiError::Transport { kind, .. } => *kind == TransportKind::Reset,

@@ -62,6 +62,17 @@ struct Paths {
     prefixes: Vec<String>,
 }
 
+impl Decision {
+    /// Returns the decision as the label of a metric.
+    fn result(&self) -> &'static str {
+        match self {
+            Self::Allow => "allowed",
+            Self::Forbid(_) => "no-opinion",
+            Self::Unknown(_) => "error",
+        }
+    }
+}
+
 impl Authorizer {
     /// Without an asker, nothing but groups and paths counts.
     pub(super) fn new(
@@ -80,7 +91,7 @@ impl Authorizer {
     pub(super) async fn authorize(&self, user: &User, verb: &str, path: &str) -> Decision {
         let began = self.clock.mono();
         let decision = self.decide(user, verb, path).await;
-        self.gauges.authorized(&decision, self.clock.mono().seconds_since(began));
+        self.gauges.authorized(decision.result(), self.clock.mono().seconds_since(began));
         decision
     }
 
@@ -124,7 +135,7 @@ fn spec(user: &User, verb: &str, path: &str) -> SubjectAccessReviewSpec {
     }
 }
 
-/// What the API server says. Follows `…/authorizer/webhook/webhook.go#Authorize @v1.36.3`.
+/// What the API server says. Follows `apiserver/plugin/pkg/authorizer/webhook/webhook.go#Authorize @v1.36.3`.
 async fn ask(asker: &Asker, clock: &Clock, spec: SubjectAccessReviewSpec, gauges: &Gauges) -> Decision {
     let target =
         Target { group: "authorization.k8s.io", version: "v1", resource: "subjectaccessreviews", ..Target::default() };

@@ -33,8 +33,8 @@ use crate::clock::Clock;
 const MAX_HEADER_BYTES: usize = (1 << 20) + 4096;
 /// Headers of a request. Upstream counts bytes alone.
 const MAX_HEADERS: usize = 1024;
-/// What a client may send on one stream before it is read. From `…/secure_serving.go#Serve @v1.36.3`, which allows frames
-/// of that length too; with those, h2 would take few of the short ones that clients send headers in.
+/// What a client may send on one stream before it is read. From `apiserver/pkg/server/secure_serving.go#Serve @v1.36.3`,
+/// which allows frames of that length too; with those, h2 would take few of the short ones that clients send headers in.
 const STREAM_BYTES: u32 = 256 * 1024;
 
 /// What a client is told that does not know that this port speaks TLS. Follows Go's `net/http.badRequestError`.

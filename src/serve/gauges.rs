@@ -1,8 +1,8 @@
 //! What authentication, authorization and health checks are measured by.
 //!
 //! Families, labels and buckets follow `apiserver/pkg/endpoints/filters/metrics.go`,
-//! `…/authentication/token/cache/stats.go`, `…/authentication/authenticatorfactory/metrics.go`,
-//! `…/authorization/authorizerfactory/metrics.go` and `…/authentication/request/x509/x509.go @v1.36.3`.
+//! `apiserver/pkg/authentication/token/cache/stats.go`, `apiserver/pkg/authentication/authenticatorfactory/metrics.go`,
+//! `apiserver/pkg/authorization/authorizerfactory/metrics.go` and `apiserver/pkg/authentication/request/x509/x509.go @v1.36.3`.
 
 use std::sync::Arc;
 
@@ -12,8 +12,6 @@ use prometheus::{
     exponential_buckets,
 };
 
-use super::authenticate::User;
-use super::authorize::Decision;
 use crate::client::ApiError;
 
 /// Seconds that a review by the API server may take.
@@ -134,23 +132,16 @@ impl Gauges {
         }))
     }
 
-    pub(super) fn authenticated(&self, outcome: &Result<User, String>, seconds: f64) {
-        let result = match outcome {
-            Ok(user) => {
-                self.users.with_label_values(&[compressed(&user.name)]).inc();
-                "success"
-            }
-            Err(_) => "error",
-        };
-        self.authentication.observe(result, seconds);
+    /// Counts an authentication with the name of its user, or `None` for one that failed.
+    pub(super) fn authenticated(&self, user: Option<&str>, seconds: f64) {
+        if let Some(name) = user {
+            self.users.with_label_values(&[compressed(name)]).inc();
+        }
+        self.authentication.observe(if user.is_some() { "success" } else { "error" }, seconds);
     }
 
-    pub(super) fn authorized(&self, decision: &Decision, seconds: f64) {
-        let result = match decision {
-            Decision::Allow => "allowed",
-            Decision::Forbid(_) => "no-opinion",
-            Decision::Unknown(_) => "error",
-        };
+    /// Counts an authorization by its result: `allowed`, `no-opinion` or `error`.
+    pub(super) fn authorized(&self, result: &str, seconds: f64) {
         self.authorization.observe(result, seconds);
     }
 
@@ -226,8 +217,8 @@ mod tests {
         let gauges = Gauges::new(&registry).expect("a new registry");
         assert!(Gauges::new(&registry).is_err());
         let fetching = gauges.fetching("in_flight");
-        gauges.authenticated(&Ok(User::anonymous()), 0.1);
-        gauges.authorized(&Decision::Unknown(String::new()), 0.1);
+        gauges.authenticated(Some("system:anonymous"), 0.1);
+        gauges.authorized("error", 0.1);
         drop(fetching);
         let text = crate::metrics::encode(&registry.gather());
         for line in [

@@ -134,7 +134,7 @@ fn flags() -> Reply {
     )
 }
 
-/// Follows `…/routes/flags.go#StringFlagPutHandler` and `component-base/logs/logs.go#GlogSetter @v1.36.3`.
+/// Follows `apiserver/pkg/server/routes/flags.go#StringFlagPutHandler` and `component-base/logs/logs.go#GlogSetter @v1.36.3`.
 fn verbosity(profiling: &Profiling, method: &Method, body: &Bytes) -> Reply {
     let (status, text) = if *method == Method::PUT {
         let value = String::from_utf8_lossy(body);

@@ -102,7 +102,7 @@ impl Clause {
 }
 
 /// Whether the query, or what a browser is called, asks for a layout for people.
-/// Follows `…/negotiation/negotiate.go#isPrettyPrint @v1.36.3`.
+/// Follows `apiserver/pkg/endpoints/handlers/negotiation/negotiate.go#isPrettyPrint @v1.36.3`.
 pub(super) fn is_for_people(query: &Query, headers: &HeaderMap) -> bool {
     if let Some(pretty) = query.first("pretty").filter(|pretty| !pretty.is_empty()) {
         return matches!(pretty, "1" | "t" | "T" | "true" | "TRUE" | "True");

@@ -75,7 +75,8 @@ pub struct AuthenticationOptions {
     pub uid_from_certificates: bool,
 }
 
-/// Whom a front proxy may speak for. Follows `…/authentication.go#RequestHeaderAuthenticationOptions @v1.36.3`.
+/// Whom a front proxy may speak for. Follows
+/// `apiserver/pkg/server/options/authentication.go#RequestHeaderAuthenticationOptions @v1.36.3`.
 #[derive(Clone, Debug)]
 pub struct RequestHeaderOptions {
     /// The file with the authorities of front proxies; empty for none, and then the rest does not count.

@@ -1,5 +1,5 @@
 //! `/configz`, `/flagz` and `/statusz`: what the scheduler was told, and what it is.
-//! Follows `component-base/configz/configz.go`, `apiserver/pkg/server/flagz` and `statusz @v1.36.3`.
+//! Follows `component-base/configz/configz.go`, `apiserver/pkg/server/flagz` and `apiserver/pkg/server/statusz @v1.36.3`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -126,8 +126,8 @@ impl Statusz {
     }
 }
 
-/// A page in the form that is wanted: text, or an object of a kind and of one of two versions.
-/// Follows `…/flagz/flagz.go#handleFlagz` and `…/statusz/statusz.go#handleStatusz @v1.36.3`.
+/// A page in the form that is wanted: text, or an object of a kind and of one of two versions. Follows
+/// `apiserver/pkg/server/flagz/flagz.go#handleFlagz` and `apiserver/pkg/server/statusz/statusz.go#handleStatusz @v1.36.3`.
 fn object(
     kind: &str,
     page: &str,

@@ -144,7 +144,7 @@ struct Names {
 
 impl Names {
     /// Earlier certificates go before later ones, and names that were given before those that certificates bring.
-    /// Follows `…/dynamiccertificates/named_certificates.go#BuildNamedCertificates @v1.36.3`.
+    /// Follows `apiserver/pkg/server/dynamiccertificates/named_certificates.go#BuildNamedCertificates @v1.36.3`.
     fn new(pairs: &[Arc<Pair>], named: &[NamedPair]) -> Self {
         let mut by_name = BTreeMap::new();
         let pairs_of = |given: bool| {

@@ -72,8 +72,8 @@ pub(super) struct TlsSettings {
 const BOTH: &[&SupportedProtocolVersion] = &[&version::TLS13, &version::TLS12];
 const NEWEST: &[&SupportedProtocolVersion] = &[&version::TLS13];
 
-/// What the options come to. Errors are those of `component-base/cli/flag/ciphersuites_flag.go`, `curves_flag.go @v1.36.3`
-/// and Go's HTTP/2, in the order in which upstream looks at them.
+/// What the options come to. Errors are those of `component-base/cli/flag/ciphersuites_flag.go`,
+/// `component-base/cli/flag/curves_flag.go @v1.36.3` and Go's HTTP/2, in the order in which upstream looks at them.
 pub(super) fn resolve(options: &TlsOptions, disable_http2: bool) -> Result<TlsSettings, ServeError> {
     let mut provider = ring::default_provider();
     if !options.cipher_suites.is_empty() {

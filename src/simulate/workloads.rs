@@ -337,7 +337,7 @@ impl Expansion<'_> {
 }
 
 /// Whether a job has come to its end, well or badly.
-/// Follows `pkg/controller/job/utils.go#IsJobFinished @v1.36.3`.
+/// Follows `pkg/controller/job/util/utils.go#IsJobFinished @v1.36.3`.
 fn is_finished(job: &Value) -> bool {
     let conditions = job.pointer("/status/conditions").and_then(Value::as_array);
     conditions.into_iter().flatten().any(|condition| {

@@ -14,7 +14,7 @@ use super::{EPOCH_SECONDS, Loading, SimulateError, generate, say};
 use crate::apiserver::{ApiServer, Options, Status, kinds};
 use crate::clock::{Mono, Now, SimClock};
 use crate::config::{Config, DefaultPreemptionArgs, FeatureGates};
-use crate::engine::{Engine, EngineOptions};
+use crate::engine::Engine;
 use crate::extender;
 use crate::framework::Registry;
 use crate::ingest::Ingest;
@@ -177,20 +177,14 @@ impl World {
         // An extender would bind the pods of that name in the cluster that it can reach: these pods are ours to bind.
         config.extenders.iter_mut().for_each(|extender| extender.bind_verb.clear());
         let extenders = extender::build(&mut config).map_err(|error| SimulateError::Engine(error.to_string()))?;
-        let building = Engine::new(EngineOptions {
-            client: client.clone(),
-            config,
-            gates: options.gates,
-            plugins: options.plugins,
-            extenders,
-            clock: self.clock.clock(),
-            metrics: prometheus::Registry::new(),
-            seed: options.seed,
-            hostname: "simulation".to_owned(),
-            runtime: handle,
-            max_in_unschedulable: MAX_IN_UNSCHEDULABLE,
-            sending: crate::client::Sending::default(),
-        });
+        let building = Engine::builder(client.clone(), config, options.plugins)
+            .gates(options.gates)
+            .extenders(extenders)
+            .clock(self.clock.clock())
+            .seed(options.seed)
+            .hostname("simulation")
+            .max_in_unschedulable(MAX_IN_UNSCHEDULABLE)
+            .build();
         let engine = self.runtime.block_on(building).map_err(|error| SimulateError::Engine(error.to_string()))?;
         engine.tasks.drive(&self.runtime);
         let mut controllers = Controllers::new(&self.server, self.clock.now().wall);

@@ -17,9 +17,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kube_scheduler::apiserver::{ApiServer, Options};
-use kube_scheduler::clock::{Clock, SimClock};
+use kube_scheduler::clock::SimClock;
 use kube_scheduler::config::{Config, FeatureGates};
-use kube_scheduler::engine::{Engine, EngineOptions};
+use kube_scheduler::engine::Engine;
 use kube_scheduler::model::PodInfo;
 use kube_scheduler::plugins;
 use kube_scheduler::testing::PodFixture;
@@ -50,21 +50,8 @@ fn engine(runtime: &tokio::runtime::Runtime, setting: &Setting) -> Engine {
     config.percentage_of_nodes_to_score = setting.percentage;
     let wall = SimClock::new(jiff::Timestamp::UNIX_EPOCH);
     let server = ApiServer::new(Options::new(move || wall.now().wall));
-    let options = EngineOptions {
-        client: server.client(),
-        config,
-        gates,
-        plugins: plugins::registry(),
-        extenders: Vec::new(),
-        clock: Clock::real(),
-        metrics: prometheus::Registry::new(),
-        seed: 0,
-        hostname: "bench".to_owned(),
-        runtime: runtime.handle().clone(),
-        max_in_unschedulable: Duration::from_mins(5),
-        sending: kube_scheduler::client::Sending::default(),
-    };
-    runtime.block_on(Engine::new(options)).expect("an engine with default profiles")
+    let building = Engine::builder(server.client(), config, plugins::registry()).gates(gates).build();
+    runtime.block_on(building).expect("an engine with default profiles")
 }
 
 fn object<T: DeserializeOwned>(value: Value) -> Arc<T> {

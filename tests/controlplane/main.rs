@@ -3,55 +3,12 @@
 //! `KS_CASES` and `KS_SEED` say how many random clusters are compared and where they start; with `KS_RECORD` the answers in
 //! `tests/parity` are recorded anew.
 
-mod abreast;
-mod alike;
-mod audit;
-mod beside;
-mod binds;
-mod case;
-mod changes;
-#[expect(dead_code, reason = "shared with the tests on loopback sockets, which use more of it")]
-#[path = "../it/serve/client.rs"]
-mod client;
-mod clients;
-mod cluster;
-mod compare;
-#[path = "../parity/corpus.rs"]
-mod corpus;
-mod coverage;
-mod deploy;
-mod effects;
-mod election;
+mod behaviour;
+mod citations;
 mod embedded;
-mod endpoints;
-mod explain;
-mod extenders;
-mod families;
-mod generate;
-mod oracle;
-mod ours;
 mod parity;
-mod process;
-mod programs;
-mod reach;
-mod record;
-mod replay;
-mod requeue;
-mod schedulers;
-mod scraped;
-mod shrink;
-mod spread;
-mod stage;
+mod support;
 mod surface;
-mod survives;
-mod terms;
-mod ties;
-#[expect(dead_code, reason = "shared with the tests in one process, which use more of it")]
-#[path = "../it/client/server.rs"]
-mod tls_server;
-#[expect(dead_code, reason = "shared with the tests on the embedded server, which use more of it")]
-#[path = "../it/world/webhook.rs"]
-mod webhook;
 
 use kube_scheduler::app::Allocator;
 use libtest_mimic::{Arguments, Trial};
@@ -65,39 +22,52 @@ fn main() {
     // One waits for most of its time; what more start takes the processors from one another.
     arguments.test_threads.get_or_insert(2);
     let trials = vec![
-        Trial::test("unreachable_reasons", parity::unreachable_reasons),
-        Trial::test("cases_are_cluster_files", parity::cases_are_cluster_files),
-        Trial::test("random_clusters", parity::random_clusters),
-        Trial::test("pods_that_are_alike", alike::pods_that_are_alike),
-        Trial::test("recorded_answers_are_upstreams", record::recorded_answers_are_upstreams),
-        Trial::test("five_runs_agree_but_for_ties", ties::five_runs_agree_but_for_ties),
-        Trial::test("binds_500_pods", binds::binds_500_pods),
-        Trial::test("writes_what_upstream_writes", effects::writes_what_upstream_writes),
-        Trial::test("wakes_pods_as_upstream_does", requeue::wakes_pods_as_upstream_does),
-        Trial::test("both_write_the_same_in_random_sequences", abreast::both_write_the_same_in_random_sequences),
-        Trial::test("both_write_the_same_in_recorded_sequences", abreast::both_write_the_same_in_recorded_sequences),
-        Trial::test("each_scheduler_keeps_to_its_own_pods", beside::each_scheduler_keeps_to_its_own_pods),
-        Trial::test("survives_being_killed", survives::survives_being_killed),
-        Trial::test("survives_what_befalls_the_control_plane", survives::survives_what_befalls_the_control_plane),
-        Trial::test("survives_faulty_connections", survives::survives_faulty_connections),
-        Trial::test("survives_clock_steps", survives::survives_clock_steps),
-        Trial::test("survives_churn", survives::survives_churn),
-        Trial::test("surface::elects_as_upstream_does", election::elects_as_upstream_does),
+        Trial::test("unreachable_reasons", parity::clusters::unreachable_reasons),
+        Trial::test("cases_are_cluster_files", parity::clusters::cases_are_cluster_files),
+        Trial::test("citations_resolve", citations::citations_resolve),
+        Trial::test("random_clusters", parity::clusters::random_clusters),
+        Trial::test("pods_that_are_alike", parity::alike::pods_that_are_alike),
+        Trial::test("recorded_answers_are_upstreams", parity::record::recorded_answers_are_upstreams),
+        Trial::test("five_runs_agree_but_for_ties", parity::ties::five_runs_agree_but_for_ties),
+        Trial::test("binds_500_pods", behaviour::binds::binds_500_pods),
+        Trial::test("writes_what_upstream_writes", behaviour::effects::writes_what_upstream_writes),
+        Trial::test("wakes_pods_as_upstream_does", behaviour::requeue::wakes_pods_as_upstream_does),
+        Trial::test(
+            "both_write_the_same_in_random_sequences",
+            behaviour::abreast::both_write_the_same_in_random_sequences,
+        ),
+        Trial::test(
+            "both_write_the_same_in_recorded_sequences",
+            behaviour::abreast::both_write_the_same_in_recorded_sequences,
+        ),
+        Trial::test("each_scheduler_keeps_to_its_own_pods", behaviour::beside::each_scheduler_keeps_to_its_own_pods),
+        Trial::test("survives_being_killed", behaviour::survives::survives_being_killed),
+        Trial::test(
+            "survives_what_befalls_the_control_plane",
+            behaviour::survives::survives_what_befalls_the_control_plane,
+        ),
+        Trial::test("survives_faulty_connections", behaviour::survives::survives_faulty_connections),
+        Trial::test("survives_clock_steps", behaviour::survives::survives_clock_steps),
+        Trial::test("survives_churn", behaviour::survives::survives_churn),
+        Trial::test("surface::elects_as_upstream_does", surface::election::elects_as_upstream_does),
         Trial::test(
             "surface::elects_by_coordination_as_upstream_does",
-            election::elects_by_coordination_as_upstream_does,
+            surface::election::elects_by_coordination_as_upstream_does,
         ),
-        Trial::test("surface::three_replicas_take_turns", election::three_replicas_take_turns),
-        Trial::test("surface::metrics_are_upstreams", families::metrics_are_upstreams),
-        Trial::test("surface::prometheus_finds_what_it_looks_for", scraped::prometheus_finds_what_it_looks_for),
+        Trial::test("surface::three_replicas_take_turns", surface::election::three_replicas_take_turns),
+        Trial::test("surface::metrics_are_upstreams", surface::families::metrics_are_upstreams),
+        Trial::test(
+            "surface::prometheus_finds_what_it_looks_for",
+            surface::scraped::prometheus_finds_what_it_looks_for,
+        ),
         Trial::test("surface::flags_are_upstreams", surface::flags_are_upstreams),
         Trial::test("surface::gates_are_upstreams", surface::gates_are_upstreams),
         Trial::test("surface::command_lines_are_read_the_same", surface::command_lines_are_read_the_same),
         Trial::test("surface::configurations_are_read_the_same", surface::configurations_are_read_the_same),
-        Trial::test("surface::clients_read_kubeconfigs_the_same", clients::read_kubeconfigs_the_same),
-        Trial::test("surface::clients_outlast_the_same_servers", clients::outlast_the_same_servers),
-        Trial::test("surface::clients_call_themselves_the_same", clients::call_themselves_the_same),
-        Trial::test("explains_a_running_cluster", explain::explains_a_running_cluster),
+        Trial::test("surface::clients_read_kubeconfigs_the_same", surface::clients::read_kubeconfigs_the_same),
+        Trial::test("surface::clients_outlast_the_same_servers", surface::clients::outlast_the_same_servers),
+        Trial::test("surface::clients_call_themselves_the_same", surface::clients::call_themselves_the_same),
+        Trial::test("explains_a_running_cluster", surface::explain::explains_a_running_cluster),
         Trial::test(
             "kubectl_sees_the_same_on_the_embedded_server",
             embedded::kubectl_sees_the_same_on_the_embedded_server,
@@ -106,16 +76,19 @@ fn main() {
             "upstream_schedules_a_thousand_pods_on_the_embedded_server",
             embedded::upstream_schedules_a_thousand_pods_on_the_embedded_server,
         ),
-        Trial::test("extenders_are_asked_the_same", extenders::extenders_are_asked_the_same),
-        Trial::test("embedded_server_answers_as_the_real_one", replay::embedded_server_answers_as_the_real_one),
-        Trial::test("surface::endpoints_answer_as_upstreams", endpoints::endpoints_answer_as_upstreams),
+        Trial::test("extenders_are_asked_the_same", behaviour::extenders::extenders_are_asked_the_same),
+        Trial::test(
+            "embedded_server_answers_as_the_real_one",
+            embedded::replay::embedded_server_answers_as_the_real_one,
+        ),
+        Trial::test("surface::endpoints_answer_as_upstreams", surface::endpoints::endpoints_answer_as_upstreams),
         Trial::test(
             "surface::what_cannot_be_served_is_refused_the_same",
-            endpoints::what_cannot_be_served_is_refused_the_same,
+            surface::endpoints::what_cannot_be_served_is_refused_the_same,
         ),
-        Trial::test("surface::who_may_not_is_served_nothing", endpoints::who_may_not_is_served_nothing),
-        Trial::test("surface::files_that_change_are_read_again", endpoints::files_that_change_are_read_again),
-        Trial::test("surface::deploys_as_manifests_say", deploy::deploys_as_manifests_say),
+        Trial::test("surface::who_may_not_is_served_nothing", surface::endpoints::who_may_not_is_served_nothing),
+        Trial::test("surface::files_that_change_are_read_again", surface::endpoints::files_that_change_are_read_again),
+        Trial::test("surface::deploys_as_manifests_say", surface::deploy::deploys_as_manifests_say),
     ];
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -65,6 +65,26 @@ fn help_and_version() {
 }
 
 #[test]
+fn version_command_prints_both_versions() {
+    let printed = |arguments: &[&str]| {
+        let output = run(&[&["version"][..], arguments].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("the version is text")
+    };
+    let text = printed(&[]);
+    let own = concat!("kube-scheduler-rs version: ", env!("CARGO_PKG_VERSION"), "\n");
+    assert!(text.starts_with(own) && text.contains("\nKubernetes version: v1.36.3\n"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&printed(&["-o", "json"])).expect("it is JSON");
+    let yaml: serde_json::Value = serde_yaml::from_str(&printed(&["-o", "yaml"])).expect("it is YAML");
+    assert_eq!(json, yaml);
+    assert_eq!(json["program"], "kube-scheduler-rs");
+    assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(json["kubernetesVersion"], "v1.36.3");
+    assert_eq!(json["compiler"].as_str().map(|compiler| compiler.starts_with("rustc ")), Some(true), "{json}");
+    check_failure(&["version", "-o", "xml"], "xml");
+}
+
+#[test]
 fn bad_input_is_named_by_file_document_object_and_field() {
     check_bad_file("empty.yaml", "", "empty.yaml: no objects");
     check_bad_file("binary.yaml", [0_u8, 159, 146, 150], "binary.yaml: document 1: ");

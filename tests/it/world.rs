@@ -19,7 +19,7 @@ use kube::client::Body;
 use kube_scheduler::apiserver::{ApiServer, DeleteOptions, Options, ReplyBody, kinds};
 use kube_scheduler::clock::{Now, SimClock};
 use kube_scheduler::config::{Config, FeatureGates, Gate};
-use kube_scheduler::engine::{Engine, EngineOptions};
+use kube_scheduler::engine::Engine;
 use kube_scheduler::framework::Handle;
 use kube_scheduler::ingest::Ingest;
 use kube_scheduler::plugins;
@@ -175,20 +175,12 @@ impl WorldBuilder {
         }
         let fakes = self.extenders.into_iter().map(|extender| extender.into_dyn(&log));
         let extenders = fakes.chain(configured).collect();
-        let building = Engine::new(EngineOptions {
-            client: client.clone(),
-            config,
-            gates: self.gates,
-            plugins: registry,
-            extenders,
-            clock: clock.clock(),
-            metrics: prometheus::Registry::new(),
-            seed: self.seed,
-            hostname: "host".to_owned(),
-            runtime: runtime.handle().clone(),
-            max_in_unschedulable: Duration::from_mins(5),
-            sending: kube_scheduler::client::Sending::default(),
-        });
+        let building = Engine::builder(client.clone(), config, registry)
+            .gates(self.gates)
+            .extenders(extenders)
+            .clock(clock.clock())
+            .seed(self.seed)
+            .build();
         let engine = runtime.block_on(building).expect("an engine");
         engine.tasks.drive(&runtime);
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client);

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-use crate::case::{Case, GATES};
+use super::case::{Case, GATES};
 
 /// A case and what upstream says of it.
 #[derive(Clone, Debug, PartialEq)]

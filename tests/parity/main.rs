@@ -2,27 +2,27 @@
 //! cases came about.
 
 #[expect(dead_code, reason = "shared with the tests on the control plane, which ask the oracle, too")]
-#[path = "../controlplane/case.rs"]
+#[path = "../controlplane/parity/case.rs"]
 mod case;
-#[path = "../controlplane/changes.rs"]
+#[path = "../controlplane/parity/changes.rs"]
 mod changes;
 #[expect(dead_code, reason = "shared with the tests on the control plane, which shrink what fails")]
-#[path = "../controlplane/compare.rs"]
+#[path = "../controlplane/parity/compare.rs"]
 mod compare;
 #[expect(dead_code, reason = "shared with the tests on the control plane, which write the cases")]
 mod corpus;
 #[expect(dead_code, reason = "shared with the tests on the control plane, which count more")]
-#[path = "../controlplane/coverage.rs"]
+#[path = "../controlplane/parity/coverage.rs"]
 mod coverage;
 #[expect(dead_code, reason = "shared with the tests on the control plane, which ask single plugins, too")]
-#[path = "../controlplane/ours.rs"]
+#[path = "../controlplane/parity/ours.rs"]
 mod ours;
 #[expect(dead_code, reason = "shared with the tests on the control plane, which look at what is unreachable")]
-#[path = "../controlplane/reach.rs"]
+#[path = "../controlplane/parity/reach.rs"]
 mod reach;
-#[path = "../controlplane/spread.rs"]
+#[path = "../controlplane/parity/spread.rs"]
 mod spread;
-#[path = "../controlplane/terms.rs"]
+#[path = "../controlplane/parity/terms.rs"]
 mod terms;
 
 use std::fmt::Write as _;

@@ -13,9 +13,9 @@ mod tolerations;
 use serde_json::{Value, json};
 
 use super::binding::TOPOLOGY_LABELS;
-use super::create::Origin;
 use super::kinds::{Kind, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, PRIORITY_CLASSES};
 use super::meta;
+use super::origin::Origin;
 use super::status::Status;
 use super::store::State;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::apiserver::create::Origin;
 use crate::apiserver::kinds::{PODS, PRIORITY_CLASSES};
 use crate::apiserver::meta;
 use crate::apiserver::object::Object;
+use crate::apiserver::origin::Origin;
 use crate::apiserver::status::Status;
 use crate::apiserver::store::State;
 

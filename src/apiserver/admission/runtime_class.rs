@@ -78,7 +78,7 @@ fn merge(all: &[Value]) -> Vec<Value> {
     merged
 }
 
-/// Whether `wide` tolerates everything that `narrow` does. Follows `#isSuperset`.
+/// Whether `wide` tolerates everything that `narrow` does. Follows `pkg/util/tolerations/tolerations.go#isSuperset`.
 fn covers(wide: &Value, narrow: &Value) -> bool {
     if wide == narrow {
         return true;

@@ -1,6 +1,6 @@
 //! Defaults on write: what an object has without having been given it.
 //!
-//! Follows the `SetDefaults_*` functions of `pkg/apis/*/v1/defaults.go @v1.36.3`, for the fields that scheduling, its
+//! Follows the `SetDefaults_*` functions of `pkg/apis/core/v1/defaults.go @v1.36.3`, for the fields that scheduling, its
 //! clients and their messages can see.
 
 mod device;

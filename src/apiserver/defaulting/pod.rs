@@ -1,4 +1,6 @@
 //! Defaults of pods, and of the pod specifications inside workloads.
+//!
+//! A symbol that is cited without a path is one of `pkg/apis/core/v1/defaults.go @v1.36.3`.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,6 @@
 //! Defaults of volumes, claims and storage classes.
+//!
+//! A symbol that is cited without a path is one of `pkg/apis/core/v1/defaults.go @v1.36.3`.
 
 use serde_json::{Map, Value, json};
 
@@ -33,7 +35,7 @@ pub(super) fn claim_spec(spec: &mut Map<String, Value>) {
 }
 
 /// Where a claim's content comes from is said in two members, which say the same.
-/// Follows `pkg/registry/core/persistentvolumeclaim/strategy.go#NormalizeDataSources @v1.36.3`.
+/// Follows `pkg/api/persistentvolumeclaim/util.go#NormalizeDataSources @v1.36.3`.
 pub(super) fn claim_sources(claim: &mut Value) {
     let spec = meta::child(claim, "spec");
     // What no volume can be made of counts for nothing. `pkg/api/persistentvolumeclaim/util.go#DropDisabledFields @v1.36.3`.

@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::can_own;
+use super::managed::{Managed, Manager, Owned};
 use super::set::{self, Fields, Path};
 use super::walk::{Difference, Walk};
-use super::{Managed, Manager, Owned, can_own};
-use crate::apiserver::create::Origin;
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::kinds::Kind;
+use crate::apiserver::origin::Origin;
+use crate::apiserver::part::Part;
 use crate::apiserver::schema::Place;
 use crate::apiserver::status::Status;
 use crate::apiserver::store::State;
-use crate::apiserver::update::{Before, Part, Updated};
+use crate::apiserver::update::{Before, Updated};
 use crate::apiserver::{decode, events, meta};
 
 /// The annotation in which kubectl keeps what it has applied by itself.
@@ -126,7 +128,8 @@ impl State {
         Owned { fields, version: kind.api_version(), time: Some(self.now) }
     }
 
-    /// The object and its managers after an apply. Follows `merge/update.go#Updater.Apply`.
+    /// The object and its managers after an apply. Follows
+    /// `sigs.k8s.io/structured-merge-diff/v6/merge/update.go#Updater.Apply`.
     fn applied_to(
         &self,
         kind: &Kind,
@@ -149,7 +152,8 @@ impl State {
         if value == *live
             && let Some(now) = managed.0.get_mut(manager)
         {
-            // Follows `managedfieldsupdater.go#managedFieldsUpdater.Apply`: the time is that of the last change.
+            // Follows `apimachinery/pkg/util/managedfields/internal/managedfieldsupdater.go#managedFieldsUpdater.Apply`: the
+            // time is that of the last change.
             now.time = last.and_then(|last| last.time);
         }
         let mut difference = Difference::default();
@@ -178,7 +182,7 @@ impl State {
     }
 
     /// Everything belongs to somebody before the first apply to an object that nobody was kept of.
-    /// Follows `skipnonapplied.go#skipNonAppliedManager.Apply`.
+    /// Follows `apimachinery/pkg/util/managedfields/internal/skipnonapplied.go#skipNonAppliedManager.Apply`.
     fn before_first_apply(kind: &Kind, live: &Value) -> Managed {
         let found = Self::difference(kind, Part::Main, live, None);
         let version = kind.api_version();
@@ -200,8 +204,8 @@ fn prune(kind: &Kind, value: &mut Value, last: &Fields, managed: &Managed) {
     }
 }
 
-/// The fields that kubectl's own apply has said it wants, as long as they are what it wants.
-/// Follows `lastappliedmanager.go#lastAppliedManager.allowedConflictsFromLastApplied`.
+/// The fields that kubectl's own apply has said it wants, as long as they are what it wants. Follows
+/// `apimachinery/pkg/util/managedfields/internal/lastappliedmanager.go#lastAppliedManager.allowedConflictsFromLastApplied`.
 fn last_applied(kind: &Kind, live: &Value) -> Fields {
     let mut fields = Fields::default();
     let text = live["metadata"]["annotations"][LAST_APPLIED].as_str().unwrap_or_default();
@@ -215,8 +219,9 @@ fn last_applied(kind: &Kind, live: &Value) -> Fields {
     fields.without(&difference.modified).without(&difference.added).without(&difference.removed)
 }
 
-/// The refusal of members that no object of the kind has; they are never just left out.
-/// Follows `structuredmerge.go#structuredMergeManager.Apply` and `typed/validate.go`.
+/// The refusal of members that no object of the kind has; they are never just left out. Follows
+/// `apimachinery/pkg/util/managedfields/internal/structuredmerge.go#structuredMergeManager.Apply` and
+/// `sigs.k8s.io/structured-merge-diff/v6/typed/validate.go`.
 fn undeclared(kind: &Kind, config: &Value, (namespace, name): (&str, &str), unknown: &[String]) -> Status {
     let texts: Vec<String> =
         unknown.iter().map(|path| format!("{}: field not declared in schema", keyed(kind, config, path))).collect();
@@ -253,7 +258,7 @@ fn keyed(kind: &Kind, config: &Value, path: &str) -> String {
     text
 }
 
-/// Follows `internal/conflict.go#NewConflictError`.
+/// Follows `apimachinery/pkg/util/managedfields/internal/conflict.go#NewConflictError`.
 fn conflict(conflicts: &[(&Manager, &Owned, Fields)]) -> Status {
     let shown = |manager: &Manager, owned: &Owned| {
         let through = match &*manager.subresource {

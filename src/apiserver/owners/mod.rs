@@ -1,138 +1,30 @@
-//! Who owns which field: `managedFields`, kept at every write of a server that is [`exact`](super::Options::exact).
+//! Ownership of fields: `managedFields`, kept at every write of a server that is [`exact`](super::Options::exact).
 //!
-//! Follows `apimachinery/pkg/util/managedfields/internal @v1.36.3` and `structured-merge-diff/v6/merge/update.go`.
+//! Follows `apimachinery/pkg/util/managedfields/internal @v1.36.3` and `sigs.k8s.io/structured-merge-diff/v6/merge/update.go`.
 
 mod apply;
+mod author;
+mod managed;
 mod set;
 mod walk;
 
-use std::collections::BTreeMap;
-
-use http::header;
-use http::request::Parts;
-use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::kinds::Kind;
-use super::route::Query;
+use super::part::Part;
 use super::store::State;
-use super::update::Part;
-use super::{defaulting, events, meta, schema};
+use super::{defaulting, events, schema};
 pub(super) use apply::Apply;
+pub(super) use author::Author;
+pub(super) use managed::{Managed, set};
+use managed::{Manager, Owned};
 use set::{Fields, Path, Step};
 use walk::{Difference, Walk};
 
-/// Who writes.
-#[derive(Clone, Debug)]
-pub(super) struct Author {
-    manager: String,
-    /// A subresource that is no part of the object, such as `scale`. Who writes by that has no time.
-    /// `apimachinery/pkg/util/managedfields/scalehandler.go#ScaleHandler.ToParent @v1.36.3`.
-    pub(super) through: &'static str,
-}
-
-/// Who makes the objects that every cluster has.
+/// The manager of the objects that every cluster has.
 const SERVER: &str = "kube-apiserver";
 
-impl Author {
-    /// The manager that the query names, or the program that the `User-Agent` does.
-    /// Follows `apiserver/pkg/endpoints/handlers/create.go#managerOrUserAgent @v1.36.3`.
-    pub(super) fn of(parts: &Parts, query: &Query) -> Self {
-        let named = query.text("fieldManager");
-        if !named.is_empty() {
-            return Self { manager: named.to_owned(), through: "" };
-        }
-        let agent = parts.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let program = agent.split('/').next().unwrap_or_default();
-        Self { manager: if program.is_empty() { "unknown" } else { program }.to_owned(), through: "" }
-    }
-}
-
-/// A manager as an object names it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Manager {
-    name: String,
-    applies: bool,
-    /// Only of those who update: one who applies is the same in every version.
-    version: String,
-    subresource: String,
-}
-
-/// What a manager owns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Owned {
-    fields: Fields,
-    version: String,
-    time: Option<Timestamp>,
-}
-
-/// All managers of an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Managed(BTreeMap<Manager, Owned>);
-
-impl Managed {
-    /// Reads an object's managers; none if there are none, or what is there makes no sense.
-    pub(super) fn of(value: &Value) -> Self {
-        let entries = meta::list(&value["metadata"]["managedFields"]);
-        Self(entries.map(Self::entry).collect::<Option<_>>().unwrap_or_default())
-    }
-
-    fn entry(entry: &Value) -> Option<(Manager, Owned)> {
-        let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
-        let applies = match &*text("operation") {
-            "Apply" => true,
-            "Update" => false,
-            _ => return None,
-        };
-        let version = text("apiVersion");
-        if version.is_empty() || text("fieldsType") != "FieldsV1" {
-            return None;
-        }
-        let manager = Manager {
-            name: text("manager"),
-            applies,
-            version: if applies { String::new() } else { version.clone() },
-            subresource: text("subresource"),
-        };
-        let fields = if entry["fieldsV1"].is_null() { Fields::default() } else { Fields::parse(&entry["fieldsV1"])? };
-        Some((manager, Owned { fields, version, time: text("time").parse().ok() }))
-    }
-
-    /// The managers as an object has them. Follows `managedfields.go#sortEncodedManagedFields`.
-    fn to_value(&self) -> Value {
-        let mut entries: Vec<(&Manager, &Owned)> = self.0.iter().collect();
-        entries
-            .sort_by_key(|(manager, owned)| (!manager.applies, owned.time.map_or(0, Timestamp::as_second), *manager));
-        let entry = |(manager, owned): (&Manager, &Owned)| {
-            let mut entry = json!({
-                "manager": manager.name, "operation": if manager.applies { "Apply" } else { "Update" },
-                "apiVersion": owned.version, "fieldsType": "FieldsV1", "fieldsV1": owned.fields.to_value(),
-            });
-            if let Some(time) = owned.time {
-                entry["time"] = json!(meta::time_text(time));
-            }
-            if !manager.subresource.is_empty() {
-                entry["subresource"] = json!(manager.subresource);
-            }
-            entry
-        };
-        entries.into_iter().map(entry).collect()
-    }
-
-    /// Takes from all managers but one what has changed, and from all what is gone.
-    fn yield_to(&mut self, keeper: &Manager, difference: &Difference) {
-        for (manager, owned) in &mut self.0 {
-            let mut fields = std::mem::take(&mut owned.fields).without(&difference.removed);
-            if manager != keeper {
-                fields = fields.without(&difference.added).without(&difference.modified);
-            }
-            owned.fields = fields;
-        }
-        self.0.retain(|_, owned| !owned.fields.is_empty());
-    }
-}
-
-/// Metadata that nobody owns. `stripmeta.go#NewStripMetaManager`.
+/// Metadata fields that no manager owns. `stripmeta.go#NewStripMetaManager`.
 const UNOWNED: [&str; 9] = [
     "name",
     "namespace",
@@ -236,13 +128,5 @@ impl State {
             fields.retain(|path| can_own(kind, part, path));
         }
         found
-    }
-}
-
-/// Writes the managers into an object.
-pub(super) fn set(metadata: &mut Map<String, Value>, managed: Option<&Managed>) {
-    match managed.filter(|managed| !managed.0.is_empty()) {
-        Some(managed) => drop(metadata.insert("managedFields".to_owned(), managed.to_value())),
-        None => drop(metadata.remove("managedFields")),
     }
 }

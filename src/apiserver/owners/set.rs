@@ -130,8 +130,9 @@ impl Step {
     }
 }
 
-/// A path as messages have it: `.spec.containers[name="c"].image`.
-/// Follows `fieldpath/path.go#Path.String` and `element.go#PathElement.String`.
+/// A path as messages have it: `.spec.containers[name="c"].image`. Follows
+/// `sigs.k8s.io/structured-merge-diff/v6/fieldpath/path.go#Path.String` and
+/// `sigs.k8s.io/structured-merge-diff/v6/fieldpath/element.go#PathElement.String`.
 pub(super) fn text(path: &[Step]) -> String {
     let mut text = String::new();
     for step in path {

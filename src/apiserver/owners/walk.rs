@@ -1,6 +1,8 @@
 //! Walks over objects by what is owned in them: the fields of one, the difference of two, a merge, and what is taken away.
 //!
-//! Follows `structured-merge-diff/v6/typed/{tofieldset,compare,merge,remove}.go`.
+//! Follows `sigs.k8s.io/structured-merge-diff/v6/typed/tofieldset.go`,
+//! `sigs.k8s.io/structured-merge-diff/v6/typed/compare.go`, `sigs.k8s.io/structured-merge-diff/v6/typed/merge.go`,
+//! `sigs.k8s.io/structured-merge-diff/v6/typed/remove.go`.
 
 use std::collections::BTreeSet;
 
@@ -213,7 +215,7 @@ impl Walk {
 }
 
 /// The elements of two lists in one order: that of the applied one, with the others where they were among theirs.
-/// Follows `typed/merge.go#mergingWalker.visitListItems`.
+/// Follows `sigs.k8s.io/structured-merge-diff/v6/typed/merge.go#mergingWalker.visitListItems`.
 fn order<'s, 'v>(
     before: &'s [(Step, &'v Value)],
     after: &'s [(Step, &'v Value)],

@@ -13,10 +13,11 @@ use super::create::set_namespace;
 use super::field_error::FieldError;
 use super::kinds::Kind;
 use super::object::Object;
+use super::part::Part;
 use super::schema::sort_of;
 use super::status::Status;
 use super::store::State;
-use super::update::{Before, Part, check_name};
+use super::update::{Before, check_name};
 use super::{events, meta, syntax};
 
 /// A patch, parsed.

@@ -178,7 +178,7 @@ impl Change<'_> {
 }
 
 /// Removes what the patch's delete directives name.
-/// Follows `strategicpatch/patch.go#mergeSliceWithSpecialElements @v1.36.3`.
+/// Follows `apimachinery/pkg/util/strategicpatch/patch.go#mergeSliceWithSpecialElements @v1.36.3`.
 fn delete_elements(items: &mut Vec<Value>, patch: &[Value], key: &str) -> Result<(), Status> {
     for element in patch {
         match element.get(DIRECTIVE).map(|directive| directive.as_str().unwrap_or_default()) {
@@ -221,9 +221,9 @@ fn replaces(patch: &[Value]) -> bool {
 }
 
 /// Puts `items` in the order that a patch gives, which names some or all of them. Those that it does not name keep their
-/// place relative to those that it does, as they stood in `before`.
-/// Follows `strategicpatch/patch.go#normalizeElementOrder @v1.36.3`: items of the order first by it; an item that only the
-/// server has goes before the first ordered item that stood behind it.
+/// place relative to those that it does, as they stood in `before`. Follows
+/// `apimachinery/pkg/util/strategicpatch/patch.go#normalizeElementOrder @v1.36.3`: items of the order first by it; an item
+/// that only the server has goes before the first ordered item that stood behind it.
 fn sort(items: &mut Vec<Value>, before: &[Value], order: &[Value], merge: ListMerge) {
     let name = |item: &Value| match merge {
         ListMerge::Key(key) => item.get(key).cloned().unwrap_or_default(),
@@ -253,7 +253,7 @@ fn sort(items: &mut Vec<Value>, before: &[Value], order: &[Value], merge: ListMe
 }
 
 /// What there is of a patch where there is nothing to merge it with: all but directives and nulls, and nothing of what has
-/// a directive of its own. Follows `strategicpatch/patch.go#removeDirectives @v1.36.3`.
+/// a directive of its own. Follows `apimachinery/pkg/util/strategicpatch/patch.go#removeDirectives @v1.36.3`.
 fn taken(patch: &Value) -> Option<Value> {
     match patch {
         Value::Null => None,

@@ -17,8 +17,8 @@ pub(super) fn quantity(value: &Value) -> Result<Value, String> {
     Quantity::canonical_text(text).map(Value::from).map_err(|error| error.to_string())
 }
 
-/// A time as it is written, in UTC: to the second, or to the microsecond.
-/// Follows `apimachinery/pkg/apis/meta/v1/time.go#Time.UnmarshalJSON` and `micro_time.go @v1.36.3`.
+/// A time as it is written, in UTC: to the second, or to the microsecond. Follows
+/// `apimachinery/pkg/apis/meta/v1/time.go#Time.UnmarshalJSON` and `apimachinery/pkg/apis/meta/v1/micro_time.go @v1.36.3`.
 pub(super) fn time(text: &str, micro: bool) -> Result<Value, String> {
     let layout = if micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
     let shape = text.as_bytes();

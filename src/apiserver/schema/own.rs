@@ -1,7 +1,8 @@
 //! How the values of a type are owned, for server-side apply: element by element, member by member, or as a whole.
 //!
-//! Follows `structured-merge-diff/v6/schema/elements.go` and `kube-openapi/pkg/schemaconv/smd.go`: what upstream's `OpenAPI`
-//! definitions say by `x-kubernetes-list-type`, `x-kubernetes-list-map-keys` and `x-kubernetes-map-type`.
+//! Follows `sigs.k8s.io/structured-merge-diff/v6/schema/elements.go` and `kube-openapi/pkg/schemaconv/smd.go`: what
+//! upstream's `OpenAPI` definitions say by `x-kubernetes-list-type`, `x-kubernetes-list-map-keys` and
+//! `x-kubernetes-map-type`.
 
 use super::{Object, Owned, Type};
 use crate::apiserver::kinds::Kind;

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Object, Type};
-use crate::apiserver::decode::unregistered;
+use crate::apiserver::kinds::unregistered;
 
 /// The content type.
 pub(in crate::apiserver) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";

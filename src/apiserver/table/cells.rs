@@ -46,7 +46,7 @@ impl Subject<'_> {
     }
 
     /// How long ago the time at a pointer was.
-    /// Follows `printers.go#translateTimestampSince @v1.36.3`.
+    /// Follows `pkg/printers/internalversion/printers.go#translateTimestampSince @v1.36.3`.
     pub(super) fn since(&self, pointer: &str) -> String {
         time(self.at(pointer)).map_or_else(|| "<unknown>".to_owned(), |then| human(self.now.duration_since(then)))
     }
@@ -82,7 +82,7 @@ pub(super) fn human(span: SignedDuration) -> String {
 }
 
 /// Names and images of containers.
-/// Follows `printers.go#layoutContainerCells @v1.36.3`.
+/// Follows `pkg/printers/internalversion/printers.go#layoutContainerCells @v1.36.3`.
 pub(super) fn containers(spec: &Value) -> [Value; 2] {
     ["name", "image"].map(|member| {
         let texts: Vec<&str> =

@@ -48,7 +48,7 @@ pub(super) const NODES: Layout = Layout {
     },
 };
 
-/// Follows `printers.go#printNode @v1.36.3`.
+/// Follows `pkg/printers/internalversion/printers.go#printNode @v1.36.3`.
 fn node_status(node: &Subject<'_>) -> String {
     // The last of several conditions of one type counts.
     let ready = list(node.at("/status/conditions")).rfind(|condition| condition["type"] == "Ready");
@@ -61,7 +61,7 @@ fn node_status(node: &Subject<'_>) -> String {
     format!("{status}{cordoned}")
 }
 
-/// Follows `printers.go#findNodeRoles @v1.36.3`.
+/// Follows `pkg/printers/internalversion/printers.go#findNodeRoles @v1.36.3`.
 fn roles(node: &Subject<'_>) -> String {
     let role = |(key, value): (&String, &Value)| match key.strip_prefix("node-role.kubernetes.io/") {
         Some(role) => Some(role.to_owned()),
@@ -109,7 +109,7 @@ pub(super) const SERVICES: Layout = Layout {
     },
 };
 
-/// Follows `printers.go#makePortString @v1.36.3`.
+/// Follows `pkg/printers/internalversion/printers.go#makePortString @v1.36.3`.
 fn port(port: &Value) -> String {
     let number = |key: &str| port[key].as_i64().unwrap_or(0);
     let protocol = port["protocol"].as_str().unwrap_or_default();
@@ -119,7 +119,7 @@ fn port(port: &Value) -> String {
     }
 }
 
-/// Follows `printers.go#getServiceExternalIP @v1.36.3`.
+/// Follows `pkg/printers/internalversion/printers.go#getServiceExternalIP @v1.36.3`.
 fn external_ip(service: &Subject<'_>) -> String {
     let texts = |pointer: &str| list(service.at(pointer)).filter_map(|ip| ip.as_str().map(str::to_owned));
     let own: Vec<String> = texts("/spec/externalIPs").collect();

@@ -17,9 +17,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::accept::{Include, Table};
+use super::change::ChangeKind;
 use super::kinds::Kind;
 use super::object::Object;
-use super::store::ChangeKind;
 
 /// A column.
 struct Column {

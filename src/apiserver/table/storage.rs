@@ -181,7 +181,7 @@ pub(super) const RESOURCE_CLAIMS: Layout = Layout {
     cells: |claim| vec![claim.name(), json!(claim_state(claim)), claim.age()],
 };
 
-/// Follows `printers.go#resourceClaimState @v1.36.3`.
+/// Follows `pkg/printers/internalversion/printers.go#resourceClaimState @v1.36.3`.
 fn claim_state(claim: &Subject<'_>) -> String {
     let mut states = Vec::new();
     if claim.is_deleting() {

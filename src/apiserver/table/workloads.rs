@@ -155,7 +155,7 @@ pub(super) const JOBS: Layout = Layout {
     },
 };
 
-/// Follows `printers.go#printJob @v1.36.3`.
+/// Follows `pkg/printers/internalversion/printers.go#printJob @v1.36.3`.
 fn job_status(job: &Subject<'_>) -> &'static str {
     let has = |sort: &str| has_condition(job.at("/status/conditions"), sort);
     match () {

@@ -4,8 +4,9 @@
 
 use serde_json::{Value, json};
 
-use super::workload::{matches_template, non_negative, template};
-use super::{Errors, Path, container, schedule, scheduling, text};
+use super::field::{Errors, Path, non_negative, text};
+use super::workload::{matches_template, template};
+use super::{container, schedule, scheduling};
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;
 

@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use super::workload::non_negative;
-use super::{Errors, Path, scheduling};
+use super::field::{Errors, Path, non_negative};
+use super::scheduling;
 use crate::apiserver::field_error::FieldError;
 
 /// What a share that is not one is told.

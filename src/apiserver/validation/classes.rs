@@ -4,10 +4,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Errors, Path, immutable, text};
+use super::field::{Errors, Path, immutable, text};
 use crate::apiserver::field_error::FieldError;
 
-/// `pkg/apis/scheduling/types.go: HighestUserDefinablePriority @v1.36.3`.
+/// `pkg/apis/scheduling/types.go#HighestUserDefinablePriority @v1.36.3`.
 const HIGHEST: i64 = 1_000_000_000;
 
 /// Classes that the system has. `pkg/apis/scheduling/v1/helpers.go#SystemPriorityClasses @v1.36.3`.

@@ -4,8 +4,9 @@
 
 use serde_json::{Value, json};
 
+use super::field::{Errors, Path, text};
 use super::metadata::{invalid_each, required_name};
-use super::{Errors, Path, resources, text};
+use super::resources;
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;
 use crate::k8s::names;

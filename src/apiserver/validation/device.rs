@@ -4,8 +4,9 @@
 
 use serde_json::{Value, json};
 
+use super::container;
+use super::field::{Errors, Path, text};
 use super::metadata::{invalid_each, required_name};
-use super::{Errors, Path, container, text};
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::kinds::{DEVICE_CLASSES, Kind, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES};
 use crate::apiserver::meta;

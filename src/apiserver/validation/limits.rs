@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::field::{Errors, Path, immutable, text};
 use super::metadata::{labels, required_name};
-use super::{Errors, Path, immutable, resources, scheduling, text};
+use super::{resources, scheduling};
 use crate::apiserver::amounts;
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;
@@ -163,7 +164,7 @@ pub(super) fn on_runtime_class(class: &Value, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidateRuntimeClassUpdate`.
+/// Follows `pkg/apis/node/validation/validation.go#ValidateRuntimeClassUpdate`.
 pub(super) fn on_runtime_class_update(class: &Value, before: &Value, errors: &mut Errors) {
     immutable("handler", &class["handler"], &before["handler"], errors);
     on_runtime_class(class, errors);

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::{Errors, Path, immutable, text, workload::non_negative};
+use super::field::{Errors, Path, immutable, non_negative, text};
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::kinds::{Kind, LEASES, NAMESPACES, POD_DISRUPTION_BUDGETS, SERVICES, STATEFUL_SETS};
 use crate::apiserver::meta;
@@ -228,7 +228,7 @@ pub(super) fn labels(labels: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidateLabelName`.
+/// Follows `apimachinery/pkg/apis/meta/v1/validation/validation.go#ValidateLabelName`.
 pub(super) fn label_name(name: &str, path: Path<'_>, errors: &mut Errors) {
     invalid_each(path, name, names::qualified_name_errors(name), errors);
 }

@@ -2,7 +2,7 @@
 //!
 //! Follows `pkg/apis/core/validation/validation.go` and its siblings `@v1.36.3`.
 //!
-//! What the real server refuses and this one takes, as `tests/controlplane/replay/scripts` have it (their lines that begin
+//! What the real server refuses and this one takes, as `tests/controlplane/embedded/replay/scripts` have it (their lines that begin
 //! with `~`):
 //!
 //! - of containers: environment, mounts, probes, life cycle, security contexts, resize policies, exit codes of restart rules;
@@ -21,6 +21,8 @@ mod classes;
 mod container;
 mod device;
 mod drivers;
+mod event;
+mod field;
 mod limits;
 mod metadata;
 mod node;
@@ -34,61 +36,18 @@ mod volume;
 mod volumes;
 mod workload;
 
-use std::fmt;
-
 use serde_json::Value;
 
-use super::create::Origin;
-use super::events;
+use field::{Errors, Path, non_negative};
+
 use super::field_error::FieldError;
 use super::kinds::{
     EVENTS, Kind, LEASES, LIMIT_RANGES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS,
     PODS, PRIORITY_CLASSES, RUNTIME_CLASSES, STORAGE_CLASSES,
 };
 use super::object::Object;
-use super::update::Part;
-
-/// What is wrong, in the order in which it is found.
-type Errors = Vec<FieldError>;
-
-/// The path of a field, written out only once it is complained about.
-#[derive(Clone, Copy)]
-enum Path<'a> {
-    Root(&'a str),
-    Child(&'a Path<'a>, &'a str),
-    Index(&'a Path<'a>, usize),
-    Key(&'a Path<'a>, &'a str),
-}
-
-impl<'a> Path<'a> {
-    fn child(&'a self, name: &'a str) -> Self {
-        Self::Child(self, name)
-    }
-
-    fn index(&'a self, index: usize) -> Self {
-        Self::Index(self, index)
-    }
-
-    fn key(&'a self, key: &'a str) -> Self {
-        Self::Key(self, key)
-    }
-}
-
-impl fmt::Display for Path<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Root(name) => f.write_str(name),
-            Self::Child(parent, name) => write!(f, "{parent}.{name}"),
-            Self::Index(parent, index) => write!(f, "{parent}[{index}]"),
-            Self::Key(parent, key) => write!(f, "{parent}[{key}]"),
-        }
-    }
-}
-
-/// A text of an object; empty if it is absent.
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value[key].as_str().unwrap_or_default()
-}
+use super::origin::Origin;
+use super::part::Part;
 
 /// What is wrong with a new object.
 pub(super) fn on_create(kind: &Kind, value: &Value, origin: Origin) -> Errors {
@@ -96,10 +55,10 @@ pub(super) fn on_create(kind: &Kind, value: &Value, origin: Origin) -> Errors {
         return metadata::path_segment(value);
     }
     if kind.slot == EVENTS.slot {
-        let mut errors = events::validate_always(kind, value);
+        let mut errors = event::always(kind, value);
         if !kind.is_view() {
             errors.extend(metadata::on_create(kind, value));
-            errors.extend(events::validate_create(value));
+            errors.extend(event::on_create(value));
         }
         return if errors.is_empty() { metadata::of_any_kind(kind, value) } else { errors };
     }
@@ -136,10 +95,10 @@ pub(super) fn on_create(kind: &Kind, value: &Value, origin: Origin) -> Errors {
 pub(super) fn on_update(kind: &Kind, part: Part, value: &Value, before: &Value, old: &Object) -> Errors {
     if kind.slot == EVENTS.slot {
         let mut errors = metadata::on_update_of_any_kind(value, before);
-        errors.extend(events::validate_always(kind, value));
+        errors.extend(event::always(kind, value));
         if !kind.is_view() {
             errors.extend(metadata::changed(value, before));
-            errors.extend(events::validate_update(value, before));
+            errors.extend(event::on_update(value, before));
         }
         return errors;
     }
@@ -193,35 +152,5 @@ fn lease(lease: &Value, errors: &mut Errors) {
     if seconds.as_i64().is_some_and(|seconds| seconds <= 0) {
         errors.push(FieldError::invalid(path.child("leaseDurationSeconds"), seconds, "must be greater than 0"));
     }
-    workload::non_negative(spec, "leaseTransitions", path, errors);
-}
-
-/// Complains if a field is not what it was.
-/// Follows `apimachinery/pkg/api/validation/objectmeta.go#ValidateImmutableField @v1.36.3`.
-fn immutable(path: impl fmt::Display, new: &Value, old: &Value, errors: &mut Errors) {
-    if new != old {
-        errors.push(FieldError::invalid(path, new, "field is immutable"));
-    }
-}
-
-/// How two values differ, a line each that went or came. Upstream's lines are those of a Go library's printer; ours say the
-/// same in JSON.
-fn difference(path: &str, old: &Value, new: &Value, out: &mut String) {
-    use std::fmt::Write as _;
-    if old == new {
-        return;
-    }
-    if let (Value::Object(old), Value::Object(new)) = (old, new) {
-        let keys: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-        for key in keys {
-            let inner = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-            difference(&inner, old.get(key).unwrap_or(&Value::Null), new.get(key).unwrap_or(&Value::Null), out);
-        }
-        return;
-    }
-    for (sign, value) in [('-', old), ('+', new)] {
-        if !value.is_null() {
-            writeln!(out, "{sign} {path}: {value}").expect("a String takes every write");
-        }
-    }
+    non_negative(spec, "leaseTransitions", path, errors);
 }

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::field::{Errors, Path, text};
 use super::metadata::label_name;
-use super::{Errors, Path, resources, scheduling, text};
+use super::{resources, scheduling};
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;
 use crate::k8s::names;
@@ -26,7 +27,7 @@ pub(super) fn check(node: &Value, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidateNodeUpdate`.
+/// Follows `pkg/apis/core/validation/validation.go#ValidateNodeUpdate`.
 pub(super) fn check_update(node: &Value, before: &Value, errors: &mut Errors) {
     amounts(node, errors);
     let (spec, old) = (&node["spec"], &before["spec"]);
@@ -79,7 +80,7 @@ fn taints(node: &Value, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidateNodeResources`.
+/// Follows `pkg/apis/core/validation/validation.go#ValidateNodeResources`.
 fn amounts(node: &Value, errors: &mut Errors) {
     let status = Path::Root("status");
     for part in ["capacity", "allocatable"] {

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::field::{Errors, Path, text};
 use super::metadata::{invalid_each, labels};
-use super::{Errors, Path, container, resources, scheduling, text, volumes};
+use super::{container, resources, scheduling, volumes};
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;
 use crate::k8s::names;
@@ -22,14 +23,14 @@ pub(super) fn on_create(pod: &Value, errors: &mut Errors) {
     }
 }
 
-/// Follows `#validatePodMetadataAndSpec`, without metadata.
+/// Follows `pkg/apis/core/validation/validation.go#validatePodMetadataAndSpec`, without metadata.
 pub(super) fn whole(pod: &Value, errors: &mut Errors) {
     let path = Path::Root("spec");
     self::spec(&pod["spec"], path, errors);
     container::images(&pod["spec"], path, errors);
 }
 
-/// Follows `#ValidatePodSpec`.
+/// Follows `pkg/apis/core/validation/validation.go#ValidatePodSpec`.
 pub(super) fn spec(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     volumes::names(&spec["volumes"], path.child("volumes"), errors);
     resources::claims(&spec["resourceClaims"], path.child("resourceClaims"), errors);

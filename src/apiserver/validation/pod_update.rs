@@ -1,9 +1,12 @@
 //! Changed pods: what may change, and what of the status.
+//!
+//! A symbol that is cited without a path is one of `pkg/apis/core/validation/validation.go @v1.36.3`.
 
 use serde_json::{Value, json};
 
+use super::field::{Errors, Path, difference, immutable, text};
 use super::metadata::invalid_each;
-use super::{Errors, Path, difference, immutable, scheduling, text};
+use super::scheduling;
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::kinds::PODS;
 use crate::apiserver::meta;

@@ -1,9 +1,11 @@
 //! What a pod wants of nodes: tolerations, spreading, affinity, gates.
+//!
+//! A symbol that is cited without a path is one of `pkg/apis/core/validation/validation.go @v1.36.3`.
 
 use serde_json::{Value, json};
 
+use super::field::{Errors, Path, text};
 use super::metadata::{invalid_each, label_name, labels};
-use super::{Errors, Path, text};
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;
 use crate::k8s::names;

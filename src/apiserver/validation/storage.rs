@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::field::{Errors, Path, difference, immutable, text};
 use super::metadata::{invalid_each, label_name};
-use super::{Errors, Path, difference, immutable, text};
 use crate::apiserver::amounts::quantity;
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;
@@ -70,7 +70,7 @@ fn on_class_members(class: &Value, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidateStorageClassUpdate`.
+/// Follows `pkg/apis/storage/validation/validation.go#ValidateStorageClassUpdate`.
 pub(super) fn on_class_update(class: &Value, before: &Value, errors: &mut Errors) {
     for key in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
         immutable(key, &class[key], &before[key], errors);

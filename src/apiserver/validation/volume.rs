@@ -4,8 +4,9 @@
 
 use serde_json::{Value, json};
 
+use super::field::{Errors, Path, text};
 use super::metadata::invalid_each;
-use super::{Errors, Path, scheduling, text};
+use super::scheduling;
 use crate::apiserver::amounts;
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;

@@ -4,8 +4,9 @@
 
 use serde_json::{Value, json};
 
+use super::field::{Errors, Path, text};
 use super::metadata::required_name;
-use super::{Errors, Path, text, volume};
+use super::volume;
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;
 use crate::k8s::names;

@@ -7,8 +7,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
+use super::field::{Errors, Path, immutable, non_negative, text};
 use super::metadata::{annotations, labels};
-use super::{Errors, Path, batch, container, immutable, pod, scheduling, text, volume};
+use super::{batch, container, pod, scheduling, volume};
 use crate::apiserver::field_error::FieldError;
 use crate::apiserver::kinds::{
     CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, Kind, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS,
@@ -223,13 +224,6 @@ fn always_restarted(spec: &Value, owner: &str, errors: &mut Errors) {
     if !pod["activeDeadlineSeconds"].is_null() {
         let detail = format!("activeDeadlineSeconds in {owner} is not Supported");
         errors.push(FieldError::forbidden(path.child("activeDeadlineSeconds"), detail));
-    }
-}
-
-/// Follows `#ValidateNonnegativeField`.
-pub(super) fn non_negative(owner: &Value, key: &str, path: Path<'_>, errors: &mut Errors) {
-    if owner[key].as_i64().is_some_and(|number| number < 0) {
-        errors.push(FieldError::invalid(path.child(key), &owner[key], "must be greater than or equal to 0"));
     }
 }
 

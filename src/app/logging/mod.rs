@@ -1,7 +1,8 @@
 //! Logs as klog writes them, as text or as JSON, so that whoever reads upstream's logs reads these.
 //!
 //! `-v` and `--vmodule` say how much is written: levels 0 and 1 of upstream's are INFO here, 2 and 3 DEBUG, all above TRACE.
-//! Follows `k8s.io/klog/v2` (`klog.go#formatHeader`, `internal/serialize`) and `component-base/logs/json @v1.36.3`.
+//! Follows `k8s.io/klog/v2/klog.go#loggingT.formatHeader`, `k8s.io/klog/v2/internal/serialize` and
+//! `component-base/logs/json @v1.36.3`.
 
 mod fields;
 mod json;

@@ -130,8 +130,8 @@ clusters:
 - {name: c, cluster: {server: 'https://second', tls-server-name: second}}
 - {name: d, cluster: {server: 'https://d', certificate-authority: ca.crt}}
 users: [{name: u, user: {token: second}}, {name: v, user: {token: v}}]
-contexts: [{name: x, context: {cluster: d, user: v}}, {name: y, context: {cluster: d, user: v}}]
-current-context: y
+contexts: [{name: x, context: {cluster: d, user: v}}, {name: w, context: {cluster: d, user: v}}]
+current-context: w
 ";
 
     #[test]
@@ -140,9 +140,9 @@ current-context: y
         let files = [("a/first", FIRST), ("b/second", SECOND), ("third", third)];
         let (folder, loaded) = load("merged", &files, "DIR/missing:DIR/a/first::DIR/b/second:DIR/third");
         let file = loaded.expect("good files");
-        assert_eq!(file.current_context, "y");
+        assert_eq!(file.current_context, "w");
         let context = |name: &str| file.context(name).map(|context| (&*context.cluster, &*context.user));
-        assert_eq!((context("x"), context("y")), (Some(("c", "u")), Some(("d", "v"))));
+        assert_eq!((context("x"), context("w")), (Some(("c", "u")), Some(("d", "v"))));
         // Of an entry that two files have, nothing of the second one is used.
         let (first, second) = (file.cluster("c").expect("c"), file.cluster("d").expect("d"));
         assert_eq!((&*first.server, &*first.tls_server_name), ("https://first", ""));

@@ -1,4 +1,4 @@
-//! What is held to upstream's binary is in `tests/controlplane/clients`; here is what comes of what is good.
+//! What is held to upstream's binary is in `tests/controlplane/surface/clients`; here is what comes of what is good.
 
 use std::path::PathBuf;
 
@@ -78,7 +78,7 @@ fn a_named_context_is_used_instead_of_the_current_one() {
     let path = folder.join("kubeconfig").display().to_string();
     let file = "
 clusters: [{name: c, cluster: {server: 'https://c'}}, {name: d, cluster: {server: 'https://d'}}]
-contexts: [{name: x, context: {cluster: c}}, {name: y, context: {cluster: d}}]
+contexts: [{name: x, context: {cluster: c}}, {name: w, context: {cluster: d}}]
 current-context: x
 ";
     std::fs::write(&path, file).expect("a file");
@@ -89,7 +89,7 @@ current-context: x
     };
     assert_eq!(server(None), Ok("https://c/".to_owned()));
     assert_eq!(server(Some("")), Ok("https://c/".to_owned()));
-    assert_eq!(server(Some("y")), Ok("https://d/".to_owned()));
+    assert_eq!(server(Some("w")), Ok("https://d/".to_owned()));
     assert_eq!(server(Some("z")), Err("context \"z\" does not exist".to_owned()));
     std::fs::write(&path, "").expect("a file");
     assert_eq!(server(None), Err(EMPTY.to_owned()));

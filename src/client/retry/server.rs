@@ -50,7 +50,7 @@ pub(in super::super) fn wait_after_response(code: StatusCode, headers: &HeaderMa
 }
 
 /// How long to wait before sending a request again that was not answered: only a GET, whose connection broke. Writes may have
-/// happened. Follows `client-go/rest/request.go#Do @v1.36.3`.
+/// happened. Follows `client-go/rest/request.go#Request.Do @v1.36.3`.
 pub(in super::super) fn wait_after_error(method: &Method, error: &ApiError) -> Option<Duration> {
     let broken = matches!(error, ApiError::Transport { kind: TransportKind::Reset, .. });
     (broken && *method == Method::GET).then_some(AFTER_RESET)

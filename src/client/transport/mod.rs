@@ -26,14 +26,6 @@ use connector::{Connector, IDLE};
 use liveness::Liveness;
 use sender::Sender;
 
-/// User agent of the process; clients append their part of it. The form is that of
-/// `client-go/rest/config.go#DefaultKubernetesUserAgent @v1.36.3`, whose last word is a commit.
-pub const AGENT: &str = if cfg!(target_arch = "aarch64") {
-    concat!("kube-scheduler/v1.36.3 (linux/arm64) kubernetes/rust-", env!("CARGO_PKG_VERSION"))
-} else {
-    concat!("kube-scheduler/v1.36.3 (linux/amd64) kubernetes/rust-", env!("CARGO_PKG_VERSION"))
-};
-
 /// Flow control windows of one response and of all responses of a connection, in bytes. The second is so large that no
 /// response holds up the others. From Go's HTTP/2 transport.
 const WINDOWS: [u32; 2] = [4 << 20, 1 << 30];

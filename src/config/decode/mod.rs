@@ -2,7 +2,8 @@
 //!
 //! Text that begins with `{` is JSON, anything else YAML; both become [`Value`]s, which a [`Reader`] puts into the wire
 //! types. Follows `apimachinery/pkg/runtime/serializer/json/json.go#Decode`,
-//! `serializer/versioning/versioning.go#Decode` and `kube-scheduler/config/v1/types.go#DecodeNestedObjects @v1.36.3`.
+//! `apimachinery/pkg/runtime/serializer/versioning/versioning.go#Decode` and
+//! `kube-scheduler/config/v1/types.go#DecodeNestedObjects @v1.36.3`.
 
 pub(super) mod json;
 mod nesting;
@@ -152,7 +153,7 @@ struct Meta {
 
 impl Meta {
     /// Reads apiVersion and kind, whatever the case of their keys. Follows
-    /// `apimachinery/pkg/runtime/serializer/json/meta.go#Interpret @v1.36.3`.
+    /// `apimachinery/pkg/runtime/serializer/json/meta.go#SimpleMetaFactory.Interpret @v1.36.3`.
     fn of(value: &Value) -> Result<Self, DecodeError> {
         let failed = |text: String| DecodeError(format!("couldn't get version/kind; json parse error: {text}"));
         let (mut api_version, mut kind) = ("", "");

@@ -1,7 +1,7 @@
 //! [`Value`]s into wire types, as Go's decoder fills structs: strict, and with its words for what is wrong.
 //!
-//! Follows `sigs.k8s.io/json/internal/golang/encoding/json/decode.go` and `kubernetes_patch.go`, the version that
-//! `@v1.36.3` depends on.
+//! Follows `sigs.k8s.io/json/internal/golang/encoding/json/decode.go` and
+//! `sigs.k8s.io/json/internal/golang/encoding/json/kubernetes_patch.go`, the version that `@v1.36.3` depends on.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -27,7 +27,7 @@ impl Flags {
         if errors.is_empty() { Ok(()) } else { Err(aggregate(errors)) }
     }
 
-    /// Follows `authentication.go#RequestHeaderAuthenticationOptions.Validate @v1.36.3`.
+    /// Follows `apiserver/pkg/server/options/authentication.go#RequestHeaderAuthenticationOptions.Validate @v1.36.3`.
     fn check_request_headers(&self, gates: &FeatureGates, errors: &mut Vec<String>) {
         let flags = &self.authentication;
         let mut blank = |name: &str, items: &[Items]| {

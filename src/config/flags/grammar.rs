@@ -1,7 +1,7 @@
 //! The grammar of the command line, which is pflag's: clap parses, and what differs is settled before and after.
 //!
 //! Names take `_` for `-`; a flag may be repeated, and its last value counts (a list grows); errors have upstream's texts.
-//! Follows `github.com/spf13/pflag/flag.go#parseArgs`, `errors.go` and
+//! Follows `github.com/spf13/pflag/flag.go#parseArgs`, `github.com/spf13/pflag/errors.go` and
 //! `cmd/kube-scheduler/app/server.go#NewSchedulerCommand @v1.36.3`.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};

@@ -33,17 +33,17 @@ pub struct CertKey {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VModule(pub Vec<(String, u32)>);
 
-/// Follows `pflag/string_slice.go#readAsCSV`.
+/// Follows `github.com/spf13/pflag/string_slice.go#readAsCSV`.
 pub(super) fn items(text: &str) -> Result<Items, String> {
     if text.is_empty() { Ok(Items::default()) } else { record(text).map(Items) }
 }
 
-/// Follows `pflag/int32_slice.go#Set`.
+/// Follows `github.com/spf13/pflag/int32_slice.go#Set`.
 pub(super) fn numbers(text: &str) -> Result<Numbers, String> {
     text.split(',').map(int32).collect::<Result<Vec<i32>, String>>().map(Numbers)
 }
 
-/// Follows `pflag/string_to_string.go#Set`: with a single `=` all of the value is one pair, commas included.
+/// Follows `github.com/spf13/pflag/string_to_string.go#Set`: with a single `=` all of the value is one pair, commas included.
 pub(super) fn pairs(text: &str) -> Result<Pairs, String> {
     let parts = match text.matches('=').count() {
         0 => return Err(format!("{text} must be formatted as key=value")),
@@ -57,7 +57,7 @@ pub(super) fn pairs(text: &str) -> Result<Pairs, String> {
     parts.into_iter().map(pair).collect::<Result<BTreeMap<_, _>, String>>().map(Pairs)
 }
 
-/// Follows `component-base/cli/flag/namedcertkey_flag.go#Set @v1.36.3`.
+/// Follows `component-base/cli/flag/namedcertkey_flag.go#NamedCertKey.Set @v1.36.3`.
 pub(super) fn cert_key(text: &str) -> Result<CertKey, String> {
     let (files, names) = match text.split_once(':') {
         Some((_, names)) if names.trim().is_empty() => return Err("empty names list is not allowed".to_owned()),

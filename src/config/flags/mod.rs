@@ -79,8 +79,9 @@ impl Flags {
         })
     }
 
-    /// The configuration that the flags ask for, validated. A file is validated with the leader election flags in it; without
-    /// a file the defaults are, and the flags are not. Follows `options.go#ApplyTo @v1.36.3`.
+    /// The configuration that the flags ask for, validated. A file is validated with the leader election flags in it;
+    /// without a file the defaults are, and the flags are not. Follows
+    /// `cmd/kube-scheduler/app/options/options.go#Options.ApplyTo @v1.36.3`.
     pub fn config(&self, gates: &FeatureGates) -> Result<Config, ConfigError> {
         match self.misc.config.as_deref() {
             Some(path) if !path.is_empty() => {

@@ -109,7 +109,7 @@ impl LogFlags {
         self.vmodule.iter().flat_map(|levels| levels.0.iter().cloned()).collect()
     }
 
-    /// What is wrong with these flags. Follows `logs/api/v1/options.go#Validate @v1.36.3`.
+    /// What is wrong with these flags. Follows `component-base/logs/api/v1/options.go#Validate @v1.36.3`.
     pub fn check(&self, gates: &FeatureGates) -> Result<(), String> {
         let mut errors = Vec::new();
         let format = self.logging_format.as_deref().unwrap_or(TEXT);

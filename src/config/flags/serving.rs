@@ -1,6 +1,7 @@
 //! The sections of flags about what is served, and to whom.
 //!
-//! Follows `apiserver/pkg/server/options/{serving,serving_with_loopback,authentication,authorization}.go @v1.36.3`.
+//! Follows `apiserver/pkg/server/options/serving.go`, `apiserver/pkg/server/options/serving_with_loopback.go`,
+//! `apiserver/pkg/server/options/authentication.go`, `apiserver/pkg/server/options/authorization.go @v1.36.3`.
 
 #![expect(clippy::doc_markdown, reason = "what is said of a field is what --help prints of its flag")]
 

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use super::super::duration::GoDuration;
 use super::super::text::{parse_bool, quote};
 use crate::k8s::Quantity;
+use crate::version::KUBERNETES;
 
 /// What `--version` asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,26 +33,19 @@ pub(super) fn version(text: &str) -> Result<VersionFlag, String> {
     }
 }
 
-/// The version that this scheduler stands in for.
-const BASE_VERSION: &str = "1.36.3";
-
 /// A version to report must be the built one up to its patch number. Follows
 /// `component-base/version/dynamic.go#ValidateDynamicVersion @v1.36.3`.
 fn reported_version(text: &str) -> Result<String, String> {
     let numbers = text.strip_prefix('v').unwrap_or(text);
     let numbers = numbers.split(['-', '+']).next().unwrap_or_default();
-    if numbers == BASE_VERSION {
+    if numbers == KUBERNETES.trim_start_matches('v') {
         return Ok(text.to_owned());
     }
     let parts: Vec<&str> = numbers.split('.').collect();
     if parts.len() != 3 || parts.iter().any(|part| part.parse::<u32>().is_err()) {
         return Err(format!("could not parse {} as version", quote(text)));
     }
-    Err(format!(
-        "version {} must match major/minor/patch of default version {}",
-        quote(text),
-        quote(&format!("v{BASE_VERSION}"))
-    ))
+    Err(format!("version {} must match major/minor/patch of default version {}", quote(text), quote(KUBERNETES)))
 }
 
 /// A 32-bit integer: decimal, or with a prefix `0x`, `0o`, `0b`, `0`; `_` may stand between digits, and after a prefix.
@@ -109,7 +103,7 @@ pub(super) fn float32(text: &str) -> Result<f32, String> {
     }
 }
 
-/// An address without a port; an empty text stands for any. Follows `pflag/ip.go#Set`.
+/// An address without a port; an empty text stands for any. Follows `github.com/spf13/pflag/ip.go#Set`.
 pub(super) fn ip(text: &str) -> Result<IpAddr, String> {
     if text.is_empty() {
         return Ok(IpAddr::V4(Ipv4Addr::UNSPECIFIED));

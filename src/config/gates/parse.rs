@@ -1,7 +1,9 @@
 //! The flags `--feature-gates`, `--emulated-version` and `--min-compatibility-version`.
 //!
-//! Follows `k8s.io/component-base/compatibility/registry.go#Set`, `#Validate`, `compatibility/version.go#Validate` and
-//! `featuregate/feature_gate.go#unsafeSetFromMap @v1.36.3`. Where upstream walks maps in random order, names are sorted.
+//! Follows `component-base/compatibility/registry.go#componentGlobalsRegistry.Set`, `#componentGlobalsRegistry.Validate`,
+//! `component-base/compatibility/version.go#effectiveVersion.Validate` and
+//! `component-base/featuregate/feature_gate.go#unsafeSetFromMap @v1.36.3`. Where upstream walks maps in random order, names
+//! are sorted.
 
 use std::collections::BTreeMap;
 

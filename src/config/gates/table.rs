@@ -2,9 +2,9 @@
 //! gates it needs.
 //!
 //! The facts are those of `pkg/features/kube_features.go`, `staging/src/k8s.io/apiserver/pkg/features`,
-//! `client-go/features`, `component-base/{logs/api,metrics/features,zpages/features} @v1.36.3`. Most gates do nothing in a
-//! scheduler; they are here because one value of `--feature-gates` is often given to every component of a cluster, and
-//! because the metric `kubernetes_feature_enabled` lists them all.
+//! `client-go/features`, `component-base/logs/api`, `component-base/metrics/features`, `component-base/zpages/features
+//! @v1.36.3`. Most gates do nothing in a scheduler; they are here because one value of `--feature-gates` is often given to
+//! every component of a cluster, and because the metric `kubernetes_feature_enabled` lists them all.
 
 /// How mature a gate is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Whether a resolved configuration makes sense, in upstream's words.
 //!
 //! Follows `pkg/scheduler/apis/config/validation/validation.go` and
-//! `staging/src/k8s.io/component-base/config/validation/validation.go @v1.36.3`.
+//! `component-base/config/validation/validation.go @v1.36.3`.
 
 mod args;
 mod extenders;

@@ -75,7 +75,7 @@ fn compare_large(a: Quantity, b: Quantity) -> Ordering {
 }
 
 /// `value` · 10^`shift`, rounded away from zero; `None` if that does not fit.
-/// Follows `apimachinery/pkg/api/resource/math.go#{positiveScaleInt64,negativeScaleInt64} @v1.36.3`.
+/// Follows `apimachinery/pkg/api/resource/math.go#positiveScaleInt64`, `#negativeScaleInt64 @v1.36.3`.
 pub(super) fn rescale(value: i64, shift: i64) -> Option<i64> {
     if shift == 0 || value == 0 {
         return Some(value);

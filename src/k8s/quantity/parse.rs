@@ -3,7 +3,7 @@
 use super::{Format, MAX_I64_POWER, MAX_I128_POWER, NANO, NANOS_PER_UNIT, Quantity};
 
 /// Why a text is no quantity. The texts are those of
-/// `apimachinery/pkg/api/resource/quantity.go#{ErrFormatWrong,ErrNumeric,ErrSuffix} @v1.36.3`.
+/// `apimachinery/pkg/api/resource/quantity.go#ErrFormatWrong`, `#ErrNumeric`, `#ErrSuffix @v1.36.3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseQuantityError {
     /// The text does not look like a number with a suffix.

@@ -39,7 +39,7 @@ impl KeyCounts {
 }
 
 /// Counts by topology key and domain.
-/// Follows `interpodaffinity/filtering.go#topologyToMatchedTermCount @v1.36.3`.
+/// Follows `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#topologyToMatchedTermCount @v1.36.3`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TopologyCounts(Vec<KeyCounts>);
 

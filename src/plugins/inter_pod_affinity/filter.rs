@@ -62,7 +62,8 @@ impl State {
         Self { incoming: Arc::new(incoming), affinity, anti_affinity, existing }
     }
 
-    /// Follows `filtering.go#InterPodAffinity.getExistingAntiAffinityCounts @v1.36.3`.
+    /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#InterPodAffinity.getExistingAntiAffinityCounts
+    /// @v1.36.3`.
     fn count_existing(&mut self, pod: &PodInfo, snapshot: &Snapshot) {
         let namespace_labels = self.incoming.namespace_labels.get();
         for set in snapshot.affinity_terms() {
@@ -74,7 +75,9 @@ impl State {
         }
     }
 
-    /// Follows `filtering.go#InterPodAffinity.getIncomingAffinityAntiAffinityCounts @v1.36.3`.
+    /// Follows
+    /// `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#InterPodAffinity.getIncomingAffinityAntiAffinityCounts
+    /// @v1.36.3`.
     fn count_own(&mut self, snapshot: &Snapshot) {
         let incoming = &*self.incoming;
         let (near, away) = (incoming.required_affinity(), incoming.required_anti_affinity());
@@ -96,7 +99,7 @@ impl State {
     }
 
     /// Counts one pod more on a node, or one less.
-    /// Follows `filtering.go#preFilterState.updateWithPod @v1.36.3`.
+    /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#preFilterState.updateWithPod @v1.36.3`.
     fn update(&mut self, snapshot: &Snapshot, pod: &PodInfo, other: &PodInfo, node: &NodeInfo, by: i64) {
         let Some(position) = snapshot.position(node.name()) else { return };
         let incoming = &*self.incoming;
@@ -119,7 +122,8 @@ impl State {
         }
     }
 
-    /// Decides the node at this position. Follows `filtering.go#InterPodAffinity.Filter @v1.36.3`.
+    /// Decides the node at this position. Follows
+    /// `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#InterPodAffinity.Filter @v1.36.3`.
     fn decide(&self, position: Option<usize>) -> Verdict {
         if !self.is_near(position) {
             return Verdict::unresolvable(REASON_AFFINITY);
@@ -136,7 +140,7 @@ impl State {
 
     /// Whether the node has the key of every required term, and in its domain of each a pod that all of them are about;
     /// unless there is none anywhere, and the incoming pod would be the first.
-    /// Follows `filtering.go#satisfyPodAffinity @v1.36.3`.
+    /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#satisfyPodAffinity @v1.36.3`.
     fn is_near(&self, position: Option<usize>) -> bool {
         let mut everywhere = true;
         for key in self.affinity.keys() {

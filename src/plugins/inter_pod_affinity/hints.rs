@@ -33,7 +33,7 @@ fn has_place(pod: &Pod) -> bool {
     pod.node_name().is_some() || pod.nominated_node_name().is_some()
 }
 
-/// Follows `interpodaffinity/plugin.go#InterPodAffinity.isSchedulableAfterPodChange @v1.36.3`.
+/// Follows `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go#InterPodAffinity.isSchedulableAfterPodChange @v1.36.3`.
 pub(super) fn after_pod_change(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let (old, new) = objects.pods();
     if old.is_some() && new.is_some_and(|new| new.uid() == pod.uid()) {
@@ -81,7 +81,7 @@ fn change(old: &StringMap, new: &StringMap, key: &str) -> Label {
 
 /// An added node may have a pod to be near to, once one gets there, and is free of those to be away from. One that gets a
 /// label joins a domain that may have the one, and one that loses a label leaves a domain that may have the other.
-/// Follows `interpodaffinity/plugin.go#InterPodAffinity.isSchedulableAfterNodeChange @v1.36.3`.
+/// Follows `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go#InterPodAffinity.isSchedulableAfterNodeChange @v1.36.3`.
 pub(super) fn after_node_change(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let (old, new) = changed_node(objects)?;
     let none = StringMap::new();

@@ -60,7 +60,7 @@ pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, Plugin
 }
 
 /// A namespace, for its labels; one that is not known has none.
-/// Follows `interpodaffinity/plugin.go#GetNamespaceLabelsSnapshot @v1.36.3`.
+/// Follows `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go#GetNamespaceLabelsSnapshot @v1.36.3`.
 #[derive(Clone, Debug)]
 struct NamespaceLabels(Arc<Namespace>);
 
@@ -81,7 +81,7 @@ impl Plugin for InterPodAffinity {
 }
 
 /// Where a pod with terms may go depends on where others are, so such pods are not signed.
-/// Follows `interpodaffinity/plugin.go#InterPodAffinity.SignPod @v1.36.3`.
+/// Follows `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go#InterPodAffinity.SignPod @v1.36.3`.
 impl SignPlugin for InterPodAffinity {
     fn sign(&self, pod: &PodInfo) -> Result<SignOutcome, PluginError> {
         Ok(if pod.affinity_terms().is_some() {

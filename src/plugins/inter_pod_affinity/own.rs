@@ -11,8 +11,9 @@ use crate::model::{AffinityTerm, LabelClass};
 /// The namespaces that a term's namespace selector selects, as they are when it is asked for; sorted by name.
 ///
 /// Upstream means to put a selector away once its namespaces are known, and puts away that of a copy: it is still asked
-/// afterwards, with no labels, so one that selects a namespace without labels (`NotIn`, `DoesNotExist`) selects all.
-/// Follows `interpodaffinity/plugin.go#InterPodAffinity.mergeAffinityTermNamespacesIfNotEmpty @v1.36.3`.
+/// afterwards, with no labels, so one that selects a namespace without labels (`NotIn`, `DoesNotExist`) selects all. Follows
+/// `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go#InterPodAffinity.mergeAffinityTermNamespacesIfNotEmpty
+/// @v1.36.3`.
 #[derive(Clone, Debug, Default)]
 struct Selected(Vec<Arc<Namespace>>);
 
@@ -52,7 +53,7 @@ impl OwnTerms {
     }
 
     /// Whether each of the terms, of which there is one at least, is about pods of this class.
-    /// Follows `interpodaffinity/filtering.go#podMatchesAllAffinityTerms @v1.36.3`.
+    /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#podMatchesAllAffinityTerms @v1.36.3`.
     pub(super) fn all_match(&self, terms: &[AffinityTerm], class: &LabelClass) -> bool {
         !terms.is_empty() && terms.iter().enumerate().all(|(at, term)| self.matches(at, term, class))
     }

@@ -122,7 +122,7 @@ impl ScorePlugin for InterPodAffinity {
 }
 
 /// The lowest score becomes 0 and the highest 100; all become 0 where they are equal.
-/// Follows `scoring.go#InterPodAffinity.NormalizeScore @v1.36.3`.
+/// Follows `pkg/scheduler/framework/plugins/interpodaffinity/scoring.go#InterPodAffinity.NormalizeScore @v1.36.3`.
 impl NormalizeScore for InterPodAffinity {
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "as upstream computes it")]
     fn normalize(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {

@@ -9,7 +9,7 @@ use crate::framework::{MAX_NODE_SCORE, PluginError};
 const MAX_UTILIZATION: i64 = 100;
 
 /// The greatest score in a configured curve.
-/// Follows `pkg/scheduler/apis/config/types_pluginargs.go#MaxCustomPriorityScore @v1.36.3`.
+/// Follows `pkg/scheduler/apis/config/types.go#MaxCustomPriorityScore @v1.36.3`.
 const MAX_CURVE_SCORE: i64 = 10;
 
 /// How nodes are ranked.

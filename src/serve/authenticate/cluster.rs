@@ -103,7 +103,9 @@ impl Cluster {
     }
 }
 
-/// Follows `…/requestheader_controller.go#getRequestHeaderBundleFromConfigMap @v1.36.3`.
+/// Follows
+/// `apiserver/pkg/authentication/request/headerrequest/requestheader_controller.go#getRequestHeaderBundleFromConfigMap
+/// @v1.36.3`.
 fn names(data: &BTreeMap<String, String>) -> Result<HeaderNames, String> {
     let list = |key: &str| match data.get(key).map(String::as_str) {
         None | Some("") => Ok(Vec::new()),

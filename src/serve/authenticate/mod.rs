@@ -87,7 +87,8 @@ impl Authenticator {
     pub(super) async fn authenticate(&self, headers: &HeaderMap, peer: &Peer) -> Result<User, String> {
         let began = self.clock.mono();
         let outcome = self.union(headers, peer).await;
-        self.gauges.authenticated(&outcome, self.clock.mono().seconds_since(began));
+        let user = outcome.as_ref().ok().map(|user| user.name.as_str());
+        self.gauges.authenticated(user, self.clock.mono().seconds_since(began));
         outcome
     }
 
@@ -119,7 +120,8 @@ impl Authenticator {
         }
     }
 
-    /// Follows `apiserver/pkg/authentication/request/x509/x509.go#AuthenticateRequest`, `#CommonNameUserConversion @v1.36.3`.
+    /// Follows `apiserver/pkg/authentication/request/x509/x509.go#Authenticator.AuthenticateRequest`,
+    /// `#CommonNameUserConversion @v1.36.3`.
     fn certificate(&self, peer: &Peer) -> Outcome {
         let (Some(trust), Some(leaf)) = (&self.clients, peer.chain.first()) else { return Ok(None) };
         let Some(bundle) = trust.bundle() else { return Ok(None) };
@@ -139,7 +141,7 @@ impl Authenticator {
     }
 }
 
-/// Follows `…/x509/x509.go#parseUIDFromCert @v1.36.3`.
+/// Follows `apiserver/pkg/authentication/request/x509/x509.go#parseUIDFromCert @v1.36.3`.
 fn uid(uids: &[String]) -> Result<String, String> {
     match uids {
         [] => Ok(String::new()),

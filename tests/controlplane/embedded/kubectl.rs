@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::alike::normalised;
 use super::{Embedded, kubectl};
-use crate::cluster::{ControlPlane, Process, wait_for};
+use crate::support::cluster::{ControlPlane, Process, wait_for};
 
 /// Commands and the files that they name.
 const COMMANDS: &str = include_str!("commands.txt");

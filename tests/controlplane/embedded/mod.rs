@@ -2,6 +2,7 @@
 
 mod alike;
 mod kubectl;
+pub(crate) mod replay;
 mod thousand;
 
 use std::fs;
@@ -12,8 +13,8 @@ use kube_scheduler::apiserver::{ApiServer, Listener, Options};
 use kube_scheduler::clock::Clock;
 use tokio::runtime::Runtime;
 
-use crate::cluster::Process;
-use crate::programs::{folder, program};
+use crate::support::cluster::Process;
+use crate::support::programs::{folder, program};
 
 pub(crate) use kubectl::kubectl_sees_the_same_on_the_embedded_server;
 pub(crate) use thousand::upstream_schedules_a_thousand_pods_on_the_embedded_server;

@@ -8,8 +8,8 @@ use libtest_mimic::Failed;
 use serde_json::{Value, json};
 
 use super::Embedded;
-use crate::cluster::{Process, free_ports, wait_for};
-use crate::programs::program;
+use crate::support::cluster::{Process, free_ports, wait_for};
+use crate::support::programs::program;
 
 const COUNT: usize = 1000;
 const NODES: usize = 20;

@@ -7,7 +7,7 @@ use kube_scheduler::config::{BINARY_MINOR, Gate, OLDEST_MINOR, Stage};
 use libtest_mimic::Failed;
 use serde::Deserialize;
 
-use crate::programs::program;
+use crate::support::programs::program;
 
 #[derive(Deserialize)]
 struct Theirs {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kube_scheduler::apiserver::{ApiServer, Options};
 use kube_scheduler::clock::{Mono, Now, Rng, SimClock};
 use kube_scheduler::config::{Config, FeatureGates, GateFlags};
-use kube_scheduler::engine::{Engine, EngineOptions, TaskEnd};
+use kube_scheduler::engine::{Engine, TaskEnd};
 use kube_scheduler::framework::Registry;
 use kube_scheduler::ingest::Ingest;
 use kube_scheduler::plugins;
@@ -91,21 +91,9 @@ impl World {
         let mut plugins: Registry = plugins::registry();
         plugins.register(probe::NAME, probe::factory(script.clone())).expect("the name is free");
         let client = server.client();
-        let options = EngineOptions {
-            client: client.clone(),
-            config: Config::parse(CONFIG.as_bytes(), &gates).expect("a configuration"),
-            gates,
-            plugins,
-            extenders: Vec::new(),
-            clock: clock.clock(),
-            metrics: prometheus::Registry::new(),
-            seed,
-            hostname: "host".to_owned(),
-            runtime: runtime.handle().clone(),
-            max_in_unschedulable: Duration::from_mins(5),
-            sending: kube_scheduler::client::Sending::default(),
-        };
-        let engine = run(runtime, Engine::new(options)).expect("its parts fit");
+        let config = Config::parse(CONFIG.as_bytes(), &gates).expect("a configuration");
+        let building = Engine::builder(client.clone(), config, plugins).gates(gates).clock(clock.clock()).seed(seed);
+        let engine = run(runtime, building.build()).expect("its parts fit");
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_seed(seed);
         ingest.start(|name, task| engine.tasks.serve(name, task));
         engine.start_metrics();

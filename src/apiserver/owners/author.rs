@@ -1,0 +1,30 @@
+//! The author of a write, as the request names it.
+
+use http::header;
+use http::request::Parts;
+
+use crate::apiserver::route::Query;
+
+/// Author of a write.
+#[derive(Clone, Debug)]
+pub(in crate::apiserver) struct Author {
+    /// Name of the manager.
+    pub(super) manager: String,
+    /// A subresource that is no part of the object, such as `scale`. Writes through it are recorded without a time.
+    /// `apimachinery/pkg/util/managedfields/scalehandler.go#ScaleHandler.ToParent @v1.36.3`.
+    pub(in crate::apiserver) through: &'static str,
+}
+
+impl Author {
+    /// The manager that the query names, or the program that the `User-Agent` does.
+    /// Follows `apiserver/pkg/endpoints/handlers/create.go#managerOrUserAgent @v1.36.3`.
+    pub(in crate::apiserver) fn of(parts: &Parts, query: &Query) -> Self {
+        let named = query.text("fieldManager");
+        if !named.is_empty() {
+            return Self { manager: named.to_owned(), through: "" };
+        }
+        let agent = parts.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let program = agent.split('/').next().unwrap_or_default();
+        Self { manager: if program.is_empty() { "unknown" } else { program }.to_owned(), through: "" }
+    }
+}

@@ -1,0 +1,88 @@
+//! Fields under validation: their paths, their errors, and the checks that any field can have.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::apiserver::field_error::FieldError;
+
+/// Errors in the order in which they are found.
+pub(super) type Errors = Vec<FieldError>;
+
+/// Path of a field. It is formatted only when an error needs it.
+#[derive(Clone, Copy)]
+pub(super) enum Path<'a> {
+    Root(&'a str),
+    Child(&'a Path<'a>, &'a str),
+    Index(&'a Path<'a>, usize),
+    Key(&'a Path<'a>, &'a str),
+}
+
+impl<'a> Path<'a> {
+    pub(super) fn child(&'a self, name: &'a str) -> Self {
+        Self::Child(self, name)
+    }
+
+    pub(super) fn index(&'a self, index: usize) -> Self {
+        Self::Index(self, index)
+    }
+
+    pub(super) fn key(&'a self, key: &'a str) -> Self {
+        Self::Key(self, key)
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root(name) => f.write_str(name),
+            Self::Child(parent, name) => write!(f, "{parent}.{name}"),
+            Self::Index(parent, index) => write!(f, "{parent}[{index}]"),
+            Self::Key(parent, key) => write!(f, "{parent}[{key}]"),
+        }
+    }
+}
+
+/// Returns a text member of an object, empty if it is absent.
+pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// Adds an error if a number is negative.
+/// Follows `apimachinery/pkg/api/validation/generic.go#ValidateNonnegativeField @v1.36.3`.
+pub(super) fn non_negative(owner: &Value, key: &str, path: Path<'_>, errors: &mut Errors) {
+    if owner[key].as_i64().is_some_and(|number| number < 0) {
+        errors.push(FieldError::invalid(path.child(key), &owner[key], "must be greater than or equal to 0"));
+    }
+}
+
+/// Adds an error if a field has changed.
+/// Follows `apimachinery/pkg/api/validation/objectmeta.go#ValidateImmutableField @v1.36.3`.
+pub(super) fn immutable(path: impl fmt::Display, new: &Value, old: &Value, errors: &mut Errors) {
+    if new != old {
+        errors.push(FieldError::invalid(path, new, "field is immutable"));
+    }
+}
+
+/// Writes the difference of two values, a line for each member that was removed or added.
+///
+/// Upstream prints Go values. These lines have the same members in JSON.
+pub(super) fn difference(path: &str, old: &Value, new: &Value, out: &mut String) {
+    use std::fmt::Write as _;
+    if old == new {
+        return;
+    }
+    if let (Value::Object(old), Value::Object(new)) = (old, new) {
+        let keys: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        for key in keys {
+            let inner = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            difference(&inner, old.get(key).unwrap_or(&Value::Null), new.get(key).unwrap_or(&Value::Null), out);
+        }
+        return;
+    }
+    for (sign, value) in [('-', old), ('+', new)] {
+        if !value.is_null() {
+            writeln!(out, "{sign} {path}: {value}").expect("a String takes every write");
+        }
+    }
+}
