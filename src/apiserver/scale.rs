@@ -15,7 +15,7 @@ use super::part::Part;
 use super::reply::Reply;
 use super::status::Status;
 use super::store::State;
-use super::update::Before;
+use super::update::UpdateBase;
 use super::{meta, table};
 
 /// The scale of an object.
@@ -82,7 +82,7 @@ impl State {
         if let Some(author) = &mut self.author {
             author.through = "scale";
         }
-        let before = Before::read(old, Part::Main, true)?;
+        let before = UpdateBase::read(old, Part::Main, true)?;
         let mut value = before.value().clone();
         meta::child(&mut value, "spec").insert("replicas".to_owned(), json!(replicas));
         let version = scale["metadata"]["resourceVersion"].clone();

@@ -14,6 +14,7 @@ const TOLERATED: Duration = Duration::from_secs(20);
 #[derive(Clone)]
 pub struct Term(Arc<TermState>);
 
+/// State that the clones of a term share.
 struct TermState {
     clock: Clock,
     lease_duration: Duration,

@@ -32,7 +32,7 @@ const SPAM_QPS: f32 = 1.0 / 300.0;
 /// Follows `client-go/tools/record/events_cache.go#EventCorrelator @v1.36.3`.
 pub(super) struct Correlator {
     similar: Lru<Similar>,
-    seen: Lru<Option<LoggedEvent>>,
+    seen: Lru<Option<ObservedEvent>>,
     spam: Lru<Option<RateLimiter>>,
 }
 
@@ -41,8 +41,9 @@ struct Similar {
     last: Mono,
 }
 
+/// An event that was written before, with its number of repetitions.
 #[derive(Clone)]
-struct LoggedEvent {
+struct ObservedEvent {
     name: String,
     count: u32,
     first: Timestamp,
@@ -83,15 +84,15 @@ impl Correlator {
         };
         let seen = self.seen.entry(key, || None);
         let observed = match seen {
-            Some(seen) => LoggedEvent { count: seen.count.saturating_add(1), ..seen.clone() },
-            None => LoggedEvent { name, count: 1, first: at },
+            Some(seen) => ObservedEvent { count: seen.count.saturating_add(1), ..seen.clone() },
+            None => ObservedEvent { name, count: 1, first: at },
         };
         *seen = Some(observed.clone());
         let bucket = self.spam.entry(object, || RateLimiter::new(SPAM_QPS, SPAM_BURST));
         if !bucket.as_ref().is_none_or(|bucket| bucket.try_acquire(now.mono)) {
             return None;
         }
-        let LoggedEvent { name, count, first } = observed;
+        let ObservedEvent { name, count, first } = observed;
         Some(Correlated { name, message, count, first, last: at })
     }
 

@@ -53,7 +53,7 @@ pub enum EventsApi {
 /// Makes recorders that share a queue and a task. Cheap to clone.
 #[derive(Clone)]
 pub struct EventBroadcaster {
-    state: Arc<BroadcasterState>,
+    shared: Arc<BroadcasterState>,
     queue: mpsc::Sender<Queued>,
 }
 
@@ -74,6 +74,7 @@ enum Task {
     Core(CoreTask),
 }
 
+/// State that a broadcaster shares with its recorders.
 struct BroadcasterState {
     sink: Arc<Sink>,
     hostname: String,
@@ -107,20 +108,20 @@ impl EventBroadcaster {
             EventsApi::EventsV1 => Task::Series(SeriesTask::new(Arc::clone(&sink), receiver)),
             EventsApi::CoreV1 => Task::Core(CoreTask::new(Arc::clone(&sink), receiver)),
         };
-        let state = Arc::new(BroadcasterState { sink, hostname: hostname.to_owned(), last_name: AtomicU64::new(0) });
-        (Self { state, queue: sender }, EventTask(task))
+        let shared = Arc::new(BroadcasterState { sink, hostname: hostname.to_owned(), last_name: AtomicU64::new(0) });
+        (Self { shared, queue: sender }, EventTask(task))
     }
 
     /// A recorder for a profile's scheduler name, or another reporting controller.
     pub fn recorder(&self, controller: &str) -> EventRecorder {
-        let instance = format!("{controller}-{}", self.state.hostname).into();
+        let instance = format!("{controller}-{}", self.shared.hostname).into();
         EventRecorder { broadcaster: self.clone(), controller: controller.into(), instance }
     }
 
     /// Events that are queued or being written, retries included: 0 means that all have been settled. What a series does
     /// minutes later is not counted before it is due.
     pub fn pending(&self) -> usize {
-        self.state.sink.pending()
+        self.shared.sink.pending()
     }
 }
 
@@ -139,7 +140,7 @@ impl EventRecorder {
     /// Records an event. One that finds the queue full is dropped.
     /// Follows `client-go/tools/events/event_recorder.go#makeEvent @v1.36.3`.
     pub fn record(&self, regarding: ObjectRef, related: Option<ObjectRef>, said: EventNote) {
-        let BroadcasterState { sink, last_name, .. } = &*self.broadcaster.state;
+        let BroadcasterState { sink, last_name, .. } = &*self.broadcaster.shared;
         let time = sink.rest.clock().now().wall;
         let now = u64::try_from(time.as_nanosecond()).unwrap_or(0);
         let next = |last: u64| now.max(last.saturating_add(1));
