@@ -7,11 +7,12 @@
 //! ```
 //!
 //! Wire types say what a file may say; resolved ones ([`Config`]) have every default filled in, and are all that other
-//! modules see. Nothing here reads a clock or the network, or knows what a plugin does: which plugin implements which
-//! point is a question that [`expand`] asks its caller.
+//! modules see. Nothing here reads a clock or the network, or knows a plugin: the default set and the types of arguments come
+//! in a [`PluginCatalog`], and [`expand`] asks its caller which plugin implements which point.
 
-pub mod args;
+mod any_args;
 mod base64;
+mod catalog;
 pub(crate) mod decode;
 mod defaults;
 mod document;
@@ -21,7 +22,9 @@ mod expand;
 pub mod flags;
 mod gates;
 mod load;
+mod plugin_args;
 mod plugins;
+mod read;
 mod support;
 mod system_error;
 mod text;
@@ -33,11 +36,8 @@ pub(crate) use decode::json::syntax_error as json_syntax_error;
 pub(crate) use load::read as read_file;
 pub(crate) use system_error::{file_error, os_text};
 
-pub use args::{
-    ArgsError, DefaultPreemptionArgs, DynamicResourcesArgs, InterPodAffinityArgs, NodeAffinityArgs,
-    NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, PluginArgs, PodTopologySpreadArgs,
-    RequestedToCapacityRatio, ResourceSpec, ScoringStrategy, UtilizationShapePoint, VolumeBindingArgs,
-};
+pub use any_args::{AnyArgs, ArgsType, TypedArgs};
+pub use catalog::{DefaultPlugin, PluginCatalog};
 pub use defaults::DEFAULT_SCHEDULER_NAME;
 pub use document::{DocumentError, document_text, parse_documents};
 pub use duration::{GoDuration, ParseDurationError};
@@ -45,8 +45,8 @@ pub use expand::{ExpandError, ExpandedPlugin, ExpandedPlugins, Implements, Profi
 pub use flags::{FlagError, Flags, VersionFlag};
 pub use gates::{BINARY_MINOR, FeatureGates, Gate, GateError, GateFlags, OLDEST_MINOR, Stage};
 pub use load::{ConfigError, MAX_FILE_BYTES};
+pub use plugin_args::{ArgsError, FactoryArgs, PluginArgs, RawArgs, ReadArgs, ReadArgsResult, WrittenArgs};
 pub use types::{
     ClientConnection, Config, Extender, ExtensionPoint, LeaderElection, ManagedResource, Plugin, PluginConfig,
     PluginSet, Plugins, Profile, TlsSettings,
 };
-pub use validate::validate_node_resources_fit_args;

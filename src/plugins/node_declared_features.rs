@@ -9,9 +9,9 @@ use super::event::{changed_node, hint, updated_pod};
 use super::json;
 use crate::config::Gate;
 use crate::framework::{
-    Candidates, CycleContext, CycleState, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, Plugin,
-    PluginArgs, PluginError, PreFilterOutcome, PreFilterPlugin, QueueingHint, Registration, Scratch, SignOutcome,
-    SignPlugin, Slot, Verdict,
+    Candidates, CycleContext, CycleState, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeRef, Plugin,
+    PluginError, PreFilterOutcome, PreFilterPlugin, QueueingHint, Registration, Scratch, SignOutcome, SignPlugin, Slot,
+    Verdict,
 };
 use crate::k8s::Pod;
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, NodeInfo, PodInfo};
@@ -84,7 +84,7 @@ struct NodeDeclaredFeatures {
 }
 
 /// Builds the plugin. It takes no arguments.
-pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let enabled = handle.gates().enabled(Gate::NodeDeclaredFeatures);
     let plugin = Arc::new(NodeDeclaredFeatures { enabled, required: handle.slot() });
     Ok(Registration::new(NAME).events(&plugin).pre_filter(&plugin).filter(&plugin).sign(&plugin))
@@ -124,17 +124,17 @@ impl PreFilterPlugin for NodeDeclaredFeatures {
 }
 
 impl FilterPlugin for NodeDeclaredFeatures {
-    fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
+    fn filter(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
         if !self.enabled {
             return Ok(Verdict::Pass);
         }
-        Ok(decide(self.required(cx.state)?, node))
+        Ok(decide(self.required(cx.state)?, &node))
     }
 
     fn filter_block(&self, cx: &CycleContext<'_>, block: &mut Candidates<'_>) -> Result<(), PluginError> {
         if self.enabled {
             let required = self.required(cx.state)?;
-            block.retain(|node, _| Ok(decide(required, node)));
+            block.retain(|node, _| Ok(decide(required, &node)));
         }
         Ok(())
     }

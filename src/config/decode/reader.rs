@@ -148,7 +148,7 @@ macro_rules! wire_struct {
                     match key {
                         $($key => reader.field($go, &[$($embedded,)? $key], |reader| {
                             let named: &[&'static str] = &[$($named)?];
-                            self.$field.read(value, named.first().copied(), reader)
+                            $crate::config::decode::Wire::read(&mut self.$field, value, named.first().copied(), reader)
                         })?,)+
                         _ => return Ok(false),
                     }
@@ -158,7 +158,50 @@ macro_rules! wire_struct {
         }
     };
 }
-pub(crate) use wire_struct;
+
+/// Implements [`Wire`] and `ReadArgs` for a type of plugin arguments with the name of its kind in Go: its fields as
+/// [`wire_struct!`] takes them, with apiVersion and kind beside them.
+macro_rules! wire_args {
+    ($type:ident, { $($key:literal $(as $named:literal)? => $field:ident),+ $(,)? }) => {
+        impl $crate::config::decode::Wire for $type {
+            fn go_type() -> String {
+                concat!("v1.", stringify!($type)).to_owned()
+            }
+
+            fn read(
+                &mut self,
+                value: &$crate::config::decode::Value,
+                _go: Option<&'static str>,
+                reader: &mut $crate::config::decode::Reader,
+            ) -> Result<(), $crate::config::decode::DecodeError> {
+                const GO: &str = concat!("v1.", stringify!($type));
+                reader.object(value, GO, |key, value, reader| {
+                    match key {
+                        "apiVersion" => reader.field(GO, &["TypeMeta", "apiVersion"], |reader| {
+                            $crate::config::decode::Wire::read(&mut String::new(), value, None, reader)
+                        })?,
+                        "kind" => reader.field(GO, &["TypeMeta", "kind"], |reader| {
+                            $crate::config::decode::Wire::read(&mut String::new(), value, None, reader)
+                        })?,
+                        $($key => reader.field(GO, &[$key], |reader| {
+                            let named: &[&'static str] = &[$($named)?];
+                            $crate::config::decode::Wire::read(&mut self.$field, value, named.first().copied(), reader)
+                        })?,)+
+                        _ => return Ok(false),
+                    }
+                    Ok(true)
+                })
+            }
+        }
+
+        impl $crate::config::ReadArgs for $type {
+            fn read_args(written: &$crate::config::WrittenArgs<'_>) -> $crate::config::ReadArgsResult<Self> {
+                Ok($crate::config::decode::Reader::read(written.0)?)
+            }
+        }
+    };
+}
+pub(crate) use {wire_args, wire_struct};
 
 impl Wire for bool {
     fn go_type() -> String {

@@ -25,11 +25,10 @@ use dry_run::{DryRun, Shortlist};
 use super::{
     CycleContext, Diagnosis, Handle, PluginError, PostFilterContext, PostFilterOutcome, Rejection, RejectionKind,
 };
-use crate::config::DefaultPreemptionArgs;
 use crate::k8s::Pod;
 use crate::k8s::conditions::find_pod_condition;
 use crate::metrics::Operation;
-use crate::model::{NodeInfo, PodInfo, Snapshot};
+use crate::model::{NodeInfo, NodeOrdinal, PodInfo, Snapshot};
 
 /// The condition of a pod that is on its way out for the sake of another.
 const DISRUPTION_TARGET: &str = "DisruptionTarget";
@@ -100,6 +99,15 @@ pub enum Choice {
     },
 }
 
+/// The number of candidates after which a search for candidates ends: the greater of a share and a number of nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MinCandidates {
+    /// Percentage (0–100) of the nodes.
+    pub percentage: i32,
+    /// Number of nodes, whatever the size of the cluster.
+    pub absolute: i32,
+}
+
 /// Makes room for pods that fit nowhere, on behalf of a plugin.
 /// Follows `pkg/scheduler/framework/preemption/preemption.go#Evaluator @v1.36.3` with
 /// `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#DefaultPreemption @v1.36.3` behind it.
@@ -107,15 +115,15 @@ pub enum Choice {
 pub struct Evaluator {
     plugin: Arc<str>,
     handle: Handle,
-    args: DefaultPreemptionArgs,
+    min_candidates: MinCandidates,
     executor: Executor,
 }
 
 impl Evaluator {
-    /// An evaluator that acts in the name of `plugin`.
-    pub fn new(plugin: &str, handle: &Handle, args: DefaultPreemptionArgs) -> Self {
+    /// An evaluator that acts in the name of `plugin`, and looks for so many candidates.
+    pub fn new(plugin: &str, handle: &Handle, min_candidates: MinCandidates) -> Self {
         let plugin: Arc<str> = Arc::from(plugin);
-        Self { executor: Executor::new(plugin.clone(), handle), plugin, handle: handle.clone(), args }
+        Self { executor: Executor::new(plugin.clone(), handle), plugin, handle: handle.clone(), min_candidates }
     }
 
     /// What sends victims away, and knows for whom it is doing so.
@@ -191,8 +199,8 @@ impl Evaluator {
     /// Follows `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#calculateNumCandidates @v1.36.3`.
     fn wanted(&self, nodes: usize) -> usize {
         let number = |given: i32| usize::try_from(given).unwrap_or(0);
-        let share = nodes * number(self.args.min_candidate_nodes_percentage) / 100;
-        share.max(number(self.args.min_candidate_nodes_absolute)).min(nodes)
+        let share = nodes * number(self.min_candidates.percentage) / 100;
+        share.max(number(self.min_candidates.absolute)).min(nodes)
     }
 }
 
@@ -202,17 +210,17 @@ fn scale(random: u64, bound: usize) -> usize {
     usize::try_from(wide >> 64).unwrap_or(0)
 }
 
-/// Positions of the nodes that rejected the pod in a way that preemption may help, in the order of the snapshot.
+/// The nodes that rejected the pod in a way that preemption may help, in the order of the snapshot.
 /// Follows `pkg/scheduler/framework/interface.go#NodeToStatus.NodesForStatusCode @v1.36.3`.
-fn potential_nodes(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Vec<usize> {
+fn potential_nodes(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Vec<NodeOrdinal> {
     let helps = |rejection: &Rejection| rejection.kind == RejectionKind::Unschedulable;
     let mut helped = vec![diagnosis.absent.as_ref().is_some_and(helps); snapshot.len()];
     for node in &diagnosis.nodes {
-        if let Some(helped) = helped.get_mut(node.position) {
+        if let Some(helped) = helped.get_mut(node.node.index()) {
             *helped = helps(&node.rejection);
         }
     }
-    (0..helped.len()).filter(|&at| helped[at]).collect()
+    snapshot.ordinals().filter(|node| helped[node.index()]).collect()
 }
 
 /// Why the pod may not send others away.
@@ -222,10 +230,10 @@ fn ineligible(cx: &CycleContext<'_>, diagnosis: &Diagnosis) -> Option<&'static s
     if pod.spec.preemption_policy.as_deref() == Some("Never") {
         return Some("not eligible due to preemptionPolicy=Never.");
     }
-    let position = cx.snapshot.position(pod.nominated_node_name()?)?;
-    let given_up = diagnosis.kind_of(position) == RejectionKind::Unresolvable;
+    let nominated = cx.snapshot.ordinal(pod.nominated_node_name()?)?;
+    let given_up = diagnosis.kind_of(nominated) == RejectionKind::Unresolvable;
     let awaited = |other: &Arc<PodInfo>| yields(other, cx.pod) && is_terminating_by_preemption(other.pod());
-    (!given_up && cx.snapshot.nodes()[position].pods().iter().any(awaited))
+    (!given_up && cx.snapshot.node(nominated).pods().iter().any(awaited))
         .then_some("not eligible due to a terminating pod on the nominated node.")
 }
 

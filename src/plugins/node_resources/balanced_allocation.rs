@@ -6,10 +6,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::DeviceClasses;
+use super::args::NodeResourcesBalancedAllocationArgs;
 use super::scorer::ScoredResources;
-use crate::config::{Gate, NodeResourcesBalancedAllocationArgs};
+use crate::config::Gate;
 use crate::framework::{
-    CycleContext, Handle, MAX_NODE_SCORE, NodeScores, Plugin, PluginArgs, PluginError, PreScoreOutcome, PreScorePlugin,
+    CycleContext, Handle, MAX_NODE_SCORE, NodeRef, NodeScores, Plugin, PluginError, PreScoreOutcome, PreScorePlugin,
     Registration, ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot,
 };
 use crate::k8s::{Pod, RequestOptions, pod_requests};
@@ -47,12 +48,8 @@ impl BalancedAllocation {
     }
 
     /// Builds the plugin for a profile.
-    pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
-        let PluginArgs::NodeResourcesBalancedAllocation(args) = args else {
-            let kind = args.kind();
-            let wanted = "NodeResourcesBalancedAllocationArgs";
-            return Err(PluginError::new(format!("want args to be of type {wanted}, got {kind}")));
-        };
+    #[expect(clippy::needless_pass_by_value, reason = "every factory is called alike")]
+    pub fn factory(args: NodeResourcesBalancedAllocationArgs, handle: &Handle) -> Result<Registration, PluginError> {
         let plugin = Arc::new(Self::new(&args, handle));
         Ok(Registration::new(NAME).sign(&plugin).pre_score(&plugin).score(&plugin))
     }
@@ -127,7 +124,7 @@ impl Plugin for BalancedAllocation {
 }
 
 impl PreScorePlugin for BalancedAllocation {
-    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
+    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[NodeRef<'_>]) -> Result<PreScoreOutcome, PluginError> {
         let requests = self.requests(cx.pod.pod());
         if is_best_effort(&requests) {
             return Ok(PreScoreOutcome::Skip);
@@ -138,8 +135,8 @@ impl PreScorePlugin for BalancedAllocation {
 }
 
 impl ScorePlugin for BalancedAllocation {
-    fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
-        self.requests_of(cx).map_or(Ok(0), |requests| self.score_node(node, &requests))
+    fn score(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
+        self.requests_of(cx).map_or(Ok(0), |requests| self.score_node(&node, &requests))
     }
 
     fn score_block(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
@@ -212,13 +209,6 @@ mod tests {
     #[test]
     fn without_resources_nothing_is_scored() {
         check(&[], pod("p").cpu("1"), None);
-    }
-
-    #[test]
-    fn other_args_are_refused() {
-        let refused =
-            BalancedAllocation::factory(PluginArgs::None, &handle(FeatureGates::default())).expect_err("no args");
-        assert_eq!(refused.to_string(), "want args to be of type NodeResourcesBalancedAllocationArgs, got none");
     }
 
     #[test]

@@ -5,19 +5,20 @@
 use std::sync::Arc;
 
 use super::DeviceClasses;
+use super::args::NodeResourcesFitArgs;
 use super::demand::{Demand, Ignored};
 use super::hints::Hints;
 use super::scorer::ScoredResources;
 use super::strategy::Strategy;
-use crate::config::{NodeResourcesFitArgs, validate_node_resources_fit_args};
+use crate::config::PluginArgs as _;
 use crate::framework::{
-    Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeScores, Plugin,
-    PluginArgs, PluginError, PreFilterOutcome, PreFilterPlugin, PreScoreOutcome, PreScorePlugin, Registration,
-    ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot, Verdict,
+    Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeRef, NodeScores, Plugin,
+    PluginError, PreFilterOutcome, PreFilterPlugin, PreScoreOutcome, PreScorePlugin, Registration, ScorePlugin,
+    Scratch, SignOutcome, SignPlugin, Slot, Verdict,
 };
 use crate::k8s::requests::DEFAULT_REQUESTS;
-use crate::k8s::{Pod, RequestOptions, pod_requests};
-use crate::model::{NodeInfo, PodInfo};
+use crate::k8s::{FieldErrors, FieldPath, Pod, RequestOptions, pod_requests};
+use crate::model::PodInfo;
 
 /// The plugin's name.
 pub const NAME: &str = "NodeResourcesFit";
@@ -39,15 +40,20 @@ pub struct Fit {
 impl Fit {
     /// The plugin with these arguments, if they make sense.
     fn new(args: &NodeResourcesFitArgs, handle: &Handle) -> Result<Self, PluginError> {
-        validate_node_resources_fit_args(args).map_err(|error| PluginError::new(error.to_string()))?;
+        let mut errors = FieldErrors::default();
+        args.validate(&FieldPath::default(), handle.gates(), &mut errors);
+        if !errors.is_empty() {
+            return Err(PluginError::new(errors.to_string()));
+        }
+        let strategy = args.scoring_strategy.as_ref().ok_or("scoring strategy not specified")?;
         let classes = DeviceClasses::new(handle);
         Ok(Self {
             ignored: Ignored {
                 resources: args.ignored_resources.iter().cloned().collect(),
                 groups: args.ignored_resource_groups.iter().cloned().collect(),
             },
-            resources: ScoredResources::new(&args.scoring_strategy.resources, false),
-            strategy: Strategy::new(&args.scoring_strategy)?,
+            resources: ScoredResources::new(&strategy.resources, false),
+            strategy: Strategy::new(strategy)?,
             hints: Hints::new(handle.gates(), classes.clone()),
             classes,
             demand: handle.slot(),
@@ -56,11 +62,8 @@ impl Fit {
     }
 
     /// Builds the plugin for a profile.
-    pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
-        let PluginArgs::NodeResourcesFit(args) = args else {
-            let kind = args.kind();
-            return Err(PluginError::new(format!("want args to be of type NodeResourcesFitArgs, got {kind}")));
-        };
+    #[expect(clippy::needless_pass_by_value, reason = "every factory is called alike")]
+    pub fn factory(args: NodeResourcesFitArgs, handle: &Handle) -> Result<Registration, PluginError> {
         let plugin = Arc::new(Self::new(&args, handle)?);
         let registration = Registration::new(NAME).events(&plugin).sign(&plugin).pre_filter(&plugin).filter(&plugin);
         Ok(registration.pre_score(&plugin).score(&plugin))
@@ -106,19 +109,19 @@ impl PreFilterPlugin for Fit {
 }
 
 impl FilterPlugin for Fit {
-    fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
-        Ok(self.demand(cx)?.verdict(node))
+    fn filter(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
+        Ok(self.demand(cx)?.verdict(&node))
     }
 
     fn filter_block(&self, cx: &CycleContext<'_>, block: &mut Candidates<'_>) -> Result<(), PluginError> {
         let demand = self.demand(cx)?;
-        block.retain(|node, _| Ok(demand.verdict(node)));
+        block.retain(|node, _| Ok(demand.verdict(&node)));
         Ok(())
     }
 }
 
 impl PreScorePlugin for Fit {
-    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
+    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[NodeRef<'_>]) -> Result<PreScoreOutcome, PluginError> {
         let requests = self.requests(cx.pod.pod());
         cx.state.set(self.requests, requests);
         Ok(PreScoreOutcome::Pass)
@@ -126,9 +129,9 @@ impl PreScorePlugin for Fit {
 }
 
 impl ScorePlugin for Fit {
-    fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
+    fn score(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
         self.check_resources()?;
-        Ok(self.strategy.score(self.resources.on(node, &self.requests_of(cx))))
+        Ok(self.strategy.score(self.resources.on(&node, &self.requests_of(cx))))
     }
 
     fn score_block(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
@@ -311,21 +314,22 @@ mod tests {
             (pod("p").info(), crate::model::Snapshot::default(), crate::framework::CycleState::default());
         let now = crate::clock::Clock::real().now();
         let cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now };
-        let outcome = plugin().filter.expect("Filter").filter(&cx, &node("n").info(), &mut Scratch::default());
+        let info = node("n").info();
+        let outcome = plugin().filter.expect("Filter").filter(&cx, NodeRef::outside(&info), &mut Scratch::default());
         let text = "error reading \"PreFilterNodeResourcesFit\" from cycleState: not found";
         assert_eq!(outcome, Err(PluginError::new(text)));
     }
 
     #[test]
-    fn without_resources_scoring_fails_and_other_args_are_refused() {
+    fn without_resources_scoring_fails_and_invalid_args_are_refused() {
         let handle = handle(FeatureGates::default());
         let outcome = score(&fit(&handle, fit_args(&[])), pod("p"), &node("n").info());
         assert_eq!(outcome, Some(Err(PluginError::new("resources not found"))));
-        let refused = Fit::factory(PluginArgs::None, &handle).expect_err("no args");
-        assert_eq!(refused.to_string(), "want args to be of type NodeResourcesFitArgs, got none");
+        let refused = Fit::factory(NodeResourcesFitArgs::default(), &handle).expect_err("no strategy");
+        assert_eq!(refused.to_string(), "scoring strategy not specified");
         let mut args = fit_args(&["cpu"]);
         args.ignored_resource_groups = vec!["a/b".into()];
-        let refused = Fit::factory(PluginArgs::NodeResourcesFit(args), &handle).expect_err("a slash");
+        let refused = Fit::factory(args, &handle).expect_err("a slash");
         let text = "ignoredResourceGroups[0]: Invalid value: \"a/b\": resource group name can't contain '/'";
         assert_eq!(refused.to_string(), text);
     }

@@ -10,12 +10,12 @@ use crate::clock::{Mono, Now, SimClock};
 use crate::config::{FeatureGates, Gate, Plugin as PluginName, Profile};
 use crate::framework::{
     BindContext, BindOutcome, BindPlugin, BoxFuture, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin,
-    Framework, HandleParts, Plugin, PluginError, PreEnqueuePlugin, QueueSortKey, QueueSortPlugin, QueueingHint,
-    Registration, Registry, Scratch, SignOutcome, SignPlugin, Verdict,
+    Framework, HandleParts, NodeRef, Plugin, PluginError, PreEnqueuePlugin, QueueSortKey, QueueSortPlugin,
+    QueueingHint, Registration, Registry, Scratch, SignOutcome, SignPlugin, Verdict,
 };
 use crate::listers::Listers;
 use crate::metrics::Metrics;
-use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, LabelClasses, NodeInfo, PodInfo};
+use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, LabelClasses, PodInfo};
 use crate::queue::{Place, Queue, QueueOptions, QueuedPodInfo, pod_events};
 use crate::testing::{NoEffects, PodFixture};
 
@@ -85,7 +85,7 @@ impl Fake {
     fn register(self, registry: &mut Registry, shared: &Arc<Shared>) {
         let (name, gates, says) = (self.name, self.gates, self.events.is_some());
         let plugin = Arc::new(Running { fake: self, shared: shared.clone() });
-        let factory = move |_, _: &_| {
+        let factory = move |(), _: &_| {
             let registration = Registration::new(name).filter(&plugin);
             let registration = if says { registration.events(&plugin) } else { registration };
             Ok(if gates { registration.pre_enqueue(&plugin) } else { registration })
@@ -106,7 +106,7 @@ impl Plugin for Running {
 }
 
 impl FilterPlugin for Running {
-    fn filter(&self, _: &CycleContext<'_>, _: &NodeInfo, _: &mut Scratch) -> Result<Verdict, PluginError> {
+    fn filter(&self, _: &CycleContext<'_>, _: NodeRef<'_>, _: &mut Scratch) -> Result<Verdict, PluginError> {
         Ok(Verdict::Pass)
     }
 }
@@ -151,7 +151,7 @@ impl EnqueueExtensions for Running {
 struct Basics;
 
 impl FilterPlugin for Basics {
-    fn filter(&self, _: &CycleContext<'_>, _: &NodeInfo, _: &mut Scratch) -> Result<Verdict, PluginError> {
+    fn filter(&self, _: &CycleContext<'_>, _: NodeRef<'_>, _: &mut Scratch) -> Result<Verdict, PluginError> {
         Ok(Verdict::Pass)
     }
 }
@@ -240,7 +240,7 @@ impl Setup {
         let framework = |(name, fakes): (&str, Vec<Fake>)| {
             let mut registry = Registry::default();
             let basics = Arc::new(Basics);
-            let factory = move |_, _: &_| {
+            let factory = move |(), _: &_| {
                 let registration = Registration::new("Basics").queue_sort(&basics).bind(&basics);
                 Ok(registration.events(&basics).filter(&basics).sign(&basics))
             };

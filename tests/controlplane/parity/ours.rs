@@ -11,11 +11,11 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::resource::v1::DeviceClass;
 use kube_scheduler::cache::Cache;
 use kube_scheduler::clock::{Clock, Now};
-use kube_scheduler::config::{Config, DefaultPreemptionArgs, FeatureGates, GateFlags};
-use kube_scheduler::framework::preemption::{Candidate, Evaluator};
+use kube_scheduler::config::{Config, FeatureGates, GateFlags};
+use kube_scheduler::framework::preemption::{Candidate, Evaluator, MinCandidates};
 use kube_scheduler::framework::{
     BoxFuture, Code, CycleContext, Diagnosis, Effects, Framework, HandleParts, PluginError, PodEvent,
-    PostFilterContext, evaluate_filters, evaluate_then, resource_gates,
+    PostFilterContext, resource_gates,
 };
 use kube_scheduler::k8s::{Node, Pod};
 use kube_scheduler::listers::Listers;
@@ -23,6 +23,7 @@ use kube_scheduler::metrics::Metrics;
 use kube_scheduler::model::{ActionType, ClusterEvent, EventResource, LabelClasses, PodInfo, ResourceGates, Snapshot};
 use kube_scheduler::plugins;
 use kube_scheduler::queue::{Queue, QueueOptions, registrations};
+use kube_scheduler::scheduler::{evaluate_filters, evaluate_then};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -76,7 +77,7 @@ pub(crate) struct Cluster {
     resource_gates: ResourceGates,
     effects: Arc<Pretended>,
     /// By profile.
-    preemption: BTreeMap<String, DefaultPreemptionArgs>,
+    preemption: BTreeMap<String, MinCandidates>,
     classes: LabelClasses,
     snapshot: Snapshot,
     now: Now,
@@ -119,14 +120,15 @@ impl Cluster {
     /// Builds the scheduler and shows it the objects: all pods, then all nodes, as the oracle does.
     pub(crate) fn new(case: &Case) -> Result<Self, String> {
         let gates = gates(case.gates)?;
+        let registry = plugins::registry();
         let config = if case.config.is_null() {
-            Config::defaults(&gates)
+            Config::defaults(&gates, registry.catalog())
         } else {
-            Config::parse(case.config.to_string().as_bytes(), &gates).map_err(|error| error.to_string())?
+            Config::parse(case.config.to_string().as_bytes(), &gates, registry.catalog())
+                .map_err(|error| error.to_string())?
         };
         let effects = Arc::<Pretended>::default();
         let parts = parts(&gates, effects.clone());
-        let registry = plugins::registry();
         let mut profiles = Vec::new();
         for profile in &config.profiles {
             let built = Framework::new(&registry, profile, parts.clone());
@@ -139,7 +141,7 @@ impl Cluster {
         let mut cluster = Self {
             resource_gates: resource_gates(&gates),
             effects,
-            preemption: plugins::default_preemption::args_by_profile(&config),
+            preemption: plugins::default_preemption::min_candidates(&config),
             gates,
             first: profiles[0].clone(),
             profiles: profiles.into_iter().map(|profile| (profile.name().to_string(), profile)).collect(),
@@ -235,7 +237,7 @@ impl Cluster {
         // A search that comes to nothing has found nobody, and one that was ruled out would not have begun.
         let succeeded = run.code == Code::Success;
         let candidates = self.preemption.get(&**framework.name()).filter(|_| succeeded).map(|args| {
-            let evaluator = Evaluator::new("DefaultPreemption", framework.handle(), args.clone());
+            let evaluator = Evaluator::new("DefaultPreemption", framework.handle(), *args);
             let found = evaluator.candidates(cx, &failed).map(|found| found.candidates).unwrap_or_default();
             let mut candidates: Vec<Value> = found.iter().map(candidate).collect();
             candidates.sort_by_key(|candidate| candidate["node"].to_string());
@@ -252,7 +254,7 @@ impl Cluster {
     /// What one plugin of the first profile says of one node, asked alone.
     pub(crate) fn filter(&self, plugin: &str, pod: &Value, node: &str) -> Result<Value, String> {
         let pod = self.info(Arc::new(decode(pod)?));
-        let node = self.snapshot.get(node).ok_or_else(|| format!("no node {node}"))?;
+        let node = self.snapshot.ordinal(node).ok_or_else(|| format!("no node {node}"))?;
         let verdicts = evaluate_filters(&self.first, &self.snapshot, &pod, node, self.now);
         let verdict = verdicts.into_iter().find(|verdict| *verdict.plugin == *plugin);
         serde_json::to_value(verdict).map_err(|error| error.to_string())
