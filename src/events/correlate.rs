@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use super::event::Event;
 use super::lru::Lru;
+use crate::client::RateLimiter;
 use crate::clock::{Mono, Now};
-use crate::dispatcher::RateLimiter;
 
 /// Capacity of each LRU map, in entries. Follows `client-go/tools/record/events_cache.go#maxLruCacheEntries @v1.36.3`.
 const CAPACITY: usize = 4096;

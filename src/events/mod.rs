@@ -27,8 +27,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
 
 use self::core::CoreTask;
+use crate::client::{Call, RestClient, Target};
 use crate::clock::Rng;
-use crate::dispatcher::{Call, RestClient, Target};
 use crate::k8s::Pod;
 use event::{Event, event_name};
 pub use event::{EventNote, EventType, ObjectRef};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::client::{ApiError, Call, RestClient, Target};
 use crate::clock::Rng;
-use crate::dispatcher::{ApiError, Call, RestClient, Target};
 
 /// Maximum number of attempts to write an event. Follows `client-go/tools/events/event_broadcaster.go#maxTriesPerEvent @v1.36.3`.
 pub(super) const MAX_TRIES: u32 = 12;
@@ -34,6 +34,19 @@ pub(super) enum Verdict {
     Settled,
     /// A retry may succeed.
     Again,
+}
+
+/// An attempt to write an event has failed, and another one may succeed.
+pub(super) struct NotWritten;
+
+impl Verdict {
+    /// The verdict as the result of an attempt.
+    pub(super) fn settled(self) -> Result<(), NotWritten> {
+        match self {
+            Self::Settled => Ok(()),
+            Self::Again => Err(NotWritten),
+        }
+    }
 }
 
 impl Sink {
