@@ -28,6 +28,7 @@ use crate::ingest::Ingest;
 use crate::metrics::component::{Build, OwnBuild};
 use crate::metrics::{self, ElectionMetrics, RestMetrics};
 use crate::plugins::admission::node_check;
+use crate::plugins::node_resources;
 use crate::simulate::say;
 use crate::version::{self, KUBERNETES, PLATFORM};
 
@@ -128,10 +129,10 @@ async fn schedule(
     for warning in gates.warnings() {
         tracing::warn!("{warning}");
     }
-    let mut config = flags.config(&gates).map_err(|error| anyhow!("{error}"))?;
+    let mut config = flags.config(&gates, plugins.catalog()).map_err(|error| anyhow!("{error}"))?;
     let clock = Clock::real();
     let connection = connect::link(&config, flags, &clock)?;
-    let extenders = extender::build(&mut config)?;
+    let extenders = extender::build(&mut config, node_resources::ignore_resources)?;
     let effective = config.to_v1();
     let metrics = registry(&gates)?;
     let rest = RestMetrics::new(&metrics, &connection.host())?;
@@ -195,9 +196,10 @@ async fn schedule(
         let seen = watch(client.clone(), candidacy.name(), clock);
         Box::pin(candidacy.run(seen)) as BoxFuture<'static, ()>
     });
-    let check = node_check(engine.profiles[0].handle());
+    let check = node_check(engine.profiles[0].handle()).map_err(|error| anyhow::anyhow!("{error}"))?;
     let ingest =
         Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_seed(seed()).with_node_check(check);
+    info!(resources = ingest.resources(), "Watching");
     engine.start_metrics();
     let elector = candidate.map(|candidate| {
         engine.tasks.serve("event recorder of the lease", candidate.events.run());

@@ -22,10 +22,11 @@ mod registration;
 mod registry;
 mod runtime;
 mod scratch;
+mod shared_state;
 mod state;
 mod waiting;
 
-pub use crate::config::{ExtensionPoint, PluginArgs};
+pub use crate::config::{ExtensionPoint, FactoryArgs, PluginArgs, RawArgs};
 pub use candidates::Candidates;
 pub(crate) use candidates::NodeOutcome;
 pub use context::CycleContext;
@@ -52,8 +53,8 @@ pub use plugin::{
 };
 pub use pre_bind::{PodInPreBind, PodsInPreBind};
 pub use preemption::CandidateReview;
-pub use registration::{PluginFactory, Registration};
-pub use registry::{DuplicatePlugin, Registry};
+pub use registration::Registration;
+pub use registry::{DuplicatePlugin, PluginEntry, PluginFactory, Registry};
 pub(crate) use runtime::BlockRun;
 pub use runtime::{
     BuildError, Entry, EventPlugin, Framework, MAX_NODE_SCORE, PermitRun, PluginScores, PostFilterRun, PreFilterRun,
@@ -61,5 +62,6 @@ pub use runtime::{
 };
 pub use scratch::Scratch;
 pub(crate) use scratch::ScratchBoard;
+pub use shared_state::SharedStates;
 pub use state::{CycleState, Slot};
 pub use waiting::{MAX_PERMIT_TIMEOUT, WaitDecision, WaitingPod, WaitingPods};

@@ -17,6 +17,8 @@ mod tests;
 
 use std::sync::Arc;
 
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+
 pub use executor::Executor;
 
 use budgets::Budgets;
@@ -25,9 +27,9 @@ use dry_run::{DryRun, Shortlist};
 use super::{
     CycleContext, Diagnosis, Handle, PluginError, PostFilterContext, PostFilterOutcome, Rejection, RejectionKind,
 };
-use crate::config::DefaultPreemptionArgs;
 use crate::k8s::Pod;
 use crate::k8s::conditions::find_pod_condition;
+use crate::listers::Lister;
 use crate::metrics::Operation;
 use crate::model::{NodeInfo, NodeOrdinal, PodInfo, Snapshot};
 
@@ -100,6 +102,15 @@ pub enum Choice {
     },
 }
 
+/// The number of candidates after which a search for candidates ends: the greater of a share and a number of nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MinCandidates {
+    /// Percentage (0–100) of the nodes.
+    pub percentage: i32,
+    /// Number of nodes, whatever the size of the cluster.
+    pub absolute: i32,
+}
+
 /// Makes room for pods that fit nowhere, on behalf of a plugin.
 /// Follows `pkg/scheduler/framework/preemption/preemption.go#Evaluator @v1.36.3` with
 /// `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#DefaultPreemption @v1.36.3` behind it.
@@ -107,15 +118,19 @@ pub enum Choice {
 pub struct Evaluator {
     plugin: Arc<str>,
     handle: Handle,
-    args: DefaultPreemptionArgs,
+    min_candidates: MinCandidates,
     executor: Executor,
+    pods: Lister<Pod>,
+    budgets: Lister<PodDisruptionBudget>,
 }
 
 impl Evaluator {
-    /// An evaluator that acts in the name of `plugin`.
-    pub fn new(plugin: &str, handle: &Handle, args: DefaultPreemptionArgs) -> Self {
+    /// An evaluator that acts in the name of `plugin`, and looks for so many candidates. It reads pods and disruption budgets.
+    pub fn new(plugin: &str, handle: &Handle, min_candidates: MinCandidates) -> Result<Self, PluginError> {
         let plugin: Arc<str> = Arc::from(plugin);
-        Self { executor: Executor::new(plugin.clone(), handle), plugin, handle: handle.clone(), args }
+        let (pods, budgets) = (handle.lister::<Pod>()?, handle.lister()?);
+        let executor = Executor::new(plugin.clone(), handle, pods.clone());
+        Ok(Self { executor, plugin, handle: handle.clone(), min_candidates, pods, budgets })
     }
 
     /// What sends victims away, and knows for whom it is doing so.
@@ -161,7 +176,7 @@ impl Evaluator {
 
     /// The pod as the informers know it now.
     fn latest(&self, pod: &Arc<PodInfo>) -> Result<Arc<PodInfo>, PluginError> {
-        let known = self.handle.listers().pods.get(pod.key());
+        let known = self.pods.get(pod.key());
         let known = known.ok_or_else(|| PluginError::new(format!("pod \"{}\" not found", pod.name())))?;
         Ok(if Arc::ptr_eq(&known, pod.pod()) { pod.clone() } else { self.handle.pod_info(known) })
     }
@@ -177,7 +192,7 @@ impl Evaluator {
         }
         let offset = scale(failed.random, potential.len());
         let wanted = self.wanted(potential.len());
-        let budgets = Budgets::new(&self.handle.listers().pod_disruption_budgets.list());
+        let budgets = Budgets::new(&self.budgets.list());
         let dry_run = DryRun { cx, filters: failed.filters, budgets: &budgets };
         let shortlist = {
             let _running = self.handle.metrics().running(Operation::DefaultPreemption);
@@ -191,8 +206,8 @@ impl Evaluator {
     /// Follows `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#calculateNumCandidates @v1.36.3`.
     fn wanted(&self, nodes: usize) -> usize {
         let number = |given: i32| usize::try_from(given).unwrap_or(0);
-        let share = nodes * number(self.args.min_candidate_nodes_percentage) / 100;
-        share.max(number(self.args.min_candidate_nodes_absolute)).min(nodes)
+        let share = nodes * number(self.min_candidates.percentage) / 100;
+        share.max(number(self.min_candidates.absolute)).min(nodes)
     }
 }
 

@@ -6,11 +6,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::DeviceClasses;
+use super::args::NodeResourcesBalancedAllocationArgs;
 use super::scorer::ScoredResources;
-use crate::config::{Gate, NodeResourcesBalancedAllocationArgs};
+use crate::config::Gate;
 use crate::framework::{
-    CycleContext, Handle, MAX_NODE_SCORE, NodeRef, NodeScores, Plugin, PluginArgs, PluginError, PreScoreOutcome,
-    PreScorePlugin, Registration, ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot,
+    CycleContext, Handle, MAX_NODE_SCORE, NodeRef, NodeScores, Plugin, PluginError, PreScoreOutcome, PreScorePlugin,
+    Registration, ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot,
 };
 use crate::k8s::{Pod, RequestOptions, pod_requests};
 use crate::model::{NodeInfo, PodInfo};
@@ -31,11 +32,11 @@ pub struct BalancedAllocation {
 
 impl BalancedAllocation {
     /// The plugin with these arguments, which were validated with the configuration.
-    fn new(args: &NodeResourcesBalancedAllocationArgs, handle: &Handle) -> Self {
+    fn new(args: &NodeResourcesBalancedAllocationArgs, handle: &Handle) -> Result<Self, PluginError> {
         let gates = handle.gates();
-        Self {
+        Ok(Self {
             resources: ScoredResources::new(&args.resources, true),
-            classes: DeviceClasses::new(handle),
+            classes: DeviceClasses::new(handle)?,
             options: RequestOptions {
                 use_status: gates.enabled(Gate::InPlacePodVerticalScaling),
                 use_pod_level_status: gates.enabled(Gate::InPlacePodLevelResourcesVerticalScaling),
@@ -43,17 +44,13 @@ impl BalancedAllocation {
                 ..RequestOptions::default()
             },
             requests: handle.slot(),
-        }
+        })
     }
 
     /// Builds the plugin for a profile.
-    pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
-        let PluginArgs::NodeResourcesBalancedAllocation(args) = args else {
-            let kind = args.kind();
-            let wanted = "NodeResourcesBalancedAllocationArgs";
-            return Err(PluginError::new(format!("want args to be of type {wanted}, got {kind}")));
-        };
-        let plugin = Arc::new(Self::new(&args, handle));
+    #[expect(clippy::needless_pass_by_value, reason = "every factory is called alike")]
+    pub fn factory(args: NodeResourcesBalancedAllocationArgs, handle: &Handle) -> Result<Registration, PluginError> {
+        let plugin = Arc::new(Self::new(&args, handle)?);
         Ok(Registration::new(NAME).sign(&plugin).pre_score(&plugin).score(&plugin))
     }
 
@@ -215,17 +212,11 @@ mod tests {
     }
 
     #[test]
-    fn other_args_are_refused() {
-        let refused =
-            BalancedAllocation::factory(PluginArgs::None, &handle(FeatureGates::default())).expect_err("no args");
-        assert_eq!(refused.to_string(), "want args to be of type NodeResourcesBalancedAllocationArgs, got none");
-    }
-
-    #[test]
     fn requests_are_signed_unless_a_device_class_stands_behind_one() {
         let class = json!({"metadata": {"name": "gpus"}, "spec": {"extendedResourceName": "example.com/mapped"}});
         let handle = handle(FeatureGates::default());
-        handle.listers().device_classes.apply(Arc::new(serde_json::from_value(class).expect("a device class")));
+        let class: k8s_openapi::api::resource::v1::DeviceClass = serde_json::from_value(class).expect("a device class");
+        handle.listers().put(Arc::new(class));
         check_signed(&balanced(&handle, &["cpu"]));
     }
 

@@ -85,7 +85,7 @@ impl Fake {
     fn register(self, registry: &mut Registry, shared: &Arc<Shared>) {
         let (name, gates, says) = (self.name, self.gates, self.events.is_some());
         let plugin = Arc::new(Running { fake: self, shared: shared.clone() });
-        let factory = move |_, _: &_| {
+        let factory = move |(), _: &_| {
             let registration = Registration::new(name).filter(&plugin);
             let registration = if says { registration.events(&plugin) } else { registration };
             Ok(if gates { registration.pre_enqueue(&plugin) } else { registration })
@@ -240,7 +240,7 @@ impl Setup {
         let framework = |(name, fakes): (&str, Vec<Fake>)| {
             let mut registry = Registry::default();
             let basics = Arc::new(Basics);
-            let factory = move |_, _: &_| {
+            let factory = move |(), _: &_| {
                 let registration = Registration::new("Basics").queue_sort(&basics).bind(&basics);
                 Ok(registration.events(&basics).filter(&basics).sign(&basics))
             };
@@ -285,20 +285,20 @@ impl Bench {
     /// A pod comes: into the listers, then into the queue.
     pub(super) fn add(&self, pod: PodFixture) {
         let pod = self.info(pod);
-        self.listers.pods.apply(pod.pod().clone());
+        self.listers.put(pod.pod().clone());
         self.queue.add(pod, self.now());
     }
 
     pub(super) fn update(&self, old: PodFixture, new: PodFixture) {
         let new = self.info(new);
-        self.listers.pods.apply(new.pod().clone());
+        self.listers.put(new.pod().clone());
         let old = old.build();
         self.queue.update(&old, &new, &pod_events(&old, new.pod(), &self.gates), self.now());
     }
 
     pub(super) fn delete(&self, pod: PodFixture) {
         let pod = pod.build();
-        self.listers.pods.remove(&pod.key());
+        self.listers.store::<crate::k8s::Pod>().expect("the queue asked for pods").remove(&pod.key());
         self.queue.delete(&pod);
     }
 

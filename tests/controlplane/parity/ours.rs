@@ -11,8 +11,8 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::resource::v1::DeviceClass;
 use kube_scheduler::cache::Cache;
 use kube_scheduler::clock::{Clock, Now};
-use kube_scheduler::config::{Config, DefaultPreemptionArgs, FeatureGates, GateFlags};
-use kube_scheduler::framework::preemption::{Candidate, Evaluator};
+use kube_scheduler::config::{Config, FeatureGates, GateFlags};
+use kube_scheduler::framework::preemption::{Candidate, Evaluator, MinCandidates};
 use kube_scheduler::framework::{
     BoxFuture, Code, CycleContext, Diagnosis, Effects, Framework, HandleParts, PluginError, PodEvent,
     PostFilterContext, resource_gates,
@@ -77,7 +77,7 @@ pub(crate) struct Cluster {
     resource_gates: ResourceGates,
     effects: Arc<Pretended>,
     /// By profile.
-    preemption: BTreeMap<String, DefaultPreemptionArgs>,
+    preemption: BTreeMap<String, MinCandidates>,
     classes: LabelClasses,
     snapshot: Snapshot,
     now: Now,
@@ -104,12 +104,12 @@ fn parts(gates: &FeatureGates, effects: Arc<Pretended>) -> Arc<HandleParts> {
 fn fill_groups(case: &Case, listers: &Listers) -> Result<(), String> {
     for object in &case.objects {
         match object["kind"].as_str() {
-            Some("Service") => drop(listers.services.apply(Arc::new(decode::<Service>(object)?))),
+            Some("Service") => listers.put(Arc::new(decode::<Service>(object)?)),
             Some("ReplicationController") => {
-                drop(listers.replication_controllers.apply(Arc::new(decode::<ReplicationController>(object)?)));
+                listers.put(Arc::new(decode::<ReplicationController>(object)?));
             }
-            Some("ReplicaSet") => drop(listers.replica_sets.apply(Arc::new(decode::<ReplicaSet>(object)?))),
-            Some("StatefulSet") => drop(listers.stateful_sets.apply(Arc::new(decode::<StatefulSet>(object)?))),
+            Some("ReplicaSet") => listers.put(Arc::new(decode::<ReplicaSet>(object)?)),
+            Some("StatefulSet") => listers.put(Arc::new(decode::<StatefulSet>(object)?)),
             _ => {}
         }
     }
@@ -120,14 +120,15 @@ impl Cluster {
     /// Builds the scheduler and shows it the objects: all pods, then all nodes, as the oracle does.
     pub(crate) fn new(case: &Case) -> Result<Self, String> {
         let gates = gates(case.gates)?;
+        let registry = plugins::registry();
         let config = if case.config.is_null() {
-            Config::defaults(&gates)
+            Config::defaults(&gates, registry.catalog())
         } else {
-            Config::parse(case.config.to_string().as_bytes(), &gates).map_err(|error| error.to_string())?
+            Config::parse(case.config.to_string().as_bytes(), &gates, registry.catalog())
+                .map_err(|error| error.to_string())?
         };
         let effects = Arc::<Pretended>::default();
         let parts = parts(&gates, effects.clone());
-        let registry = plugins::registry();
         let mut profiles = Vec::new();
         for profile in &config.profiles {
             let built = Framework::new(&registry, profile, parts.clone());
@@ -140,7 +141,7 @@ impl Cluster {
         let mut cluster = Self {
             resource_gates: resource_gates(&gates),
             effects,
-            preemption: plugins::default_preemption::args_by_profile(&config),
+            preemption: plugins::default_preemption::min_candidates(&config),
             gates,
             first: profiles[0].clone(),
             profiles: profiles.into_iter().map(|profile| (profile.name().to_string(), profile)).collect(),
@@ -161,7 +162,7 @@ impl Cluster {
             let pod = Arc::new(decode::<Pod>(object)?);
             // The informer selects by phase.
             if !pod.is_terminal() {
-                listers.pods.apply(pod.clone());
+                listers.put(pod.clone());
                 pods.push(self.info(pod));
             }
         }
@@ -176,20 +177,20 @@ impl Cluster {
             }
         }
         for object in case.objects.iter().filter(|object| object["kind"] == "Namespace") {
-            listers.namespaces.apply(Arc::new(decode::<Namespace>(object)?));
+            listers.put(Arc::new(decode::<Namespace>(object)?));
         }
         for object in case.objects.iter().filter(|object| object["kind"] == "Node") {
             let node = Arc::new(decode::<Node>(object)?);
-            listers.nodes.apply(node.clone());
-            cache.add_node(node);
+            listers.put(node.clone());
+            cache.set_node(node);
         }
         // Upstream knows device classes only where some plugin registered their events.
         let watches = changes::watches(self, &ClusterEvent::new(EventResource::DeviceClass, ActionType::ALL))?;
         for object in case.objects.iter().filter(|object| watches && object["kind"] == "DeviceClass") {
-            listers.device_classes.apply(Arc::new(decode::<DeviceClass>(object)?));
+            listers.put(Arc::new(decode::<DeviceClass>(object)?));
         }
         for object in case.objects.iter().filter(|object| object["kind"] == "PodDisruptionBudget") {
-            listers.pod_disruption_budgets.apply(Arc::new(decode::<PodDisruptionBudget>(object)?));
+            listers.put(Arc::new(decode::<PodDisruptionBudget>(object)?));
         }
         cache.update_snapshot(&mut self.snapshot).map_err(|error| error.to_string())
     }
@@ -236,7 +237,8 @@ impl Cluster {
         // A search that comes to nothing has found nobody, and one that was ruled out would not have begun.
         let succeeded = run.code == Code::Success;
         let candidates = self.preemption.get(&**framework.name()).filter(|_| succeeded).map(|args| {
-            let evaluator = Evaluator::new("DefaultPreemption", framework.handle(), args.clone());
+            let evaluator = Evaluator::new("DefaultPreemption", framework.handle(), *args);
+            let evaluator = evaluator.expect("nothing is watched here");
             let found = evaluator.candidates(cx, &failed).map(|found| found.candidates).unwrap_or_default();
             let mut candidates: Vec<Value> = found.iter().map(candidate).collect();
             candidates.sort_by_key(|candidate| candidate["node"].to_string());
