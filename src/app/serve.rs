@@ -14,11 +14,11 @@ use super::endpoints::{self, About, Progress};
 use super::lead::{Replica, until_told};
 use super::logging::{self, Verbosity};
 use super::{DONE, FAILED, connect, signals};
+use crate::client::{Fence, RateLimiter, RestClient, Sending, Transport};
 use crate::clock::{Clock, Rng};
 use crate::config::flags::LogFormat;
+use crate::config::os_text;
 use crate::config::{Config, DEFAULT_SCHEDULER_NAME, FeatureGates, FlagError, Flags, Gate, OLDEST_MINOR, VersionFlag};
-use crate::dispatcher::client::Link;
-use crate::dispatcher::{Fence, RateLimiter, RestClient, Sending, os_text};
 use crate::election::{Candidacy, Elector, LeaseLock, Term, Times, Versions, watch};
 use crate::engine::Engine;
 use crate::events::{EventBroadcaster, EventTask, EventsApi};
@@ -131,7 +131,7 @@ async fn schedule(
     }
     let mut config = flags.config(&gates, plugins.catalog()).map_err(|error| anyhow!("{error}"))?;
     let clock = Clock::real();
-    let connection = connect::link(&config, flags, &clock)?;
+    let connection = connect::transport(&config, flags, &clock)?;
     let extenders = extender::build(&mut config, node_resources::ignore_resources)?;
     let effective = config.to_v1();
     let metrics = registry(&gates)?;
@@ -196,9 +196,10 @@ async fn schedule(
         let seen = watch(client.clone(), candidacy.name(), clock);
         Box::pin(candidacy.run(seen)) as BoxFuture<'static, ()>
     });
-    let check = node_check(engine.profiles[0].handle());
+    let check = node_check(engine.profiles[0].handle()).map_err(|error| anyhow::anyhow!("{error}"))?;
     let ingest =
         Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_seed(seed()).with_node_check(check);
+    info!(resources = ingest.resources(), "Watching");
     engine.start_metrics();
     let elector = candidate.map(|candidate| {
         engine.tasks.serve("event recorder of the lease", candidate.events.run());
@@ -252,7 +253,7 @@ struct Candidate {
 /// `#makeLeaderElectionConfig @v1.36.3`.
 fn candidate(
     config: &Config,
-    connection: &Link,
+    connection: &Transport,
     clock: &Clock,
     metrics: &prometheus::Registry,
     requests: &RestMetrics,

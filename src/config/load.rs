@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::catalog::PluginCatalog;
 use super::gates::FeatureGates;
+use super::system_error::os_text;
 use super::types::Config;
 use super::{defaults, read, wire};
 
@@ -44,9 +45,9 @@ impl Config {
 }
 
 /// The bytes of a file, up to [`MAX_FILE_BYTES`].
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
     let failed =
-        |verb: &str, error: &std::io::Error| ConfigError::new(format!("{verb} {}: {}", path.display(), go_text(error)));
+        |verb: &str, error: &std::io::Error| ConfigError::new(format!("{verb} {}: {}", path.display(), os_text(error)));
     let file = std::fs::File::open(path).map_err(|error| failed("open", &error))?;
     let mut data = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut data).map_err(|error| failed("read", &error))?;
@@ -55,17 +56,6 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
         return Err(ConfigError::new(text));
     }
     Ok(data)
-}
-
-/// An operating system's error in Go's words: the system's own, in lower case.
-pub(super) fn go_text(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        std::io::ErrorKind::IsADirectory => "is a directory".to_owned(),
-        std::io::ErrorKind::NotADirectory => "not a directory".to_owned(),
-        _ => error.to_string(),
-    }
 }
 
 #[cfg(test)]

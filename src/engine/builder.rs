@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use super::kinds::ask_for_upstream_kinds;
 use super::{Engine, EngineError, Tasks};
 use crate::cache::Cache;
+use crate::client::{RateLimiter, RestClient, Sending};
 use crate::clock::{Clock, Rng};
 use crate::config::{Config, FeatureGates, Gate, ProfileChecker};
-use crate::dispatcher::{ApiWrites, RateLimiter, RestClient, Sending};
+use crate::dispatcher::ApiWrites;
 use crate::events::{EventBroadcaster, EventsApi};
 use crate::framework::{Framework, HandleParts, Parallelizer, Registry, resource_gates};
 use crate::metrics::Metrics;
@@ -123,6 +125,8 @@ impl EngineBuilder {
             parallelizer: Arc::new(Parallelizer::new(workers.min(processors))),
             ..HandleParts::new(gates, metrics.clone(), clock.clone(), effects.clone())
         });
+        let kinds = ask_for_upstream_kinds(&parts.listers, &gates);
+        let (pods, nodes) = kinds.expect("nothing is watched before there is an engine");
         let profiles = build_profiles(&config, &plugins, &parts)?;
         let queue = Queue::new(
             &profiles,
@@ -142,6 +146,8 @@ impl EngineBuilder {
         let shared = Arc::new(SchedulerContext {
             cache: Arc::new(Cache::new()),
             queue,
+            pods,
+            nodes,
             listers: parts.listers.clone(),
             writes,
             effects,

@@ -14,7 +14,7 @@ use rcgen::{
 };
 
 use super::error::ServeError;
-use crate::dispatcher::os_text;
+use crate::config::os_text;
 
 /// Whom the certificate is for. Upstream's caller names this host.
 const HOST: &str = "localhost";

@@ -7,7 +7,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
 use super::error::ServeError;
 use super::options::Options;
-use crate::dispatcher::os_text;
+use crate::config::os_text;
 
 /// How many connections may wait to be accepted; the kernel's own limit (`somaxconn`) is usually the same.
 const BACKLOG: i32 = 4096;
