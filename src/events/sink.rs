@@ -42,7 +42,7 @@ pub(super) enum Verdict {
 pub(super) struct NotWritten;
 
 impl Verdict {
-    /// Converts the verdict to the result of an attempt for [`retry`](crate::client::retry).
+    /// Converts the verdict to the result of an attempt for `retry`.
     pub(super) fn settled(self) -> Result<(), NotWritten> {
         match self {
             Self::Settled => Ok(()),
