@@ -15,7 +15,8 @@ use crate::client::retry::DoublingWaits;
 use crate::client::{ApiError, Call, RestClient, Target};
 use crate::clock::{Clock, Mono};
 
-/// Namespace of the `LeaseCandidate`, independent of the lease's namespace. Follows `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
+/// Namespace of the `LeaseCandidate`, independent of the lease's namespace.
+/// Follows `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
 pub(super) const NAMESPACE: &str = "kube-system";
 
 /// Name of the lease in the `LeaseCandidate`, independent of the configured name.

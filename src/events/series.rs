@@ -17,13 +17,15 @@ use crate::client::retry;
 use crate::client::retry::Backoff;
 use crate::clock::{Mono, Sleep};
 
-/// A series ends after this time without a repetition. Follows `client-go/tools/events/event_broadcaster.go#finishTime @v1.36.3`.
+/// A series ends after this time without a repetition.
+/// Follows `client-go/tools/events/event_broadcaster.go#finishTime @v1.36.3`.
 const FINISH: Duration = Duration::from_mins(6);
 
-/// Every series is written again on each fifth tick, which is every 30 minutes, so that the server does not expire it. Follows `client-go/tools/events/event_broadcaster.go#refreshTime @v1.36.3`.
+/// Every series is written again on each fifth tick, which is every 30 minutes, so that the server does not expire it.
+/// Follows `client-go/tools/events/event_broadcaster.go#refreshTime @v1.36.3`.
 const FINISHES_PER_REFRESH: u64 = 5;
 
-/// Attempts to write an event, and the waits in between, of which up to a quarter is added.
+/// Backoff between the attempts to write an event. Each wait is lengthened at random by up to a quarter.
 const BACKOFF: Backoff = Backoff { steps: MAX_TRIES, duration: RETRY_WAIT, factor: 1.0, jitter: 0.25 };
 
 /// An entry of the queue between the recorders and the task.
@@ -197,7 +199,8 @@ async fn next_tick(tick: &mut Option<(u64, Sleep)>) -> u64 {
     }
 }
 
-/// Writes an event, with up to twelve attempts. Follows `client-go/tools/events/event_broadcaster.go#attemptRecording @v1.36.3`.
+/// Writes an event, with up to twelve attempts.
+/// Follows `client-go/tools/events/event_broadcaster.go#attemptRecording @v1.36.3`.
 async fn record(sink: Arc<Sink>, event: Arc<Event>, series: Option<Series>, ticket: Ticket) -> Done {
     let policy = BACKOFF.policy(|| sink.split_rng().unit(), |_: &NotWritten| true);
     let written = retry(sink.rest.clock(), policy, || async { write(&sink, &event, series).await.settled() }).await;

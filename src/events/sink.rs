@@ -9,10 +9,12 @@ use bytes::Bytes;
 use crate::client::{ApiError, Call, RestClient, Target};
 use crate::clock::Rng;
 
-/// Maximum number of attempts to write an event. Follows `client-go/tools/events/event_broadcaster.go#maxTriesPerEvent @v1.36.3`.
+/// Maximum number of attempts to write an event.
+/// Follows `client-go/tools/events/event_broadcaster.go#maxTriesPerEvent @v1.36.3`.
 pub(super) const MAX_TRIES: u32 = 12;
 
-/// Wait between two attempts, before jitter. Follows `client-go/tools/events/event_broadcaster.go#defaultSleepDuration @v1.36.3`.
+/// Wait between two attempts, before jitter.
+/// Follows `client-go/tools/events/event_broadcaster.go#defaultSleepDuration @v1.36.3`.
 pub(super) const RETRY_WAIT: Duration = Duration::from_secs(10);
 
 /// Writes events through the client, and counts those that are pending.
@@ -36,11 +38,11 @@ pub(super) enum Verdict {
     Again,
 }
 
-/// An attempt to write an event has failed, and another one may succeed.
+/// Error of an attempt that failed and may be retried.
 pub(super) struct NotWritten;
 
 impl Verdict {
-    /// The verdict as the result of an attempt.
+    /// Converts the verdict to the result of an attempt for `retry`.
     pub(super) fn settled(self) -> Result<(), NotWritten> {
         match self {
             Self::Settled => Ok(()),
