@@ -13,13 +13,13 @@ use crate::clock::Clock;
 
 /// A change of a candidate.
 #[derive(Clone, Debug, PartialEq)]
-pub enum CandidateChange {
+pub enum CandidateEvent {
     /// State at the beginning, and after changes were missed: the candidate, if it exists.
-    All(Option<Box<LeaseCandidate>>),
+    Listed(Option<Box<LeaseCandidate>>),
     /// The candidate was created or updated.
-    Now(Box<LeaseCandidate>),
+    Applied(Box<LeaseCandidate>),
     /// The candidate was deleted.
-    Gone,
+    Deleted,
 }
 
 struct CandidateWatch<S> {
@@ -29,7 +29,7 @@ struct CandidateWatch<S> {
 }
 
 /// Watches the candidate of this name. The stream does not end.
-pub fn watch(client: kube::Client, name: &str, clock: Clock) -> impl Stream<Item = CandidateChange> + Send + use<> {
+pub fn watch(client: kube::Client, name: &str, clock: Clock) -> impl Stream<Item = CandidateEvent> + Send + use<> {
     let events = Box::pin(watch_object::<LeaseCandidate>(client, NAMESPACE, name, clock));
     stream::unfold(CandidateWatch { events, listed: None }, |mut watch| async move {
         let event = watch.next().await?;
@@ -38,7 +38,7 @@ pub fn watch(client: kube::Client, name: &str, clock: Clock) -> impl Stream<Item
 }
 
 impl<S: Stream<Item = watcher::Result<Event<LeaseCandidate>>>> CandidateWatch<S> {
-    async fn next(&mut self) -> Option<CandidateChange> {
+    async fn next(&mut self) -> Option<CandidateEvent> {
         loop {
             match self.events.next().await? {
                 Ok(event) => {
@@ -51,13 +51,13 @@ impl<S: Stream<Item = watcher::Result<Event<LeaseCandidate>>>> CandidateWatch<S>
         }
     }
 
-    fn take(&mut self, event: Event<LeaseCandidate>) -> Option<CandidateChange> {
+    fn take(&mut self, event: Event<LeaseCandidate>) -> Option<CandidateEvent> {
         match event {
             Event::Init => self.listed = None,
             Event::InitApply(candidate) => self.listed = Some(Box::new(candidate)),
-            Event::InitDone => return Some(CandidateChange::All(self.listed.take())),
-            Event::Apply(candidate) => return Some(CandidateChange::Now(Box::new(candidate))),
-            Event::Delete(_) => return Some(CandidateChange::Gone),
+            Event::InitDone => return Some(CandidateEvent::Listed(self.listed.take())),
+            Event::Apply(candidate) => return Some(CandidateEvent::Applied(Box::new(candidate))),
+            Event::Delete(_) => return Some(CandidateEvent::Deleted),
         }
         None
     }

@@ -2,14 +2,15 @@
 //!
 //! Follows `pkg/scheduler/framework/plugins/volumebinding/volume_binding.go @v1.36.3` in who needs it.
 
-use serde::Serialize;
-
 use super::unsupported::{MissingForVolumes, Unsupported};
 use super::utilization::{MAX_CURVE_SCORE, UtilizationShapePoint, validate_shape};
 use crate::config::decode::wire_args;
 use crate::config::{FeatureGates, Gate, PluginArgs};
 use crate::framework::{Handle, PluginError, Registration};
 use crate::k8s::{FieldErrors, FieldPath, Volume, VolumeSource};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
+use serde::Serialize;
 
 /// The plugin's name.
 pub const NAME: &str = "VolumeBinding";
@@ -71,7 +72,14 @@ impl PluginArgs for VolumeBindingArgs {
 struct VolumeBinding;
 
 /// Builds the plugin. Its arguments mean nothing yet.
-pub fn factory(_args: VolumeBindingArgs, _handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: VolumeBindingArgs, handle: &Handle) -> Result<Registration, PluginError> {
+    // Not read yet, but watched as upstream does.
+    handle.lister::<PersistentVolume>()?;
+    handle.lister::<PersistentVolumeClaim>()?;
+    handle.lister::<StorageClass>()?;
+    handle.lister::<CSINode>()?;
+    handle.lister::<CSIDriver>()?;
+    handle.lister::<CSIStorageCapacity>()?;
     let plugin = Unsupported::new(VolumeBinding);
     Ok(Registration::new(NAME)
         .events(&plugin)

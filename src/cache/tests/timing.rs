@@ -1,4 +1,5 @@
-//! What a bind costs the cache. Prints, and asserts nothing of time: run it by name, optimised and with `--nocapture`.
+//! Timing of the cache operations of a binding. Prints timings and asserts none: run it by name, with `--release` and
+//! `--nocapture`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ fn assume_and_snapshot() {
         Arc::new(PodInfo::new(pod.cpu("100m").memory("128Mi").label("app", "web").build(), &classes))
     };
     for number in 0..NODES {
-        cache.add_node(node(&format!("node-{number}")).zone(["a", "b", "c"][number % 3]).build());
+        cache.set_node(node(&format!("node-{number}")).zone(["a", "b", "c"][number % 3]).build());
     }
     for number in 0..NODES * PODS_A_NODE {
         cache.add_pod(info(number, rng.index(NODES))).expect("it is new");
@@ -30,7 +31,7 @@ fn assume_and_snapshot() {
     cache.update_snapshot(&mut snapshot).expect("it is consistent");
     let pods: Vec<_> = (0..BINDS).map(|number| info(1_000_000 + number, rng.index(NODES))).collect();
 
-    // The first round lets both sides of each node part, and tables grow.
+    // The first round is a warm-up: it copies the entries that cache and snapshot share, and grows the tables.
     for round in 1..=2 {
         let assume = each(&pods, |pod| {
             cache.assume_pod(pod.clone()).expect("it is new");
