@@ -29,7 +29,7 @@ const STRATEGY: &str = "OldestEmulationVersion";
 /// Follows `client-go/tools/leaderelection/leasecandidate.go#requeueInterval @v1.36.3`.
 const RENEWAL: Duration = Duration::from_mins(5);
 
-/// Waits after failed writes.
+/// Backoff after failed writes.
 /// Follows `client-go/util/workqueue/default_rate_limiters.go#DefaultTypedControllerRateLimiter @v1.36.3`.
 const WAITS: DoublingWaits = DoublingWaits::new(Duration::from_millis(5), Duration::from_secs(1000));
 
@@ -51,7 +51,7 @@ pub struct Candidacy {
     /// The candidate as last observed; `None` if it does not exist.
     observed: Option<Box<LeaseCandidate>>,
     is_synced: Arc<AtomicBool>,
-    /// Waits after failed writes. They never start over, because upstream's queue forgets no failure either.
+    /// Backoff of failed writes. It is never reset, because upstream's queue forgets no failure either.
     waits: DoublingWaits,
 }
 

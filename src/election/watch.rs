@@ -1,4 +1,4 @@
-//! Changes of a candidate, as the API server reports them.
+//! A watch of this process's `LeaseCandidate`.
 
 use std::pin::Pin;
 
@@ -11,10 +11,10 @@ use super::candidacy::NAMESPACE;
 use crate::client::watch_object;
 use crate::clock::Clock;
 
-/// A change of a candidate.
+/// A watch event of the candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CandidateEvent {
-    /// State at the beginning, and after changes were missed: the candidate, if it exists.
+    /// Result of a list, at the beginning or after the watch was interrupted: the candidate if it exists.
     Listed(Option<Box<LeaseCandidate>>),
     /// The candidate was created or updated.
     Applied(Box<LeaseCandidate>),
@@ -24,11 +24,11 @@ pub enum CandidateEvent {
 
 struct CandidateWatch<S> {
     events: Pin<Box<S>>,
-    /// The candidate, while the objects are being listed.
+    /// The candidate as listed so far, during a list.
     listed: Option<Box<LeaseCandidate>>,
 }
 
-/// Watches the candidate of this name. The stream does not end.
+/// Watches the candidate of this name. The stream never ends.
 pub fn watch(client: kube::Client, name: &str, clock: Clock) -> impl Stream<Item = CandidateEvent> + Send + use<> {
     let events = Box::pin(watch_object::<LeaseCandidate>(client, NAMESPACE, name, clock));
     stream::unfold(CandidateWatch { events, listed: None }, |mut watch| async move {
