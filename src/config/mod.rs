@@ -7,12 +7,14 @@
 //! ```
 //!
 //! Wire types say what a file may say; resolved ones ([`Config`]) have every default filled in, and are all that other
-//! modules see; [`kubeconfig`] goes the same way. Nothing here reads a clock or the network, or knows what a plugin does: which plugin implements which
-//! point is a question that [`expand`] asks its caller.
+//! modules see; [`kubeconfig`] goes the same way. Nothing here reads a clock or the network, or knows a plugin: the default
+//! set and the types of arguments come in a [`PluginCatalog`], and [`expand`] asks its caller which plugin implements which
+//! point.
 
-pub mod args;
+mod any_args;
 mod base64;
-mod decode;
+mod catalog;
+pub(crate) mod decode;
 mod defaults;
 mod document;
 pub mod duration;
@@ -22,7 +24,9 @@ pub mod flags;
 mod gates;
 pub mod kubeconfig;
 mod load;
+mod plugin_args;
 mod plugins;
+mod read;
 mod support;
 mod text;
 pub mod types;
@@ -32,11 +36,8 @@ mod wire;
 pub(crate) use base64::encode as base64_encode;
 pub(crate) use decode::json::syntax_error as json_syntax_error;
 
-pub use args::{
-    ArgsError, DefaultPreemptionArgs, DynamicResourcesArgs, InterPodAffinityArgs, NodeAffinityArgs,
-    NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, PluginArgs, PodTopologySpreadArgs,
-    RequestedToCapacityRatio, ResourceSpec, ScoringStrategy, UtilizationShapePoint, VolumeBindingArgs,
-};
+pub use any_args::{AnyArgs, ArgsType, TypedArgs};
+pub use catalog::{DefaultPlugin, PluginCatalog};
 pub use defaults::DEFAULT_SCHEDULER_NAME;
 pub use document::{DocumentError, document_text, parse_documents};
 pub use duration::{GoDuration, ParseDurationError};
@@ -44,8 +45,8 @@ pub use expand::{ExpandError, ExpandedPlugin, ExpandedPlugins, Implements, Profi
 pub use flags::{FlagError, Flags, VersionFlag};
 pub use gates::{BINARY_MINOR, FeatureGates, Gate, GateError, GateFlags, OLDEST_MINOR, Stage};
 pub use load::{ConfigError, MAX_FILE_BYTES};
+pub use plugin_args::{ArgsError, FactoryArgs, PluginArgs, RawArgs, ReadArgs, ReadArgsResult, WrittenArgs};
 pub use types::{
     ClientConnection, Config, Extender, ExtensionPoint, LeaderElection, ManagedResource, Plugin, PluginConfig,
     PluginSet, Plugins, Profile, TlsSettings,
 };
-pub use validate::validate_node_resources_fit_args;

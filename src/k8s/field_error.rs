@@ -18,6 +18,41 @@ pub fn aggregate<S: fmt::Display>(messages: impl IntoIterator<Item = S>) -> Stri
     }
 }
 
+/// Path of a field from the root of an object, such as `profiles[0].pluginConfig[2].args.limit`. The default is the root.
+/// Follows `apimachinery/pkg/util/validation/field/path.go#Path @v1.36.3`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldPath(String);
+
+impl FieldPath {
+    /// The path that `path` spells.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self(path.into())
+    }
+
+    /// The path of the field `name` of this object.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        Self(child(&self.0, name))
+    }
+
+    /// The path of an element of this list.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        Self(format!("{}[{index}]", self.0))
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// One or more complaints about fields, shown as [`aggregate`] has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldErrors(Vec<String>);
@@ -31,6 +66,43 @@ impl FieldErrors {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Adds `<path>: Invalid value: <shown>: <detail>`. A text goes through [`quoted`] before it is shown.
+    /// Follows `apimachinery/pkg/util/validation/field/errors.go#Invalid @v1.36.3`.
+    pub fn invalid(&mut self, path: &FieldPath, shown: impl fmt::Display, detail: &str) {
+        self.push(invalid(&path.0, &shown.to_string(), detail));
+    }
+
+    /// Adds `<path>: Required value: <detail>`.
+    /// Follows `apimachinery/pkg/util/validation/field/errors.go#Required @v1.36.3`.
+    pub fn required(&mut self, path: &FieldPath, detail: &str) {
+        self.push(format!("{path}: Required value: {detail}"));
+    }
+
+    /// Adds `<path>: Duplicate value: <value>`, with the value quoted.
+    /// Follows `apimachinery/pkg/util/validation/field/errors.go#Duplicate @v1.36.3`.
+    pub fn duplicate(&mut self, path: &FieldPath, value: &str) {
+        self.push(format!("{path}: Duplicate value: {}", quoted(value)));
+    }
+
+    /// Adds `<path>: Forbidden: <detail>`.
+    /// Follows `apimachinery/pkg/util/validation/field/errors.go#Forbidden @v1.36.3`.
+    pub fn forbidden(&mut self, path: &FieldPath, detail: &str) {
+        self.push(format!("{path}: Forbidden: {detail}"));
+    }
+
+    /// Adds `<path>: Unsupported value: <value>: supported values: <supported>`.
+    /// Follows `apimachinery/pkg/util/validation/field/errors.go#NotSupported @v1.36.3`.
+    pub fn unsupported(&mut self, path: &FieldPath, value: &str, supported: &[&str]) {
+        self.push(not_supported(&path.0, value, supported));
+    }
+
+    /// Adds the errors of `other`, if it has any.
+    pub fn extend<T>(&mut self, other: Result<T, Self>) {
+        if let Err(other) = other {
+            self.append(other);
+        }
     }
 
     /// Adds one.
@@ -144,7 +216,7 @@ pub fn html_safe(json: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{aggregate, child, json_list, not_supported, quoted};
+    use super::{FieldErrors, FieldPath, aggregate, child, json_list, not_supported, quoted};
 
     #[test]
     fn quoted_as_go_does() {
@@ -178,5 +250,25 @@ mod tests {
             not_supported(&child("spec", "operator"), "Near", &["In", "NotIn"]),
             r#"spec.operator: Unsupported value: "Near": supported values: "In", "NotIn""#
         );
+    }
+
+    #[test]
+    fn errors_name_the_path_of_their_field() {
+        let (root, mut errors) = (FieldPath::default(), FieldErrors::default());
+        let item = root.child("items").index(2);
+        errors.invalid(&item.child("size"), 5, "too big");
+        errors.required(&root.child("name"), "why");
+        errors.duplicate(&item, "a<");
+        errors.forbidden(&item, "why");
+        errors.unsupported(&item, "<x>", &["Y", "Z"]);
+        errors.extend(Ok::<(), _>(()));
+        let expected = [
+            "items[2].size: Invalid value: 5: too big",
+            "name: Required value: why",
+            "items[2]: Duplicate value: \"a<\"",
+            "items[2]: Forbidden: why",
+            r#"items[2]: Unsupported value: "\u003cx\u003e": supported values: "Y", "Z""#,
+        ];
+        assert_eq!(errors.messages(), expected);
     }
 }

@@ -20,7 +20,7 @@ mod resource_list;
 pub mod tolerations;
 
 pub use containers::{QosClass, normalized_image_name};
-pub use field_error::FieldErrors;
+pub use field_error::{FieldErrors, FieldPath};
 pub use field_selector::FieldSelector;
 pub use label_selector::{ParseSelectorError, Selector};
 pub use meta::{annotations, labels, object_key};

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 
 use super::unsupported::{MissingForVolumes, Unsupported};
-use crate::framework::{Handle, PluginArgs, PluginError, Registration};
+use crate::framework::{Handle, PluginError, Registration};
 use crate::k8s::{Volume, VolumeSource};
 
 /// The plugin's name.
@@ -15,7 +15,7 @@ pub const NAME: &str = "VolumeZone";
 struct VolumeZone;
 
 /// Builds the plugin. It takes no arguments.
-pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     // Not read yet, but watched as upstream does.
     handle.lister::<PersistentVolume>()?;
     handle.lister::<PersistentVolumeClaim>()?;

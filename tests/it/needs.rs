@@ -9,7 +9,7 @@ use kube_scheduler::clock::SimClock;
 use kube_scheduler::config::{Config, FeatureGates};
 use kube_scheduler::engine::Engine;
 use kube_scheduler::framework::{
-    CycleContext, Handle, NodeRef, Plugin, PluginArgs, PluginError, Registration, ScorePlugin, Scratch,
+    CycleContext, Handle, NodeRef, Plugin, PluginError, Registration, Registry, ScorePlugin, Scratch,
 };
 use kube_scheduler::ingest::Ingest;
 use kube_scheduler::listers::{Change, Index, IndexBy, Kind, Lister, Observer};
@@ -84,14 +84,14 @@ impl Needs {
 }
 
 /// Two profiles that have the plugin, and no other that reads anything.
-fn config() -> Config {
+fn config(registry: &Registry) -> Config {
     let enabled = ["PrioritySort", "DefaultBinder", "Needs"].map(|name| json!({"name": name, "weight": 1}));
     let plugins = json!({"multiPoint": {"enabled": enabled, "disabled": [{"name": "*"}]}});
     let profiles = ["one", "two"].map(|name| json!({"schedulerName": name, "plugins": plugins}));
     let config = json!({
         "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": profiles,
     });
-    Config::parse(config.to_string().as_bytes(), &FeatureGates::default()).expect("a configuration")
+    Config::parse(config.to_string().as_bytes(), &FeatureGates::default(), registry.catalog()).expect("a configuration")
 }
 
 async fn settle(server: &ApiServer) {
@@ -118,13 +118,13 @@ async fn a_plugin_gets_what_its_factory_asks_for() {
     let built: Arc<Mutex<Vec<Needs>>> = Arc::default();
     let mut registry = plugins::registry();
     let keep = built.clone();
-    let factory = move |_: PluginArgs, handle: &Handle| {
+    let factory = move |(): (), handle: &Handle| {
         let needs = Needs::new(handle)?;
         keep.lock().expect("no test panics under it").push(needs.clone());
         Ok(Registration::new("Needs").score(&Arc::new(needs)))
     };
     registry.register("Needs", factory).expect("the name is new");
-    let engine = Engine::builder(server.client(), config(), registry).clock(clock.clock()).build().await;
+    let engine = Engine::builder(server.client(), config(&registry), registry).clock(clock.clock()).build().await;
     let engine = engine.expect("an engine");
     let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, server.client());
     assert_eq!(

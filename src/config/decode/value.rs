@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
-pub(in super::super) enum Value {
+pub(crate) enum Value {
     Null,
     Bool(bool),
     /// The literal, since messages quote it and only the target decides how it is read.
@@ -16,7 +16,7 @@ pub(in super::super) enum Value {
 
 impl Value {
     /// What messages call it.
-    pub(in super::super) fn describe(&self) -> &'static str {
+    pub(crate) fn describe(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "bool",
@@ -28,7 +28,7 @@ impl Value {
     }
 
     /// The same as a `serde_json` value; of repeated keys the last counts.
-    pub(in super::super) fn to_json(&self) -> serde_json::Value {
+    pub(crate) fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match self {
             Self::Null => Json::Null,
@@ -56,7 +56,7 @@ fn number(literal: &str) -> serde_json::Value {
 
 /// Why a document cannot be read; the text upstream prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) struct DecodeError(pub(in super::super) String);
+pub(crate) struct DecodeError(pub(crate) String);
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::super::text::{json, quote};
+use super::super::text::json;
 
 /// `path: Invalid value: shown: detail`
 pub(super) fn invalid(path: &str, shown: impl Display, detail: &str) -> String {
@@ -17,17 +17,6 @@ pub(super) fn required(path: &str, detail: &str) -> String {
 /// `path: Duplicate value: shown`
 pub(super) fn duplicate(path: &str, shown: &str) -> String {
     format!("{path}: Duplicate value: {shown}")
-}
-
-/// `path: Forbidden: detail`
-pub(super) fn forbidden(path: &str, detail: &str) -> String {
-    format!("{path}: Forbidden: {detail}")
-}
-
-/// `path: Unsupported value: value: supported values: "a", "b"`
-pub(super) fn unsupported(path: &str, value: &str, supported: &[&str]) -> String {
-    let supported: Vec<String> = supported.iter().map(|value| quote(value)).collect();
-    format!("{path}: Unsupported value: {}: supported values: {}", json_string(value), supported.join(", "))
 }
 
 /// `text` as a JSON string.
@@ -45,10 +34,5 @@ mod tests {
         assert_eq!(required("a", ""), "a: Required value");
         assert_eq!(required("a", "why"), "a: Required value: why");
         assert_eq!(duplicate("a", "{}"), "a: Duplicate value: {}");
-        assert_eq!(forbidden("a", "why"), "a: Forbidden: why");
-        assert_eq!(
-            unsupported("a", "<x>", &["Y", "Z"]),
-            r#"a: Unsupported value: "\u003cx\u003e": supported values: "Y", "Z""#
-        );
     }
 }

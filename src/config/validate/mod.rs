@@ -3,20 +3,19 @@
 //! Follows `pkg/scheduler/apis/config/validation/validation.go` and
 //! `component-base/config/validation/validation.go @v1.36.3`.
 
-mod args;
 mod extenders;
 mod field;
 
-pub use args::validate_node_resources_fit_args;
-
-use super::args::PluginArgs;
+use super::any_args::AnyArgs;
+use super::catalog::PluginCatalog;
 use super::decode::GROUP_VERSION;
 use super::duration::GoDuration;
 use super::gates::FeatureGates;
 use super::load::ConfigError;
 use super::text::{json, quote};
-use super::types::{ClientConnection, Config, ExtensionPoint, LeaderElection, PluginSet, Profile};
+use super::types::{ClientConnection, Config, ExtensionPoint, LeaderElection, PluginConfig, PluginSet, Profile};
 use crate::k8s::field_error::aggregate;
+use crate::k8s::{FieldErrors, FieldPath};
 
 /// Plugins that v1 no longer has.
 const REMOVED: [&str; 4] = ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"];
@@ -25,23 +24,24 @@ const REMOVED: [&str; 4] = ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCE
 const CHECKED_FOR_REMOVED: usize = 12;
 
 impl Config {
-    /// Checks the whole configuration. The error has the bare text of a single fault, and `[a, b]` for several.
-    pub fn validate(&self, gates: &FeatureGates) -> Result<(), ConfigError> {
-        match self.faults(gates) {
+    /// Checks the whole configuration of a scheduler with these plugins. The error has the bare text of a single fault, and
+    /// `[a, b]` for several.
+    pub fn validate(&self, gates: &FeatureGates, plugins: &PluginCatalog) -> Result<(), ConfigError> {
+        match self.faults(gates, plugins) {
             faults if faults.is_empty() => Ok(()),
             faults => Err(ConfigError::new(aggregate(faults))),
         }
     }
 
     /// Every fault of the configuration, one text each.
-    pub fn faults(&self, gates: &FeatureGates) -> Vec<String> {
+    pub fn faults(&self, gates: &FeatureGates, plugins: &PluginCatalog) -> Vec<String> {
         let mut faults: Vec<String> = client_connection(&self.client_connection).into_iter().collect();
         faults.extend(leader_election(&self.leader_election));
         if self.parallelism <= 0 {
             let detail = "should be an integer value greater than zero";
             faults.push(field::invalid("parallelism", self.parallelism, detail));
         }
-        faults.extend(profiles(&self.profiles, gates));
+        faults.extend(profiles(&self.profiles, gates, plugins));
         faults.extend(percentage("percentageOfNodesToScore", Some(self.percentage_of_nodes_to_score)));
         let (initial, max) = (self.pod_initial_backoff_seconds, self.pod_max_backoff_seconds);
         if initial <= 0 {
@@ -103,7 +103,7 @@ fn percentage(path: &str, value: Option<i32>) -> Option<String> {
     Some(field::invalid(path, value, "not in valid range [0-100]"))
 }
 
-fn profiles(profiles: &[Profile], gates: &FeatureGates) -> Vec<String> {
+fn profiles(profiles: &[Profile], gates: &FeatureGates, plugins: &PluginCatalog) -> Vec<String> {
     if profiles.is_empty() {
         return vec![field::required("profiles", "")];
     }
@@ -116,7 +116,7 @@ fn profiles(profiles: &[Profile], gates: &FeatureGates) -> Vec<String> {
         let percentage_path = format!("{path}.percentageOfNodesToScore");
         faults.extend(percentage(&percentage_path, profile.percentage_of_nodes_to_score));
         faults.extend(removed_plugins(&path, profile));
-        faults.extend(plugin_config(&path, profile, gates));
+        faults.extend(plugin_config(&path, profile, gates, plugins));
         if profiles[..i].iter().any(|earlier| earlier.scheduler_name == profile.scheduler_name) {
             // Upstream shows the path of the earlier profile here, and that prints as an empty object.
             faults.push(field::duplicate(&format!("{path}.schedulerName"), "{}"));
@@ -143,7 +143,7 @@ fn removed_plugins(path: &str, profile: &Profile) -> Vec<String> {
     faults
 }
 
-fn plugin_config(path: &str, profile: &Profile, gates: &FeatureGates) -> Vec<String> {
+fn plugin_config(path: &str, profile: &Profile, gates: &FeatureGates, plugins: &PluginCatalog) -> Vec<String> {
     let mut faults = Vec::new();
     for (i, config) in profile.plugin_config.iter().enumerate() {
         let path = format!("{path}.pluginConfig[{i}]");
@@ -154,10 +154,30 @@ fn plugin_config(path: &str, profile: &Profile, gates: &FeatureGates) -> Vec<Str
         if REMOVED.contains(&name) {
             faults.push(field::invalid(&path, quote(name), &removed_detail()));
         } else {
-            faults.extend(args::faults(&format!("{path}.args"), name, &config.args, gates));
+            faults.extend(args(&FieldPath::new(path).child("args"), config, gates, plugins));
         }
     }
     faults
+}
+
+/// Checks the args of one plugin, which are at `path`. Those that the factory validates are passed over, but a plugin that
+/// is named as their kind has to have them: that is the name under which upstream looks them up.
+/// Follows `pkg/scheduler/apis/config/validation/validation.go#validatePluginConfig @v1.36.3`.
+fn args(path: &FieldPath, config: &PluginConfig, gates: &FeatureGates, plugins: &PluginCatalog) -> Vec<String> {
+    let wanted = match plugins.args_of(&config.name) {
+        Some(own) if own.validated_by_factory() => None,
+        Some(own) => Some(own),
+        None => plugins.kind(&config.name).filter(|kind| kind.validated_by_factory()),
+    };
+    let mut errors = FieldErrors::default();
+    match (wanted, &config.args) {
+        (None, _) => {}
+        (Some(wanted), AnyArgs::Typed(args)) if wanted.matches(args) => args.validate(path, gates, &mut errors),
+        (Some(_), other) => {
+            errors.invalid(path, json(&other.to_json().unwrap_or_default()), "has to match plugin args");
+        }
+    }
+    errors.messages().to_vec()
 }
 
 /// The sets are compared as configured, and args only of a plugin that the first profile enables at queueSort itself.
@@ -171,8 +191,7 @@ fn common_queue_sort(profiles: &[Profile]) -> Vec<String> {
     }
     let sort = canon.enabled.first().map(|plugin| plugin.name.as_str()).unwrap_or_default();
     // With several entries of the plugin, its last one counts.
-    let canon_args =
-        first.plugin_config.iter().rfind(|config| config.name == sort).map_or(&PluginArgs::None, |c| &c.args);
+    let canon_args = first.plugin_config.iter().rfind(|config| config.name == sort).map_or(&AnyArgs::None, |c| &c.args);
     for (i, profile) in others.iter().enumerate() {
         let path = format!("profiles[{}]", i + 1);
         let set = profile.plugins.point(ExtensionPoint::QueueSort);

@@ -18,7 +18,8 @@ fn check(enabled: &[&str], registered: &[EventResource], gates: &FeatureGates, e
         "# YAML\n{{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: [{{plugins: \
          {{multiPoint: {{enabled: [{names}], disabled: [{{name: '*'}}]}}}}}}]}}"
     );
-    let config = Config::parse(config.as_bytes(), gates).expect("the configuration is good");
+    let config =
+        Config::parse(config.as_bytes(), gates, plugins::registry().catalog()).expect("the configuration is good");
     let parts = crate::testing::handle_parts(*gates);
     let listers = parts.listers.clone();
     ask_for_upstream_kinds(&listers, gates).expect("nothing is watched yet");

@@ -14,6 +14,7 @@
 //!
 //! Follows `pkg/scheduler/framework/plugins/podtopologyspread @v1.36.3`.
 
+mod args;
 mod constraints;
 mod counts;
 mod default_selector;
@@ -24,11 +25,11 @@ mod topology;
 
 use std::sync::Arc;
 
+pub use args::PodTopologySpreadArgs;
+
 use super::event::hints_enabled;
-use crate::config::{Gate, PodTopologySpreadArgs};
-use crate::framework::{
-    Handle, Plugin, PluginArgs, PluginError, Registration, Rejection, SignOutcome, SignPlugin, Slot,
-};
+use crate::config::Gate;
+use crate::framework::{Handle, Plugin, PluginError, Registration, Rejection, SignOutcome, SignPlugin, Slot};
 use crate::model::PodInfo;
 use constraints::Defaults;
 use default_selector::DefaultSelectors;
@@ -53,8 +54,7 @@ struct PodTopologySpread {
 
 impl PodTopologySpread {
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go#New @v1.36.3` in which kinds are watched.
-    fn new(args: &PluginArgs, handle: &Handle) -> Result<Self, PluginError> {
-        let args: PodTopologySpreadArgs = args.decode()?;
+    fn new(args: PodTopologySpreadArgs, handle: &Handle) -> Result<Self, PluginError> {
         let defaults = Defaults::new(args);
         let selectors = (!defaults.constraints.is_empty()).then(|| DefaultSelectors::new(handle)).transpose()?;
         Ok(Self {
@@ -69,10 +69,9 @@ impl PodTopologySpread {
     }
 }
 
-/// Builds the plugin from [`PodTopologySpreadArgs`].
-#[expect(clippy::needless_pass_by_value, reason = "every factory is called alike")]
-pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
-    let plugin = Arc::new(PodTopologySpread::new(&args, handle)?);
+/// Builds the plugin for a profile.
+pub fn factory(args: PodTopologySpreadArgs, handle: &Handle) -> Result<Registration, PluginError> {
+    let plugin = Arc::new(PodTopologySpread::new(args, handle)?);
     Ok(Registration::new(NAME)
         .events(&plugin)
         .pre_filter(&plugin)

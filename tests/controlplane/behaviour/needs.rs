@@ -10,7 +10,7 @@ use crate::support::cluster::ControlPlane;
 use crate::support::schedulers::{Ours, Scheduler as _};
 use crate::support::stage::{Stage, on_stage};
 
-#[allow(dead_code, unreachable_pub, reason = "an example is a library, with tests of its own")]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "an example is a library, with tests of its own")]
 #[path = "../../examples/selector_spread.rs"]
 mod selector_spread;
 
