@@ -1,8 +1,8 @@
-//! A map that forgets what was not used for longest.
+//! A map with a limited capacity that evicts the least recently used entry.
 
 use std::collections::BTreeMap;
 
-/// At most `capacity` entries; a new one beyond that displaces the one least recently written or read.
+/// A map of at most `capacity` entries. A new entry beyond that evicts the one least recently written or read.
 /// Follows `k8s.io/utils/lru/lru.go#Cache`.
 pub(super) struct Lru<V> {
     capacity: usize,
@@ -17,7 +17,7 @@ impl<V> Lru<V> {
         Self { capacity, uses: 0, entries: BTreeMap::new(), order: BTreeMap::new() }
     }
 
-    /// The entry, made if it does not exist; it is now the most recently used.
+    /// Returns the entry, created if it does not exist. The entry becomes the most recently used.
     pub(super) fn entry(&mut self, key: String, make: impl FnOnce() -> V) -> &mut V {
         self.uses += 1;
         let uses = self.uses;
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_recently_used_is_forgotten() {
+    fn the_least_recently_used_entry_is_evicted() {
         let mut lru = Lru::new(2);
         for key in ["a", "b", "a", "c"] {
             *lru.entry(key.to_owned(), || 0) += 1;
