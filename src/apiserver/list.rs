@@ -11,13 +11,12 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::events;
-use super::field_error::FieldError;
 use super::kinds::Kind;
 use super::object::Object;
 use super::route::Query;
 use super::selectors::Selection;
-use super::status::Status;
 use super::store::State;
+use crate::apimachinery::{FieldError, Status};
 
 /// How a list or watch treats its resource version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

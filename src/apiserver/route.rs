@@ -3,7 +3,7 @@
 //! Follows `apiserver/pkg/endpoints/request/requestinfo.go#RequestInfoFactory.NewRequestInfo @v1.36.3`.
 
 use super::kinds::{self, Kind};
-use super::status::Status;
+use crate::apimachinery::Status;
 
 /// What a path names.
 #[derive(Debug)]

@@ -8,15 +8,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::create::set_namespace;
-use super::field_error::FieldError;
 use super::kinds::{EVENTS, Kind, PODS};
 use super::object::{Object, key_of};
 use super::origin::Origin;
 use super::part::Part;
 use super::schema::{self, Object as Type};
-use super::status::Status;
 use super::store::State;
 use super::{admission, defaulting, events, meta, owners, strategy, validation};
+use crate::apimachinery::{FieldError, Status};
 
 /// What became of an update.
 #[derive(Debug)]

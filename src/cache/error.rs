@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::go::quote::quote;
 use crate::k8s::Pod;
 
 /// A request that the cache did not carry out. Texts are those of `pkg/scheduler/backend/cache/cache.go @v1.36.3`.
@@ -45,7 +46,7 @@ pub enum CacheError {
     #[error("node {0} is not found")]
     NoSuchNode(Arc<str>),
     /// A node that is to be removed has been removed before, or was never added, and only pods are left of it.
-    #[error("node {} in group {} was not found", quoted(.name), quoted(.zone))]
+    #[error("node {} in group {} was not found", quote(.name), quote(.zone))]
     NotInTree {
         /// The node.
         name: Arc<str>,
@@ -110,11 +111,6 @@ impl std::fmt::Display for PodRef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}({})", self.uid, self.key)
     }
-}
-
-/// Text in quotes with the NUL between region and zone as Go's `%q` prints it; label values need no other escape.
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\0', "\\x00"))
 }
 
 #[cfg(test)]

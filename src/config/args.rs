@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{NodeAffinity, TopologySpreadConstraint};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::duration::GoDuration;
+use crate::go::duration::GoDuration;
 
 /// The arguments of one plugin.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -10,7 +10,6 @@ use super::args::{
     NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, PluginArgs, PodTopologySpreadArgs,
     RequestedToCapacityRatio, ResourceSpec, ScoringStrategy, UtilizationShapePoint, VolumeBindingArgs,
 };
-use super::duration::GoDuration;
 use super::gates::{FeatureGates, Gate};
 use super::plugins::{default_plugins, merge};
 use super::types::{
@@ -18,6 +17,7 @@ use super::types::{
     PluginSet, Plugins, Profile, TlsSettings,
 };
 use super::wire::{self, WireArgs};
+use crate::go::duration::GoDuration;
 
 /// The scheduler name of a single profile that gives none; the one that pods have by default.
 pub const DEFAULT_SCHEDULER_NAME: &str = "default-scheduler";

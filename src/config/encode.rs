@@ -133,7 +133,7 @@ fn extender(extender: &Extender) -> Value {
 }
 
 fn tls(tls: &TlsSettings) -> Value {
-    let data = |bytes: &[u8]| (!bytes.is_empty()).then(|| Value::from(super::base64::encode(bytes)));
+    let data = |bytes: &[u8]| (!bytes.is_empty()).then(|| Value::from(crate::go::base64::encode(bytes)));
     let mut out = json!({});
     set(&mut out, "insecure", some_if(tls.insecure));
     set(&mut out, "serverName", some_text(&tls.server_name));

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::gates::FeatureGates;
 use super::types::Config;
 use super::{decode, defaults, wire};
+pub(super) use crate::go::errno::text as go_text;
 
 /// The largest configuration file that is read, in bytes: a thousand times what the largest known ones have.
 pub const MAX_FILE_BYTES: u64 = 16 << 20;
@@ -52,17 +53,6 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
         return Err(ConfigError::new(text));
     }
     Ok(data)
-}
-
-/// An operating system's error in Go's words: the system's own, in lower case.
-pub(super) fn go_text(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        std::io::ErrorKind::IsADirectory => "is a directory".to_owned(),
-        std::io::ErrorKind::NotADirectory => "not a directory".to_owned(),
-        _ => error.to_string(),
-    }
 }
 
 #[cfg(test)]

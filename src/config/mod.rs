@@ -11,11 +11,9 @@
 //! point is a question that [`expand`] asks its caller.
 
 pub mod args;
-mod base64;
 mod decode;
 mod defaults;
 mod document;
-pub mod duration;
 mod encode;
 mod expand;
 pub mod flags;
@@ -29,9 +27,8 @@ pub mod types;
 mod validate;
 mod wire;
 
-pub(crate) use base64::encode as base64_encode;
-pub(crate) use decode::json::syntax_error as json_syntax_error;
-
+pub(crate) use crate::go::base64::encode as base64_encode;
+pub use crate::go::duration::GoDuration;
 pub use args::{
     ArgsError, DefaultPreemptionArgs, DynamicResourcesArgs, InterPodAffinityArgs, NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, PluginArgs, PodTopologySpreadArgs,
@@ -39,7 +36,6 @@ pub use args::{
 };
 pub use defaults::DEFAULT_SCHEDULER_NAME;
 pub use document::{DocumentError, document_text, parse_documents};
-pub use duration::{GoDuration, ParseDurationError};
 pub use expand::{ExpandError, ExpandedPlugin, ExpandedPlugins, Implements, ProfileChecker, expand};
 pub use flags::{FlagError, Flags, VersionFlag};
 pub use gates::{BINARY_MINOR, FeatureGates, Gate, GateError, GateFlags, OLDEST_MINOR, Stage};

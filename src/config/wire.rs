@@ -9,8 +9,9 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use super::decode::{Bytes, DecodeError, Raw, Reader, Value, wire_struct};
-use super::duration::GoDuration;
+use super::decode::{Bytes, DecodeError, Raw, Reader, wire_struct};
+use crate::go::duration::GoDuration;
+use crate::go::json::Value;
 
 /// The root of a configuration file.
 #[derive(Clone, Debug, Default, PartialEq)]

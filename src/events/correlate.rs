@@ -1,17 +1,18 @@
 //! What core/v1 events are spared the server: repetitions are counted, floods of similar ones combined, spam dropped.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use lru::LruCache;
 
 use super::event::Event;
-use super::lru::Lru;
 use crate::clock::{Mono, Now};
 use crate::dispatcher::RateLimiter;
 
 /// Entries of each memory. Follows `client-go/tools/record/events_cache.go#maxLruCacheEntries @v1.36.3`.
-const CAPACITY: usize = 4096;
+const CAPACITY: NonZeroUsize = NonZeroUsize::new(4096).expect("more than nothing");
 
 /// From this many different messages on, similar events are combined.
 /// Follows `client-go/tools/record/events_cache.go#defaultAggregateMaxEvents @v1.36.3`.
@@ -31,9 +32,9 @@ const SPAM_QPS: f32 = 1.0 / 300.0;
 /// Remembers what was said about which object.
 /// Follows `client-go/tools/record/events_cache.go#EventCorrelator @v1.36.3`.
 pub(super) struct Correlator {
-    similar: Lru<Similar>,
-    seen: Lru<Option<Seen>>,
-    spam: Lru<Option<RateLimiter>>,
+    similar: LruCache<String, Similar>,
+    seen: LruCache<String, Option<Seen>>,
+    spam: LruCache<String, Option<RateLimiter>>,
 }
 
 struct Similar {
@@ -61,7 +62,7 @@ pub(super) struct Correlated {
 
 impl Correlator {
     pub(super) fn new() -> Self {
-        Self { similar: Lru::new(CAPACITY), seen: Lru::new(CAPACITY), spam: Lru::new(CAPACITY) }
+        Self { similar: LruCache::new(CAPACITY), seen: LruCache::new(CAPACITY), spam: LruCache::new(CAPACITY) }
     }
 
     /// What to write; nothing if there is too much about the object already. `combined_name` names an event that stands for
@@ -81,13 +82,13 @@ impl Correlator {
             let key = format!("{object}{}{}", event.said.reason, event.said.note);
             (key, event.name.clone(), event.said.note.clone(), event.time)
         };
-        let seen = self.seen.entry(key, || None);
+        let seen = self.seen.get_or_insert_mut(key, || None);
         let observed = match seen {
             Some(seen) => Seen { count: seen.count.saturating_add(1), ..seen.clone() },
             None => Seen { name, count: 1, first: at },
         };
         *seen = Some(observed.clone());
-        let bucket = self.spam.entry(object, || RateLimiter::new(SPAM_QPS, SPAM_BURST));
+        let bucket = self.spam.get_or_insert_mut(object, || RateLimiter::new(SPAM_QPS, SPAM_BURST));
         if !bucket.as_ref().is_none_or(|bucket| bucket.try_acquire(now.mono)) {
             return None;
         }
@@ -98,7 +99,7 @@ impl Correlator {
     /// Whether so many events that differ only in their message have come that they are combined.
     /// Follows `client-go/tools/record/events_cache.go#EventAggregate @v1.36.3`.
     fn is_flood(&mut self, key: String, event: &Event, now: Mono) -> bool {
-        let similar = self.similar.entry(key, || Similar { messages: BTreeSet::new(), last: now });
+        let similar = self.similar.get_or_insert_mut(key, || Similar { messages: BTreeSet::new(), last: now });
         if now.since(similar.last) > SIMILAR_FOR {
             similar.messages.clear();
         }

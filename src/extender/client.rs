@@ -14,7 +14,8 @@ use tokio::runtime::Runtime;
 
 use super::error::{self, CallError};
 use super::tls::{self, Tls};
-use crate::config::{Extender, base64_encode};
+use crate::config::Extender;
+use crate::go::base64;
 use crate::version;
 
 /// Follows `pkg/scheduler/extender.go#DefaultExtenderTimeout @v1.36.3`.
@@ -162,7 +163,7 @@ fn request(url: &str, body: Vec<u8>) -> Result<Request<Full<Bytes>>, CallError> 
         let mut parts = uri.clone().into_parts();
         parts.authority = Some(host.parse().map_err(|error| invalid(&error))?);
         let uri = Uri::from_parts(parts).map_err(|error| invalid(&error))?;
-        request = request.uri(uri).header(AUTHORIZATION, format!("Basic {}", base64_encode(&pair)));
+        request = request.uri(uri).header(AUTHORIZATION, format!("Basic {}", base64::encode(&pair)));
     }
     request.body(Full::from(body)).map_err(|error| invalid(&error))
 }

@@ -32,7 +32,6 @@ pub use evaluate::{
     evaluate_then, feasible_nodes,
 };
 pub use fragment::Fragment;
-pub(crate) use fragment::encode;
 pub use handle::{
     Activator, Effects, Handle, HandleParts, NominatingInfo, Nominator, PodEvent, PodsToActivate, SlotAllocator,
     resource_gates,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::dispatcher::os_text;
+use crate::go::errno;
 
 /// Why nothing is served. The text is upstream's, where upstream has one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +18,7 @@ impl ServeError {
 /// The bytes of a file, or why not, as Go words it.
 pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     let verb = if path.is_dir() { "read" } else { "open" };
-    std::fs::read(path).map_err(|error| format!("{verb} {}: {}", path.display(), os_text(&error)))
+    std::fs::read(path).map_err(|error| format!("{verb} {}: {}", path.display(), errno::text(&error)))
 }
 
 #[cfg(test)]
@@ -27,7 +27,8 @@ mod tests {
 
     #[test]
     fn the_operating_system_is_quoted_as_go_quotes_it() {
-        let check = |code: i32, expected: &str| assert_eq!(os_text(&std::io::Error::from_raw_os_error(code)), expected);
+        let check =
+            |code: i32, expected: &str| assert_eq!(errno::text(&std::io::Error::from_raw_os_error(code)), expected);
         check(98, "address already in use");
         check(13, "permission denied");
         check(99, "cannot assign requested address");

@@ -5,7 +5,7 @@
 //! `apimachinery/pkg/runtime/serializer/versioning/versioning.go#Decode` and
 //! `kube-scheduler/config/v1/types.go#DecodeNestedObjects @v1.36.3`.
 
-pub(super) mod json;
+mod error;
 mod nesting;
 mod nodes;
 mod reader;
@@ -13,14 +13,15 @@ mod scalar;
 mod size;
 mod syntax;
 mod tag;
-mod value;
 mod yaml;
 
+pub(super) use error::DecodeError;
 pub(super) use reader::{Bytes, Raw, Reader, Wire, wire_struct};
-pub(super) use value::{DecodeError, Value};
 
-use super::text::{json as json_text, quote};
 use super::wire;
+pub(super) use crate::go::json::Value;
+use crate::go::json::{self, text as json_text};
+use crate::go::quote::quote;
 
 /// The group and version of the configuration API.
 pub(super) const GROUP_VERSION: &str = "kubescheduler.config.k8s.io/v1";
@@ -125,7 +126,7 @@ pub(super) fn check_meta(value: &Value, version: &str, kind: &str) -> Result<(),
 /// The value, and what is held against repeated keys in YAML.
 fn parse(text: &str) -> Result<(Value, Option<DecodeError>), DecodeError> {
     if is_json(text) {
-        let value = json::parse(text)
+        let value = json::parse(text.as_bytes())
             .map_err(|error| DecodeError(format!("couldn't get version/kind; json parse error: {error}")))?;
         return Ok((value, None));
     }

@@ -16,10 +16,10 @@ mod values;
 
 use std::path::Path;
 
-use super::duration::GoDuration;
 use super::gates::{FeatureGates, GateError, GateFlags};
 use super::load::ConfigError;
 use super::types::Config;
+use crate::go::duration::GoDuration;
 
 pub use grammar::FlagError;
 pub use lists::{CertKey, VModule};

@@ -2,8 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::super::duration::GoDuration;
-use super::super::text::{parse_bool, quote};
+use crate::go::duration::GoDuration;
+use crate::go::number::parse_bool;
+use crate::go::quote::quote;
 use crate::k8s::Quantity;
 use crate::version::KUBERNETES;
 
@@ -21,7 +22,7 @@ pub enum VersionFlag {
 }
 
 pub(super) fn duration(text: &str) -> Result<GoDuration, String> {
-    text.parse().map_err(|error: super::super::duration::ParseDurationError| error.to_string())
+    text.parse().map_err(|error: crate::go::duration::ParseDurationError| error.to_string())
 }
 
 /// Follows `component-base/version/verflag/verflag.go#Set @v1.36.3`.

@@ -8,12 +8,13 @@ use super::super::args::{
     DefaultPreemptionArgs, DynamicResourcesArgs, InterPodAffinityArgs, NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs, PluginArgs, PodTopologySpreadArgs, UtilizationShapePoint, VolumeBindingArgs,
 };
-use super::super::duration::GoDuration;
 use super::super::gates::{FeatureGates, Gate};
 use super::super::load::ConfigError;
-use super::super::text::{json, quote};
 use super::field;
-use crate::k8s::field_error::aggregate;
+use crate::apimachinery::field_error::aggregate;
+use crate::go::duration::GoDuration;
+use crate::go::json::text as json;
+use crate::go::quote::quote;
 use crate::k8s::names::qualified_name_errors;
 use crate::k8s::{NodeSelector, PreferredTerms};
 
@@ -85,7 +86,7 @@ fn node_affinity(path: &str, affinity: &NodeAffinity) -> Vec<String> {
         let path = format!("{path}.preferredDuringSchedulingIgnoredDuringExecution");
         faults.extend(PreferredTerms::new(terms, &path).err());
     }
-    faults.iter().flat_map(|errors| errors.messages().iter().cloned()).collect()
+    faults.iter().flat_map(|errors| errors.iter().map(ToString::to_string)).collect()
 }
 
 fn inter_pod_affinity(path: &str, args: &InterPodAffinityArgs) -> Vec<String> {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::super::text::quote;
 use super::super::types::Extender;
 use super::field;
+use crate::go::quote::quote;
 use crate::k8s::names::{is_extended_resource, qualified_name_errors};
 
 /// What is wrong with `extenders`, which are at `path`.

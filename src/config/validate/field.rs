@@ -2,7 +2,8 @@
 
 use std::fmt::Display;
 
-use super::super::text::{json, quote};
+use crate::go::json::text as json;
+use crate::go::quote::quote;
 
 /// `path: Invalid value: shown: detail`
 pub(super) fn invalid(path: &str, shown: impl Display, detail: &str) -> String {

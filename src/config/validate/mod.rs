@@ -11,12 +11,13 @@ pub use args::validate_node_resources_fit_args;
 
 use super::args::PluginArgs;
 use super::decode::GROUP_VERSION;
-use super::duration::GoDuration;
 use super::gates::FeatureGates;
 use super::load::ConfigError;
-use super::text::{json, quote};
 use super::types::{ClientConnection, Config, ExtensionPoint, LeaderElection, PluginSet, Profile};
-use crate::k8s::field_error::aggregate;
+use crate::apimachinery::field_error::aggregate;
+use crate::go::duration::GoDuration;
+use crate::go::json::text as json;
+use crate::go::quote::quote;
 
 /// Plugins that v1 no longer has.
 const REMOVED: [&str; 4] = ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"];

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::requirement::{Operator, Requirement};
-use crate::k8s::field_error::{FieldErrors, invalid, quoted};
+use crate::apimachinery::field_error::{FieldError, FieldErrors};
 use crate::k8s::names::qualified_name_errors;
 
 /// Why a selector cannot be compiled.
@@ -140,7 +140,9 @@ impl<'a> Parser<'a> {
         let complaints = qualified_name_errors(key);
         if !complaints.is_empty() {
             // Upstream's path is nil here, and shows as that.
-            return Err(ParseSelectorError::Syntax(invalid("<nil>", &quoted(key), &complaints.join("; "))));
+            return Err(ParseSelectorError::Syntax(
+                FieldError::invalid("<nil>", key, complaints.join("; ")).to_string(),
+            ));
         }
         if is_negated {
             return Ok(Requirement::new(key, Operator::DoesNotExist, None, "")?);
