@@ -111,6 +111,7 @@ const DELIMITED: u32 = 2;
 
 impl Message {
     /// Adds a text or bytes.
+    #[must_use]
     pub fn bytes(mut self, field: u32, value: impl AsRef<[u8]>) -> Self {
         let value = value.as_ref();
         self.key(field, DELIMITED);
@@ -120,11 +121,13 @@ impl Message {
     }
 
     /// Adds a message as a field of this one.
+    #[must_use]
     pub fn message(self, field: u32, value: Self) -> Self {
         self.bytes(field, value.0)
     }
 
     /// Adds an integer.
+    #[must_use]
     pub fn number(mut self, field: u32, value: u64) -> Self {
         self.key(field, VARINT);
         self.varint(value);
@@ -132,6 +135,7 @@ impl Message {
     }
 
     /// Adds a 64-bit float.
+    #[must_use]
     pub fn double(mut self, field: u32, value: f64) -> Self {
         self.key(field, FIXED64);
         self.0.extend_from_slice(&value.to_le_bytes());

@@ -24,9 +24,9 @@ pub(super) const TOPOLOGY_LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "t
 /// Members of an object in the order of their names, as the canonical layout has them.
 type Members<'a> = BTreeMap<&'a str, &'a RawValue>;
 
-/// A pod's bytes, cut into the parts that a binding tells apart.
+/// The parts of a pod's bytes that a binding reads or writes.
 #[derive(Deserialize)]
-struct Cut<'a> {
+struct PodParts<'a> {
     #[serde(borrow)]
     metadata: &'a RawValue,
     #[serde(borrow)]
@@ -63,7 +63,7 @@ impl State {
         check_precondition(&pod, body)?;
         let refuse = |why: String| Err(Status::conflict_on("", "pods/binding", name, &why));
         let unreadable = || Status::internal(format!("pods {name:?} cannot be decoded"));
-        let mut cut: Cut<'_> = serde_json::from_slice(&pod.bytes).map_err(|_| unreadable())?;
+        let mut cut: PodParts<'_> = serde_json::from_slice(&pod.bytes).map_err(|_| unreadable())?;
         let mut metadata: Map<String, Value> = serde_json::from_str(cut.metadata.get()).map_err(|_| unreadable())?;
         if metadata.contains_key("deletionTimestamp") {
             return refuse(format!("pod {name} is being deleted, cannot be assigned to a host"));
@@ -94,7 +94,7 @@ impl State {
     }
 
     /// The bound pod under the next version.
-    fn bound(&self, pod: &Arc<Object>, node: &str, metadata: &Map<String, Value>, cut: &Cut<'_>) -> Object {
+    fn bound(&self, pod: &Arc<Object>, node: &str, metadata: &Map<String, Value>, cut: &PodParts<'_>) -> Object {
         let version = self.version + 1;
         let mut rest = Vec::with_capacity(pod.bytes.len() + 128);
         append_members(&mut rest, "spec", &cut.spec);

@@ -16,21 +16,21 @@ use super::watcher::End;
 pub struct ReplyBody(Kind);
 
 enum Kind {
-    Plain { frames: VecDeque<Bytes>, _open: Open },
+    Plain { frames: VecDeque<Bytes>, _open: OpenRequest },
     Watch(WatchBody),
 }
 
-/// Counts a request as open for as long as it lives.
-pub(super) struct Open(ApiServer);
+/// Guard that counts a request as open until it is dropped.
+pub(super) struct OpenRequest(ApiServer);
 
-impl Open {
+impl OpenRequest {
     pub(super) fn new(server: &ApiServer) -> Self {
         server.with(|state| state.open += 1);
         Self(server.clone())
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.0.with(|state| state.open -= 1);
     }
@@ -45,7 +45,7 @@ struct WatchBody {
 }
 
 impl ReplyBody {
-    pub(super) fn plain(frames: VecDeque<Bytes>, open: Open) -> Self {
+    pub(super) fn plain(frames: VecDeque<Bytes>, open: OpenRequest) -> Self {
         Self(Kind::Plain { frames, _open: open })
     }
 

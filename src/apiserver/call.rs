@@ -5,7 +5,7 @@ use http::{Method, header};
 use serde_json::{Value, json};
 
 use super::accept::{self, Answers, Form};
-use super::decode::{self, FieldValidation, Oddities};
+use super::decode::{self, BodyFindings, FieldValidation};
 use super::delete::DeleteOptions;
 use super::kinds::{Kind, NAMESPACES, PODS};
 use super::list::{self, ListOptions};
@@ -37,7 +37,7 @@ pub(super) fn route(state: &mut State, parts: &Parts, body: &[u8]) -> Outcome {
         "Strict" => FieldValidation::Strict,
         _ => FieldValidation::Warn,
     };
-    state.oddities = Oddities { is_request: true, validation, ..Oddities::default() };
+    state.oddities = BodyFindings { is_request: true, validation, ..BodyFindings::default() };
     if state.settings.exact {
         state.author = Some(Author::of(parts, &query));
     }

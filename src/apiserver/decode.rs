@@ -22,9 +22,9 @@ pub(super) enum FieldValidation {
     Strict,
 }
 
-/// What is odd about the members of a request's body without being wrong.
+/// Findings about the members of a request's body that are no errors: unknown and repeated members.
 #[derive(Debug, Default)]
-pub(super) struct Oddities {
+pub(super) struct BodyFindings {
     /// Whether there is a request: those who use the server without one are told more.
     pub(super) is_request: bool,
     pub(super) validation: FieldValidation,
@@ -35,7 +35,12 @@ pub(super) struct Oddities {
 }
 
 /// Parses a body that should hold an object of `kind_name`; YAML is accepted where the request says so.
-pub(super) fn body(kind_name: &str, content_type: &str, body: &[u8], oddities: &mut Oddities) -> Result<Value, Status> {
+pub(super) fn body(
+    kind_name: &str,
+    content_type: &str,
+    body: &[u8],
+    oddities: &mut BodyFindings,
+) -> Result<Value, Status> {
     let unreadable = |format: &str, error: String| {
         Status::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind_name}): couldn't get version/kind; \
@@ -71,7 +76,7 @@ pub(super) fn body(kind_name: &str, content_type: &str, body: &[u8], oddities: &
 /// Parses the body of a delete, whose complaints do not name what it should be.
 pub(super) fn delete_options(content_type: &str, body: &[u8]) -> Result<Value, Status> {
     const KIND: &str = "DeleteOptions";
-    let mut value = self::body(KIND, content_type, body, &mut Oddities::default()).map_err(|mut status| {
+    let mut value = self::body(KIND, content_type, body, &mut BodyFindings::default()).map_err(|mut status| {
         if let Some((_, why)) = status.message.split_once("(must be of type DeleteOptions): ") {
             status.message = why.rsplit_once(" (").map_or(why, |(why, _)| why).to_owned();
         }
@@ -121,7 +126,7 @@ fn without_kind(value: &Value) -> Option<String> {
     }
 }
 
-impl Oddities {
+impl BodyFindings {
     /// Checks that the value says it is a `kind`, or says nothing, which counts as that, and reads it.
     pub(super) fn typed(&mut self, kind: &Kind, value: Value) -> Result<Value, Status> {
         let (value, unknown) = read(kind, value, !self.is_request)?;

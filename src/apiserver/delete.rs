@@ -78,8 +78,8 @@ impl DeleteOptions {
     }
 }
 
-/// What the grace period means for an object.
-enum Grace {
+/// Effect of the grace period on an object.
+enum GraceOutcome {
     /// It goes at once, without a write before.
     None,
     /// It has been deleted already, and nothing shortens that.
@@ -115,21 +115,21 @@ impl State {
         }
         let mut value = object.value();
         let grace = self.mark(kind, &mut value, options);
-        if matches!(grace, Grace::Pending) {
+        if matches!(grace, GraceOutcome::Pending) {
             return Ok(Deleted { object, gone: false });
         }
         set_propagation(kind, &mut value, options);
         let kept_by_finalizer = meta::finalizers(&value).next().is_some();
         let gone = match grace {
-            Grace::None if kept_by_finalizer => {
+            GraceOutcome::None if kept_by_finalizer => {
                 mark_without_grace(self.now, &mut value);
                 false
             }
             // There is no write before the removal, not even of finalizers that the propagation policy takes away.
-            Grace::None if !options.dry_run => return Ok(Deleted { object: self.remove(&object), gone: true }),
-            Grace::None => true,
-            Grace::Marked(seconds) => seconds == 0 && !kept_by_finalizer,
-            Grace::Pending => false,
+            GraceOutcome::None if !options.dry_run => return Ok(Deleted { object: self.remove(&object), gone: true }),
+            GraceOutcome::None => true,
+            GraceOutcome::Marked(seconds) => seconds == 0 && !kept_by_finalizer,
+            GraceOutcome::Pending => false,
         };
         if options.dry_run {
             let marked = Object::encode(object.kind, object.key.clone(), object.version, &value, Some(&object));
@@ -183,10 +183,10 @@ impl State {
     }
 
     /// Writes the marks of a graceful deletion into `value`. Only pods have one.
-    fn mark(&self, kind: &Kind, value: &mut Value, options: &DeleteOptions) -> Grace {
+    fn mark(&self, kind: &Kind, value: &mut Value, options: &DeleteOptions) -> GraceOutcome {
         let asked = options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
         if kind.slot != PODS.slot {
-            return Grace::None;
+            return GraceOutcome::None;
         }
         if meta::is_deleting(value) {
             return self.shorten(value, asked);
@@ -204,16 +204,16 @@ impl State {
         metadata.insert("deletionTimestamp".to_owned(), json!(meta::time_text(at)));
         metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(seconds));
         count_generation(value);
-        Grace::Marked(seconds)
+        GraceOutcome::Marked(seconds)
     }
 
     /// A second delete: only a shorter grace period counts.
-    fn shorten(&self, value: &mut Value, asked: Option<i64>) -> Grace {
+    fn shorten(&self, value: &mut Value, asked: Option<i64>) -> GraceOutcome {
         let current = value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
         if current == 0 {
-            return Grace::None;
+            return GraceOutcome::None;
         }
-        let Some(mut seconds) = asked.filter(|asked| *asked < current) else { return Grace::Pending };
+        let Some(mut seconds) = asked.filter(|asked| *asked < current) else { return GraceOutcome::Pending };
         let marked: Timestamp = meta::text(value, "deletionTimestamp").parse().unwrap_or(self.now);
         let mut at = after(marked, seconds - current);
         if at < self.now {
@@ -223,7 +223,7 @@ impl State {
         let metadata = meta::metadata(value);
         metadata.insert("deletionTimestamp".to_owned(), json!(meta::time_text(at)));
         metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(seconds));
-        Grace::Marked(seconds)
+        GraceOutcome::Marked(seconds)
     }
 }
 

@@ -100,7 +100,7 @@ fn group(name: &str) -> Option<Value> {
 }
 
 /// A resource or subresource that is no kind of its own.
-struct Sub {
+struct Subresource {
     name: &'static str,
     group: &'static str,
     version: &'static str,
@@ -109,18 +109,18 @@ struct Sub {
 }
 
 /// The subresources of a kind, by name.
-fn subresources(kind: &Kind) -> Vec<Sub> {
-    let own = |name, verbs| Sub { name, group: "", version: "", kind: kind.kind, verbs };
+fn subresources(kind: &Kind) -> Vec<Subresource> {
+    let own = |name, verbs| Subresource { name, group: "", version: "", kind: kind.kind, verbs };
     let mut list = Vec::new();
     if kind.plural == "pods" {
-        list.push(Sub { kind: "Binding", ..own("binding", &["create"]) });
-        list.push(Sub { group: "policy", version: "v1", kind: "Eviction", ..own("eviction", &["create"]) });
+        list.push(Subresource { kind: "Binding", ..own("binding", &["create"]) });
+        list.push(Subresource { group: "policy", version: "v1", kind: "Eviction", ..own("eviction", &["create"]) });
     }
     if kind.plural == "namespaces" {
         list.push(own("finalize", &["update"]));
     }
     if kind.has_scale() {
-        list.push(Sub { group: "autoscaling", version: "v1", kind: "Scale", ..own("scale", &READ_WRITE) });
+        list.push(Subresource { group: "autoscaling", version: "v1", kind: "Scale", ..own("scale", &READ_WRITE) });
     }
     if kind.has_status {
         list.push(own("status", &READ_WRITE));

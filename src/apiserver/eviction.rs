@@ -15,7 +15,7 @@ use super::object::Object;
 use super::owners::Managed;
 use super::part::Part;
 use super::store::State;
-use super::update::Before;
+use super::update::UpdateBase;
 use crate::apimachinery::{FieldError, Status};
 use crate::k8s::label_selector::Selector;
 
@@ -25,21 +25,21 @@ const MOST_UNCONFIRMED: usize = 2000;
 
 const VIOLATES: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
-/// What an eviction asks for.
-struct Wish {
-    /// What a delete would be told.
+/// Options of an eviction request.
+struct EvictionRequest {
+    /// The options of the delete.
     options: Value,
     is_dry: bool,
 }
 
-/// What a budget says of the eviction of a pod.
-enum Leave {
+/// Decision of the disruption budgets about an eviction.
+enum BudgetDecision {
     Granted,
     /// Without counting it, as long as the pod stays as it is. The budget's name is for the refusal if it does not.
     Uncounted(String),
 }
 
-impl Wish {
+impl EvictionRequest {
     /// The options in the body, with the request's dry run. Follows `#propagateDryRun`.
     fn of(eviction: &Value, dry_run: bool) -> Result<Self, Status> {
         let mut options = eviction["deleteOptions"].clone();
@@ -73,17 +73,17 @@ impl State {
         if meta::text(eviction, "name") != name {
             return Err(Status::bad_request("name in URL does not match name in Eviction object"));
         }
-        let mut wish = Wish::of(eviction, dry_run)?;
+        let mut wish = EvictionRequest::of(eviction, dry_run)?;
         let pod = self.existing(&PODS, namespace, name)?;
         let value = pod.value();
         // It disrupts nothing if it does not run, or is on its way already.
         let is_free = matches!(value["status"]["phase"].as_str(), Some("Succeeded" | "Failed" | "Pending"));
         let leave = if is_free || meta::is_deleting(&value) {
-            Leave::Granted
+            BudgetDecision::Granted
         } else {
             let budgets = self.budgets_of(&pod);
             match &budgets[..] {
-                [] => Leave::Granted,
+                [] => BudgetDecision::Granted,
                 [budget] => self.ask(budget, &value, &wish)?,
                 _ => {
                     let text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not \
@@ -93,14 +93,14 @@ impl State {
             }
         };
         let has_version = !wish.options["preconditions"]["resourceVersion"].is_null();
-        if matches!(leave, Leave::Uncounted(_)) {
+        if matches!(leave, BudgetDecision::Uncounted(_)) {
             // Even if another version was asked for.
             let conditions = meta::child(&mut wish.options, "preconditions");
             conditions.insert("resourceVersion".to_owned(), json!(pod.version().to_string()));
         }
         match (self.mark_and_delete(&pod, wish), leave) {
             (Ok(()), _) => Ok(()),
-            (Err(status), Leave::Uncounted(budget)) if status.reason == "Conflict" && !has_version => {
+            (Err(status), BudgetDecision::Uncounted(budget)) if status.reason == "Conflict" && !has_version => {
                 drop(status);
                 Err(unprocessed(&budget))
             }
@@ -121,7 +121,7 @@ impl State {
     }
 
     /// Asks a budget, and has it count the pod.
-    fn ask(&mut self, budget: &Arc<Object>, pod: &Value, wish: &Wish) -> Result<Leave, Status> {
+    fn ask(&mut self, budget: &Arc<Object>, pod: &Value, wish: &EvictionRequest) -> Result<BudgetDecision, Status> {
         let value = budget.value();
         let status = &value["status"];
         let count = |key: &str| status[key].as_i64().unwrap_or(0);
@@ -130,7 +130,7 @@ impl State {
         if !is_ready {
             let always = value["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow";
             if always || count("currentHealthy") >= count("desiredHealthy") && count("desiredHealthy") > 0 {
-                return Ok(Leave::Uncounted(budget.name().to_owned()));
+                return Ok(BudgetDecision::Uncounted(budget.name().to_owned()));
             }
         }
         check(budget.name(), &value)?;
@@ -138,12 +138,12 @@ impl State {
         if !wish.is_dry {
             // The server itself writes this.
             let author = self.author.take();
-            let before = Before::read(budget.clone(), Part::Status, true)?;
+            let before = UpdateBase::read(budget.clone(), Part::Status, true)?;
             let written = self.update(&POD_DISRUPTION_BUDGETS, &before, Part::Status, spent, false);
             self.author = author;
             written?;
         }
-        Ok(Leave::Granted)
+        Ok(BudgetDecision::Granted)
     }
 
     /// A budget after one more eviction. Follows `#EvictionREST.checkAndDecrement`.
@@ -170,14 +170,14 @@ impl State {
     }
 
     /// Says in the pod's status why it goes, and deletes it. Follows `#addConditionAndDeletePod`.
-    fn mark_and_delete(&mut self, pod: &Arc<Object>, wish: Wish) -> Result<(), Status> {
+    fn mark_and_delete(&mut self, pod: &Arc<Object>, wish: EvictionRequest) -> Result<(), Status> {
         let mut asked = wish.options;
         if !wish.is_dry {
             let text = |key: &str| asked["preconditions"][key].as_str().map(str::to_owned);
             let (uid, resource_version) = (text("uid"), text("resourceVersion").filter(|text| !text.is_empty()));
             let conditions = DeleteOptions { uid, resource_version, ..DeleteOptions::default() };
             check_preconditions(&PODS, pod, &conditions)?;
-            let before = Before::read(pod.clone(), Part::Status, true)?;
+            let before = UpdateBase::read(pod.clone(), Part::Status, true)?;
             let mut value = before.value().clone();
             let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
                 "message": "Eviction API: evicting", "lastProbeTime": null,

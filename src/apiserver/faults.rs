@@ -70,20 +70,20 @@ pub struct Faults {
     server: ApiServer,
 }
 
-/// The hook that is set.
+/// The fault hook, if a test has set one.
 #[derive(Default)]
-pub(super) struct Hooked(Mutex<Option<Arc<Hook>>>);
+pub(super) struct FaultHook(Mutex<Option<Arc<Hook>>>);
 
-impl Hooked {
+impl FaultHook {
     pub(super) fn decide(&self, parts: &Parts) -> Option<Fault> {
         let hook = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         hook?(parts)
     }
 }
 
-impl fmt::Debug for Hooked {
+impl fmt::Debug for FaultHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hooked")
+        f.write_str("FaultHook")
     }
 }
 

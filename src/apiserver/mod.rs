@@ -77,9 +77,8 @@ pub use kinds::Kind;
 pub use listen::{Ended, Listener};
 pub use object::Object;
 
-use crate::apimachinery::Status;
 use crate::clock::Clock;
-use faults::Hooked;
+use faults::FaultHook;
 use store::{Settings, State};
 
 /// Tells the time.
@@ -106,12 +105,13 @@ pub struct Options {
 
 /// The server. Clones share everything.
 #[derive(Clone)]
-pub struct ApiServer(Arc<Shared>);
+pub struct ApiServer(Arc<ServerState>);
 
-struct Shared {
+/// State that all clones of a server share.
+struct ServerState {
     now: Now,
     state: Mutex<State>,
-    hook: Hooked,
+    hook: FaultHook,
     /// Changes when the version or the time has moved and a request waits for that.
     progress: signal::Sender<(u64, Timestamp)>,
 }
@@ -154,7 +154,7 @@ impl ApiServer {
             state.add_built_in_objects();
         }
         let progress = signal::Sender::new((state.version, time));
-        Self(Arc::new(Shared { now: options.now, state: Mutex::new(state), hook: Hooked::default(), progress }))
+        Self(Arc::new(ServerState { now: options.now, state: Mutex::new(state), hook: FaultHook::default(), progress }))
     }
 
     /// A client whose requests go straight to the server. Has to be called inside a tokio runtime, which then carries
@@ -225,7 +225,7 @@ impl ApiServer {
         result
     }
 
-    fn hook(&self) -> &Hooked {
+    fn hook(&self) -> &FaultHook {
         &self.0.hook
     }
 

@@ -10,7 +10,7 @@ use super::object::Object;
 use super::origin::Origin;
 use super::part::Part;
 use super::store::State;
-use super::update::{Before, check_name};
+use super::update::{UpdateBase, check_name};
 use crate::apimachinery::Status;
 
 impl State {
@@ -71,7 +71,7 @@ impl State {
             return Err(Status::no_such_resource());
         }
         let old = self.existing(kind, "", name)?;
-        let before = Before::read(old.clone(), Part::Main, true)?;
+        let before = UpdateBase::read(old.clone(), Part::Main, true)?;
         let value = self.oddities.typed(kind, value.clone())?;
         check_name(&value, name)?;
         self.update(kind, &before, Part::Finalizers, value, false)

@@ -7,7 +7,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
 
 use super::accept::Form;
-use super::body::{Open, ReplyBody};
+use super::body::{OpenRequest, ReplyBody};
 use super::kinds::Kind;
 use super::object::Object;
 use super::{discovery, events, meta, openapi};
@@ -116,7 +116,7 @@ impl Reply {
         }
     }
 
-    pub(super) fn response(self, open: Open) -> Response<ReplyBody> {
+    pub(super) fn response(self, open: OpenRequest) -> Response<ReplyBody> {
         let mut response = Response::new(ReplyBody::plain(self.frames, open));
         *response.status_mut() = self.code;
         let headers = response.headers_mut();

@@ -13,7 +13,7 @@ use super::object::Object;
 use super::part::Part;
 use super::reply::Reply;
 use super::store::State;
-use super::update::Before;
+use super::update::UpdateBase;
 use super::{meta, table};
 use crate::apimachinery::{FieldError, Status};
 
@@ -81,7 +81,7 @@ impl State {
         if let Some(author) = &mut self.author {
             author.through = "scale";
         }
-        let before = Before::read(old, Part::Main, true)?;
+        let before = UpdateBase::read(old, Part::Main, true)?;
         let mut value = before.value().clone();
         meta::child(&mut value, "spec").insert("replicas".to_owned(), json!(replicas));
         let version = scale["metadata"]["resourceVersion"].clone();

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::client::Body;
 
 use super::ApiServer;
-use super::body::{Open, ReplyBody};
+use super::body::{OpenRequest, ReplyBody};
 use super::call::{Outcome, route};
 use super::faults::Fault;
 use super::reply::{Reply, watch_response};
@@ -37,7 +37,7 @@ impl tower::Service<Request<Body>> for ApiServer {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let server = self.clone();
-        let open = Open::new(&server);
+        let open = OpenRequest::new(&server);
         Box::pin(async move { server.serve(request, open).await })
     }
 }
@@ -45,10 +45,10 @@ impl tower::Service<Request<Body>> for ApiServer {
 impl ApiServer {
     /// The reply to a request that is not even read.
     pub(super) fn refuse(&self, status: &Status) -> Response<ReplyBody> {
-        Reply::failure(status).response(Open::new(self))
+        Reply::failure(status).response(OpenRequest::new(self))
     }
 
-    async fn serve(self, request: Request<Body>, open: Open) -> io::Result<Response<ReplyBody>> {
+    async fn serve(self, request: Request<Body>, open: OpenRequest) -> io::Result<Response<ReplyBody>> {
         let (parts, body) = request.into_parts();
         let fault = self.hook().decide(&parts);
         match &fault {
@@ -59,7 +59,7 @@ impl ApiServer {
             Some(Fault::DropConnectionBeforeReply) => return Err(broken()),
             Some(Fault::Delay(gate)) => {
                 self.with(|state| state.hold(None));
-                let _held = Held(&self, None);
+                let _held = HeldRequest(&self, None);
                 gate.passed().await;
             }
             Some(Fault::DropWatch | Fault::DropConnectionAfterCommit) | None => {}
@@ -90,7 +90,7 @@ impl ApiServer {
         let mut deadline = None;
         loop {
             progress.mark_unchanged();
-            // Held in the same transaction, so that no write after it goes unsignalled.
+            // The request is counted as held in the same transaction, so that every later write signals it.
             let (outcome, until) = self.with(|state| {
                 let outcome = route(state, parts, body);
                 let until = *deadline.get_or_insert(state.now + BLOCK_TIMEOUT);
@@ -103,7 +103,7 @@ impl ApiServer {
             if until.is_none() {
                 return outcome;
             }
-            let _held = Held(self, until);
+            let _held = HeldRequest(self, until);
             if progress.changed().await.is_err() {
                 return outcome;
             }
@@ -126,10 +126,10 @@ impl State {
     }
 }
 
-/// Releases a held request, also one whose client has gone away.
-struct Held<'a>(&'a ApiServer, Option<Timestamp>);
+/// Guard of a held request. It releases the request when it is dropped, also when the client has disconnected.
+struct HeldRequest<'a>(&'a ApiServer, Option<Timestamp>);
 
-impl Drop for Held<'_> {
+impl Drop for HeldRequest<'_> {
     fn drop(&mut self) {
         self.0.with(|state| state.release(self.1));
     }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::change::{Change, ChangeKind};
-use super::decode::Oddities;
+use super::decode::BodyFindings;
 use super::kinds::{self, Kind};
 use super::names::Names;
 use super::object::Object;
@@ -30,7 +30,7 @@ pub(super) struct State {
     pub(super) names: Names,
     pub(super) settings: Settings,
     /// What is odd about the body of the request that holds the lock.
-    pub(super) oddities: Oddities,
+    pub(super) oddities: BodyFindings,
     /// The newest resource version, one counter for all kinds.
     pub(super) version: u64,
     /// The version of the last object that the server made for itself.
@@ -85,7 +85,7 @@ impl State {
             applied: None,
             names: Names::new(seed),
             settings,
-            oddities: Oddities::default(),
+            oddities: BodyFindings::default(),
             version: 0,
             built_in: 0,
             shelves: kinds::ALL.iter().map(|_| Shelf::default()).collect(),

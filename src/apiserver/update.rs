@@ -25,16 +25,16 @@ pub(super) struct Updated {
     pub(super) created: bool,
 }
 
-/// What an update starts from.
+/// The stored object that an update starts from.
 #[derive(Debug)]
-pub(super) struct Before {
+pub(super) struct UpdateBase {
     old: Arc<Object>,
     value: Value,
     /// The specification was left out of `value`, since nobody may write it.
     without_spec: bool,
 }
 
-impl Before {
+impl UpdateBase {
     /// Reads `old`. A pod's status is written so often that the rest of the pod is not read for it, unless `whole` asks
     /// for it.
     pub(super) fn read(old: Arc<Object>, part: Part, whole: bool) -> Result<Self, Status> {
@@ -82,7 +82,7 @@ impl State {
             Ok(old) => {
                 check_uid(&old, meta::text(&value, "uid"))?;
                 events::to_storage(kind, &mut value);
-                let before = Before::read(old, part, self.settings.exact)?;
+                let before = UpdateBase::read(old, part, self.settings.exact)?;
                 let object = self.update(kind, &before, part, value, dry_run)?;
                 Ok(Updated { object, created: false })
             }
@@ -103,7 +103,7 @@ impl State {
     pub(super) fn update(
         &mut self,
         kind: &'static Kind,
-        before: &Before,
+        before: &UpdateBase,
         part: Part,
         mut value: Value,
         dry_run: bool,

@@ -9,10 +9,10 @@ use tracing::{info, warn};
 
 use crate::cache::{Mismatch, compare, dump_nodes, dump_pods};
 use crate::framework::Nominator as _;
-use crate::scheduler::Shared;
+use crate::scheduler::SchedulerContext;
 
 /// Compares and dumps each time the process gets SIGUSR2.
-pub(super) async fn on_signal(shared: Arc<Shared>) {
+pub(super) async fn on_signal(shared: Arc<SchedulerContext>) {
     let mut asked = match signal(SignalKind::user_defined2()) {
         Ok(asked) => asked,
         Err(error) => {
@@ -26,7 +26,7 @@ pub(super) async fn on_signal(shared: Arc<Shared>) {
     }
 }
 
-fn log(shared: &Shared) {
+fn log(shared: &SchedulerContext) {
     let nodes = shared.cache.nodes();
     let known = shared.listers.nodes.keys();
     let cached: Vec<&str> = nodes.iter().filter(|node| node.try_node().is_some()).map(|node| node.name()).collect();

@@ -19,7 +19,7 @@ use crate::engine::Engine;
 use crate::go::duration::GoDuration;
 use crate::metrics::component::{self, ShownMetrics};
 use crate::metrics::{RestMetrics, Shown, Since};
-use crate::scheduler::Shared;
+use crate::scheduler::SchedulerContext;
 use crate::serve::{
     AuthenticationOptions, AuthorizationOptions, Clients, Endpoints, HealthCheck, MetricsSource, Options, Profiling,
     RequestHeaderOptions, Server, SniCertificate, TlsOptions, Versions, health_check,
@@ -194,7 +194,7 @@ fn endpoints(flags: &Flags, engine: &Engine, about: About) -> anyhow::Result<End
 
 /// All metrics, as far as they are to be seen.
 struct Scrape {
-    shared: Arc<Shared>,
+    shared: Arc<SchedulerContext>,
     shown: Shown,
     unexpected: IntCounter,
     /// What had been counted when counts were last forgotten; the lock is held while it is looked at.
@@ -202,7 +202,7 @@ struct Scrape {
 }
 
 impl Scrape {
-    fn new(shared: &Arc<Shared>, flags: &Flags) -> anyhow::Result<Self> {
+    fn new(shared: &Arc<SchedulerContext>, flags: &Flags) -> anyhow::Result<Self> {
         let registry = shared.metrics.registry();
         let disabled = flags.metrics.disabled();
         let allowed = flags.metrics.labels().map_err(|error| anyhow!(error))?;

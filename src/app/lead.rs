@@ -25,17 +25,17 @@ use crate::serve::Server;
 /// What ends a scheduler that was told to end, without leader election.
 const FINISHED: &str = "finished without leader elect";
 
-/// How a scheduler takes its turn.
-pub(super) struct Turn {
-    /// The candidate, if several take turns.
+/// One replica of the scheduler: its part in leader election, and its server.
+pub(super) struct Replica {
+    /// The leader elector, with leader election on.
     pub(super) elector: Option<Elector>,
-    /// What keeps its name among those to be chosen from, where the control plane chooses.
+    /// The task that renews the `LeaseCandidate`, with coordinated leader election.
     pub(super) candidacy: Option<BoxFuture<'static, ()>>,
-    /// Whether a candidate that does not lead has no informers.
+    /// Whether a standby starts its informers only once it leads.
     pub(super) delays_cache: bool,
-    /// What is served meanwhile.
+    /// The HTTPS server, which serves a standby, too.
     pub(super) server: Option<Server>,
-    /// Where is told how far it has come.
+    /// Progress of the start, for the health checks.
     pub(super) progress: Arc<Progress>,
 }
 
@@ -103,10 +103,10 @@ impl Ends {
 }
 
 /// Schedules until the process is told to end, until somebody else leads, or until something ends that must not.
-pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Turn) -> anyhow::Result<ExitCode> {
+pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Replica) -> anyhow::Result<ExitCode> {
     let Engine { scheduler, shared, tasks, fatal, .. } = engine;
     let mut ends = Ends::new(fatal)?;
-    let Turn { mut elector, candidacy, delays_cache, server, progress } = turn;
+    let Replica { mut elector, candidacy, delays_cache, server, progress } = turn;
     let candidacy = candidacy.map(|candidacy| serve_candidacy(&tasks, candidacy));
     let serving = Serving::start(&tasks, server);
     let elects = elector.is_some();
@@ -281,8 +281,8 @@ mod tests {
     const CONFIG: &str = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: \
         [{plugins: {multiPoint: {enabled: [{name: Explosive}], disabled: [{name: '*'}]}}}]}";
 
-    fn alone() -> Turn {
-        Turn { elector: None, candidacy: None, delays_cache: false, server: None, progress: Arc::default() }
+    fn alone() -> Replica {
+        Replica { elector: None, candidacy: None, delays_cache: false, server: None, progress: Arc::default() }
     }
 
     /// A scheduler on a server with one node, and with one pod if there is to be one.

@@ -11,7 +11,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::endpoints::{self, About, Progress};
-use super::lead::{Turn, until_told};
+use super::lead::{Replica, until_told};
 use super::logging::{self, Verbosity};
 use super::{DONE, FAILED, connect, signals};
 use crate::clock::{Clock, Rng};
@@ -203,7 +203,7 @@ async fn schedule(
         engine.tasks.serve("event recorder of the lease", candidate.events.run());
         if candidacy.is_some() { candidate.elector.coordinated() } else { candidate.elector }
     });
-    until_told(engine, ingest, Turn { elector, candidacy, delays_cache, server, progress }).await
+    until_told(engine, ingest, Replica { elector, candidacy, delays_cache, server, progress }).await
 }
 
 /// What candidates are chosen by. Follows `component-base/compatibility/version.go#effectiveVersion @v1.36.3`.

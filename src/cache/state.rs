@@ -36,9 +36,9 @@ impl Hash for ByUid {
     }
 }
 
-/// Where a pod is. Its entry stays as long as the pod, so the slot is good.
+/// Location of a pod. The node's slot stays valid as long as the pod is in the cache.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct PodLocation {
     node: SlotId,
     assumed: bool,
 }
@@ -50,7 +50,7 @@ pub(super) struct State {
     tree: NodeTree,
     images: Images,
     /// Looked up only; iterated only to be sorted.
-    pods: HashMap<ByUid, Place>,
+    pods: HashMap<ByUid, PodLocation>,
     assumed: usize,
 }
 
@@ -238,6 +238,7 @@ impl State {
             let nodes = self.in_order(|info| snapshot.get(info.name()).unwrap_or(info).clone());
             snapshot.set_nodes(nodes);
         }
+        debug_assert!(self.is_current(snapshot), "the snapshot has the newest generation");
         if snapshot.len() == self.tree.len() {
             return Ok(());
         }
@@ -249,6 +250,11 @@ impl State {
         };
         snapshot.set_nodes(self.in_order(Arc::clone));
         Err(error)
+    }
+
+    /// Whether the snapshot has the generation of the node that changed last.
+    fn is_current(&self, snapshot: &Snapshot) -> bool {
+        self.nodes.newest().is_none_or(|newest| self.nodes.slot(newest).info.generation() == snapshot.generation())
     }
 
     fn in_order(&self, info: impl Fn(&Arc<NodeInfo>) -> Arc<NodeInfo>) -> Vec<Arc<NodeInfo>> {
@@ -269,7 +275,7 @@ impl State {
         }
     }
 
-    fn place(&self, pod: &Pod) -> Result<Option<Place>, CacheError> {
+    fn place(&self, pod: &Pod) -> Result<Option<PodLocation>, CacheError> {
         if pod.uid().is_empty() {
             return Err(CacheError::EmptyUid);
         }
@@ -281,7 +287,7 @@ impl State {
         let node = self.nodes.find_or_insert(pod.pod().node_name().unwrap_or_default());
         self.nodes.change(node, Change::Put(pod.clone()));
         self.assumed += usize::from(assumed);
-        let before = self.pods.insert(ByUid(pod), Place { node, assumed });
+        let before = self.pods.insert(ByUid(pod), PodLocation { node, assumed });
         debug_assert!(before.is_none(), "a pod is in the cache once");
     }
 
@@ -294,6 +300,7 @@ impl State {
         if slot.info.pods().is_empty() && slot.info.try_node().is_none() {
             self.nodes.remove(place.node);
         }
+        debug_assert!(self.assumed <= self.pods.len(), "assumed pods are in the cache");
     }
 }
 

@@ -10,7 +10,7 @@ use k8s_openapi::api::coordination::v1beta1::{LeaseCandidate, LeaseCandidateSpec
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use tracing::{debug, error};
 
-use super::watch::Seen;
+use super::watch::CandidateChange;
 use crate::clock::{Clock, Mono};
 use crate::dispatcher::{ApiError, Call, RestClient, Target};
 
@@ -73,7 +73,7 @@ impl Candidacy {
 
     /// Keeps the candidate for as long as there is something to be seen of it.
     /// Follows `client-go/tools/leaderelection/leasecandidate.go#LeaseCandidate.Run @v1.36.3`.
-    pub async fn run(mut self, seen: impl Stream<Item = Seen>) {
+    pub async fn run(mut self, seen: impl Stream<Item = CandidateChange>) {
         let mut seen = pin!(seen);
         while !self.is_synced.load(Ordering::Acquire) {
             let Some(news) = seen.next().await else { return };
@@ -103,14 +103,14 @@ impl Candidacy {
     }
 
     /// Takes in what is seen; says whether an answer is waited for.
-    fn take(&mut self, seen: Seen) -> bool {
+    fn take(&mut self, seen: CandidateChange) -> bool {
         self.seen = match seen {
-            Seen::All(candidate) => {
+            CandidateChange::All(candidate) => {
                 self.is_synced.store(true, Ordering::Release);
                 candidate
             }
-            Seen::Now(candidate) => Some(candidate),
-            Seen::Gone => None,
+            CandidateChange::Now(candidate) => Some(candidate),
+            CandidateChange::Gone => None,
         };
         self.seen.as_ref().is_some_and(|candidate| is_pinged(&candidate.spec))
     }

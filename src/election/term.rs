@@ -12,9 +12,10 @@ const TOLERATED: Duration = Duration::from_secs(20);
 
 /// The term of office. Clones share it; reading it takes no lock.
 #[derive(Clone)]
-pub struct Term(Arc<Shared>);
+pub struct Term(Arc<TermState>);
 
-struct Shared {
+/// State that the clones of a term share.
+struct TermState {
     clock: Clock,
     lease_duration: Duration,
     name: String,
@@ -28,7 +29,7 @@ impl Term {
     /// One that has not begun, of the election of this name.
     pub fn new(clock: Clock, lease_duration: Duration, name: &str) -> Self {
         let (until, observed) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self(Arc::new(Shared { clock, lease_duration, name: name.to_owned(), until, observed }))
+        Self(Arc::new(TermState { clock, lease_duration, name: name.to_owned(), until, observed }))
     }
 
     /// Whether it lasts at this moment: only then may anything be written.

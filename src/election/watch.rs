@@ -14,14 +14,14 @@ use crate::clock::Clock;
 /// Follows `client-go/tools/cache/reflector.go#NewReflectorWithOptions @v1.36.3`.
 const WAITS: (Duration, Duration) = (Duration::from_millis(800), Duration::from_secs(30));
 
-/// What is seen of a candidate.
+/// Change of a `LeaseCandidate`.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
-    /// All that there is at the beginning, or after some of it was missed.
+pub enum CandidateChange {
+    /// The state at the start of the watch, or after a gap.
     All(Option<Box<LeaseCandidate>>),
-    /// It has come, or changed.
+    /// The candidate was added or updated.
     Now(Box<LeaseCandidate>),
-    /// It is gone.
+    /// The candidate was deleted.
     Gone,
 }
 
@@ -34,7 +34,7 @@ struct Watching {
 }
 
 /// Watches the candidate of this name. It does not end.
-pub fn watch(client: kube::Client, name: &str, clock: Clock) -> impl Stream<Item = Seen> + Send + use<> {
+pub fn watch(client: kube::Client, name: &str, clock: Clock) -> impl Stream<Item = CandidateChange> + Send + use<> {
     let api = kube::Api::<LeaseCandidate>::namespaced(client, NAMESPACE);
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let events = watcher::watcher(api, config).boxed();
@@ -46,7 +46,7 @@ pub fn watch(client: kube::Client, name: &str, clock: Clock) -> impl Stream<Item
 }
 
 impl Watching {
-    async fn next(&mut self) -> Option<Seen> {
+    async fn next(&mut self) -> Option<CandidateChange> {
         loop {
             match self.events.next().await? {
                 Ok(event) => {
@@ -64,13 +64,13 @@ impl Watching {
         }
     }
 
-    fn take(&mut self, event: Event<LeaseCandidate>) -> Option<Seen> {
+    fn take(&mut self, event: Event<LeaseCandidate>) -> Option<CandidateChange> {
         match event {
             Event::Init => self.listed = None,
             Event::InitApply(candidate) => self.listed = Some(Box::new(candidate)),
-            Event::InitDone => return Some(Seen::All(self.listed.take())),
-            Event::Apply(candidate) => return Some(Seen::Now(Box::new(candidate))),
-            Event::Delete(_) => return Some(Seen::Gone),
+            Event::InitDone => return Some(CandidateChange::All(self.listed.take())),
+            Event::Apply(candidate) => return Some(CandidateChange::Now(Box::new(candidate))),
+            Event::Delete(_) => return Some(CandidateChange::Gone),
         }
         None
     }

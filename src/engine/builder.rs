@@ -14,7 +14,7 @@ use crate::events::{EventBroadcaster, EventsApi};
 use crate::framework::{Framework, HandleParts, Parallelizer, Registry, resource_gates};
 use crate::metrics::Metrics;
 use crate::queue::{Queue, QueueOptions};
-use crate::scheduler::{ApiEffects, Extender, Scheduler, Shared};
+use crate::scheduler::{ApiEffects, Extender, Scheduler, SchedulerContext};
 
 /// Longest time of a pod in unschedulablePods without an event that helps it.
 /// From `pkg/scheduler/backend/queue/scheduling_queue.go#DefaultPodMaxInUnschedulablePodsDuration @v1.36.3`.
@@ -139,7 +139,7 @@ impl EngineBuilder {
         let _ = parts.nominator.set(queue.nominator().clone());
         let _ = parts.activator.set(queue.clone());
 
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SchedulerContext {
             cache: Arc::new(Cache::new()),
             queue,
             listers: parts.listers.clone(),

@@ -10,14 +10,14 @@ mod tasks;
 use std::sync::Arc;
 
 pub use builder::EngineBuilder;
-pub use places::{Misplaced, PlaceCheck, Underway};
+pub use places::{Misplaced, PlaceCheck, UnfinishedCycles};
 pub use tasks::{Fatal, TaskEnd, Tasks};
 
 use crate::config::{Config, ExpandError, FeatureGates};
 use crate::events::EventBroadcaster;
 use crate::framework::{BuildError, Framework, PluginError, Registry};
 use crate::metrics::FLUSH_INTERVAL;
-use crate::scheduler::{Scheduler, Shared};
+use crate::scheduler::{Scheduler, SchedulerContext};
 
 /// Reasons why an engine cannot be built, with upstream's texts.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub struct Engine {
     /// Takes pods from the queue and finds nodes for them.
     pub scheduler: Scheduler,
     /// State that the parts of the scheduler share.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<SchedulerContext>,
     /// The profiles, in the order of the configuration.
     pub profiles: Vec<Arc<Framework>>,
     /// The feature gates in force.

@@ -9,7 +9,7 @@ use crate::config::Gate;
 use crate::k8s::Pod;
 use crate::model::{NodeInfo, PodInfo};
 use crate::queue::Place;
-use crate::scheduler::Shared;
+use crate::scheduler::SchedulerContext;
 
 /// A pod that is not in exactly one place, or a count that is wrong. Pods are `namespace/name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,9 +45,9 @@ pub enum Misplaced {
     },
 }
 
-/// What only the caller of a check knows: which pods are between two steps. UIDs.
+/// UIDs of the pods between two steps, which only the caller of a check knows.
 #[derive(Clone, Debug, Default)]
-pub struct Underway {
+pub struct UnfinishedCycles {
     /// The pod in its scheduling cycle: from being popped until the cycle has ended, assumed or not.
     pub cycle: Option<String>,
     /// Pods whose binding cycle has begun and has not ended.
@@ -59,7 +59,7 @@ pub struct Underway {
 /// Checks where pods are. Cheap to clone; for simulations and tests, which call it after every event.
 #[derive(Clone)]
 pub struct PlaceCheck {
-    shared: Arc<Shared>,
+    shared: Arc<SchedulerContext>,
     profiles: BTreeSet<Arc<str>>,
     /// Without `SchedulerQueueingHints` the queue keeps no markers.
     markers: bool,
@@ -92,7 +92,7 @@ impl Engine {
     }
 
     /// [`PlaceCheck::check`] at this moment.
-    pub fn check_places(&self, underway: &Underway) -> Vec<Misplaced> {
+    pub fn check_places(&self, underway: &UnfinishedCycles) -> Vec<Misplaced> {
         self.place_check().check(underway)
     }
 }
@@ -103,7 +103,7 @@ impl PlaceCheck {
     /// node is held for a pod that is gone; and that every node's sums are those of its pods. Meant for a scheduler with
     /// `SchedulerQueueingHints`: without, as upstream, a pod that changes during its cycle is queued at once, so it can be
     /// in two places until its next turn.
-    pub fn check(&self, underway: &Underway) -> Vec<Misplaced> {
+    pub fn check(&self, underway: &UnfinishedCycles) -> Vec<Misplaced> {
         let mut found = Vec::new();
         self.places(underway, &mut found);
         if self.markers {
@@ -113,7 +113,7 @@ impl PlaceCheck {
         found
     }
 
-    fn places(&self, underway: &Underway, found: &mut Vec<Misplaced>) {
+    fn places(&self, underway: &UnfinishedCycles, found: &mut Vec<Misplaced>) {
         let mut places: BTreeMap<String, (Arc<PodInfo>, Vec<&'static str>)> = BTreeMap::new();
         let mut put = |pod: &Arc<PodInfo>, place| {
             places.entry(pod.uid().to_owned()).or_insert_with(|| (pod.clone(), Vec::new())).1.push(place);
@@ -147,7 +147,7 @@ impl PlaceCheck {
         }
     }
 
-    fn is_well_placed(&self, pod: &Pod, at: &[&'static str], underway: &Underway) -> bool {
+    fn is_well_placed(&self, pod: &Pod, at: &[&'static str], underway: &UnfinishedCycles) -> bool {
         let ours = self.profiles.contains(pod.scheduler_name());
         let cycles = underway.cycle.as_deref() == Some(pod.uid());
         match at {
@@ -160,7 +160,7 @@ impl PlaceCheck {
         }
     }
 
-    fn in_flight(&self, underway: &Underway, found: &mut Vec<Misplaced>) {
+    fn in_flight(&self, underway: &UnfinishedCycles, found: &mut Vec<Misplaced>) {
         let waiting: BTreeMap<String, String> = self
             .shared
             .waiting_pods

@@ -83,7 +83,7 @@ impl Tasks {
 
     /// Runs a task that serves until [`Self::stop`]; that it ends before, in whatever way, is fatal.
     pub fn serve(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
-        let mut end = Reported { name, stopping: self.stopping.clone(), fatal: self.fatal.clone(), end: None };
+        let mut end = EndReport { name, stopping: self.stopping.clone(), fatal: self.fatal.clone(), end: None };
         let task = self.runtime.spawn(async move {
             if let Err(panic) = AssertUnwindSafe(task).catch_unwind().await {
                 end.end = Some(TaskEnd::Panicked { name, message: panic_message(&*panic) });
@@ -156,16 +156,16 @@ impl Drop for Running {
     }
 }
 
-/// Reports the end of a serving task when it is dropped, be it that the task has returned, panicked or been cut off.
-struct Reported {
+/// Guard that reports the end of a task when it is dropped: after a return, a panic or an abort.
+struct EndReport {
     name: &'static str,
     stopping: Arc<AtomicBool>,
     fatal: mpsc::UnboundedSender<TaskEnd>,
-    /// How it ended, if it did not just return.
+    /// The end of the task, unless it returned.
     end: Option<TaskEnd>,
 }
 
-impl Drop for Reported {
+impl Drop for EndReport {
     fn drop(&mut self) {
         let end = match self.end.take() {
             Some(end) => end,

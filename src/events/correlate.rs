@@ -33,7 +33,7 @@ const SPAM_QPS: f32 = 1.0 / 300.0;
 /// Follows `client-go/tools/record/events_cache.go#EventCorrelator @v1.36.3`.
 pub(super) struct Correlator {
     similar: LruCache<String, Similar>,
-    seen: LruCache<String, Option<Seen>>,
+    seen: LruCache<String, Option<ObservedEvent>>,
     spam: LruCache<String, Option<RateLimiter>>,
 }
 
@@ -42,8 +42,9 @@ struct Similar {
     last: Mono,
 }
 
+/// An event that was written before, with its number of repetitions.
 #[derive(Clone)]
-struct Seen {
+struct ObservedEvent {
     name: String,
     count: u32,
     first: Timestamp,
@@ -84,15 +85,15 @@ impl Correlator {
         };
         let seen = self.seen.get_or_insert_mut(key, || None);
         let observed = match seen {
-            Some(seen) => Seen { count: seen.count.saturating_add(1), ..seen.clone() },
-            None => Seen { name, count: 1, first: at },
+            Some(seen) => ObservedEvent { count: seen.count.saturating_add(1), ..seen.clone() },
+            None => ObservedEvent { name, count: 1, first: at },
         };
         *seen = Some(observed.clone());
         let bucket = self.spam.get_or_insert_mut(object, || RateLimiter::new(SPAM_QPS, SPAM_BURST));
         if !bucket.as_ref().is_none_or(|bucket| bucket.try_acquire(now.mono)) {
             return None;
         }
-        let Seen { name, count, first } = observed;
+        let ObservedEvent { name, count, first } = observed;
         Some(Correlated { name, message, count, first, last: at })
     }
 

@@ -52,7 +52,7 @@ pub enum EventsApi {
 /// Makes recorders that share a queue and a task. Cheap to clone.
 #[derive(Clone)]
 pub struct EventBroadcaster {
-    shared: Arc<Shared>,
+    shared: Arc<BroadcasterState>,
     queue: mpsc::Sender<Queued>,
 }
 
@@ -73,7 +73,8 @@ enum Task {
     Core(CoreTask),
 }
 
-struct Shared {
+/// State that a broadcaster shares with its recorders.
+struct BroadcasterState {
     sink: Arc<Sink>,
     hostname: String,
     /// The nanoseconds in the last event's name: names must differ even while a simulated clock stands still.
@@ -106,7 +107,7 @@ impl EventBroadcaster {
             EventsApi::EventsV1 => Task::Series(SeriesTask::new(Arc::clone(&sink), receiver)),
             EventsApi::CoreV1 => Task::Core(CoreTask::new(Arc::clone(&sink), receiver)),
         };
-        let shared = Arc::new(Shared { sink, hostname: hostname.to_owned(), last_name: AtomicU64::new(0) });
+        let shared = Arc::new(BroadcasterState { sink, hostname: hostname.to_owned(), last_name: AtomicU64::new(0) });
         (Self { shared, queue: sender }, EventTask(task))
     }
 
@@ -138,7 +139,7 @@ impl EventRecorder {
     /// Records an event. One that finds the queue full is dropped.
     /// Follows `client-go/tools/events/event_recorder.go#makeEvent @v1.36.3`.
     pub fn record(&self, regarding: ObjectRef, related: Option<ObjectRef>, said: EventNote) {
-        let Shared { sink, last_name, .. } = &*self.broadcaster.shared;
+        let BroadcasterState { sink, last_name, .. } = &*self.broadcaster.shared;
         let time = sink.rest.clock().now().wall;
         let now = u64::try_from(time.as_nanosecond()).unwrap_or(0);
         let next = |last: u64| now.max(last.saturating_add(1));

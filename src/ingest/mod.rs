@@ -32,7 +32,7 @@ use crate::clock::Clock;
 use crate::config::{ExtensionPoint, FeatureGates};
 use crate::framework::{BoxFuture, Framework};
 use crate::listers::Listers;
-use crate::scheduler::{Shared, WholeObjects};
+use crate::scheduler::{SchedulerContext, WholeObjects};
 use decode::Unreadable;
 use kinds::Watched;
 use reflector::Refusals;
@@ -60,7 +60,12 @@ pub struct Ingest {
 
 impl Ingest {
     /// Gets ready to watch what `profiles` need. Nothing is asked of the API server before [`Self::start`].
-    pub fn new(shared: &Shared, profiles: &[Arc<Framework>], gates: &FeatureGates, client: kube::Client) -> Self {
+    pub fn new(
+        shared: &SchedulerContext,
+        profiles: &[Arc<Framework>],
+        gates: &FeatureGates,
+        client: kube::Client,
+    ) -> Self {
         let handlers = Arc::new(Handlers::new(HandlerParts {
             cache: shared.cache.clone(),
             queue: shared.queue.clone(),

@@ -149,7 +149,7 @@ fn a_scheduler_sees_the_cluster() {
         create(&world.server, node("o").json());
         world.settle().await;
         assert_eq!(world.print(), "a@n b@n c@m; m n o");
-        assert!(world.engine.check_places(&crate::engine::Underway::default()).is_empty());
+        assert!(world.engine.check_places(&crate::engine::UnfinishedCycles::default()).is_empty());
     });
 }
 

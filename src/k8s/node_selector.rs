@@ -203,7 +203,11 @@ impl FieldTerm {
             "In" => true,
             "NotIn" => false,
             other => {
-                return Err(FieldError::not_supported(child(path, "operator"), BadValue::json(other), &["In", "NotIn"]));
+                return Err(FieldError::not_supported(
+                    child(path, "operator"),
+                    BadValue::json(other),
+                    &["In", "NotIn"],
+                ));
             }
         };
         match requirement.values.as_deref() {

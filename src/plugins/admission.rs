@@ -36,8 +36,7 @@ pub fn node_check(handle: &Handle) -> NodeCheck {
 mod tests {
     use super::*;
     use crate::config::FeatureGates;
-    use crate::plugins::tests::harness::handle;
-    use crate::testing::{NodeFixture, PodFixture, node, pod};
+    use crate::testing::{NodeFixture, PodFixture, handle, node, pod};
 
     fn check(pod: PodFixture, node: NodeFixture, expected: bool) {
         assert_eq!(might_fit(&pod.info(), &node.info(), &handle(FeatureGates::default())), expected);

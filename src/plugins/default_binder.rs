@@ -39,16 +39,15 @@ impl BindPlugin for DefaultBinder {
 mod tests {
     use super::*;
     use crate::framework::CycleState;
-    use crate::plugins::tests::harness::Harness;
-    use crate::testing::pod;
+    use crate::testing::{Harness, pod};
 
     fn check(answer: Result<(), PluginError>, expected: &Result<BindOutcome, PluginError>) {
-        let harness = Harness::with_bind_answer(answer, factory);
+        let harness = Harness::with_binding_result(answer, factory);
         let plugin = harness.registration.bind.clone().expect("Bind");
         let (pod, node, state) = (pod("p").info(), Arc::from("n"), CycleState::default());
         let outcome = futures::executor::block_on(plugin.bind(BindContext { pod: &pod, node: &node, state: &state }));
         assert_eq!(outcome, *expected);
-        assert_eq!(harness.bindings(), [("default/p".to_owned(), "n".to_owned())]);
+        assert_eq!(harness.effects().bindings(), [("default/p".to_owned(), "n".to_owned())]);
     }
 
     #[test]

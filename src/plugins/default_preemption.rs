@@ -114,8 +114,7 @@ mod tests {
     use crate::config::{DefaultPreemptionArgs, FeatureGates};
     use crate::framework::{CycleState, Diagnosis, FilterRunner, WaitDecision};
     use crate::model::NodeInfo;
-    use crate::plugins::tests::harness::Harness;
-    use crate::testing::{PodFixture, node, pod};
+    use crate::testing::{Harness, PodFixture, node, pod};
 
     fn plugin(gates: FeatureGates) -> Harness {
         let args = DefaultPreemptionArgs { min_candidate_nodes_percentage: 10, min_candidate_nodes_absolute: 100 };
@@ -261,7 +260,7 @@ mod tests {
         let waits = Verdict::unresolvable("waiting for the preemption for this pod to be finished");
         assert_eq!(pre_enqueue.pre_enqueue(&info), waits);
         assert_eq!(pre_enqueue.pre_enqueue(&pod("q").info()), Verdict::Pass);
-        harness.run_tasks();
+        harness.effects().run_tasks();
         assert_eq!(pre_enqueue.pre_enqueue(&info), Verdict::Pass);
         let error = PluginError::new("preempted");
         let decision = waiting.wait(harness.handle.clock()).now_or_never();

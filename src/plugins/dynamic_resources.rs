@@ -136,8 +136,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::plugins::tests::harness::Harness;
-    use crate::testing::{PodFixture, node, pod};
+    use crate::testing::{Harness, PodFixture, node, pod};
 
     fn claiming() -> PodFixture {
         pod("p").set("spec.resourceClaims", json!([{"name": "c", "resourceClaimName": "c"}]))

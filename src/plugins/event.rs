@@ -52,8 +52,7 @@ mod tests {
     use super::*;
     use crate::config::FeatureGates;
     use crate::model::Object;
-    use crate::plugins::tests::harness::handle;
-    use crate::testing::{node, pod};
+    use crate::testing::{handle, node, pod};
 
     #[test]
     fn objects_of_another_kind_are_errors() {

@@ -57,8 +57,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plugins::tests::harness::Harness;
-    use crate::testing::{PodFixture, pod};
+    use crate::testing::{Harness, PodFixture, pod};
 
     fn check(pod: PodFixture, expected: PermitOutcome) {
         let harness = Harness::new(factory);

@@ -187,8 +187,7 @@ mod tests {
     use super::*;
     use crate::config::FeatureGates;
     use crate::model::Object;
-    use crate::plugins::tests::harness::Harness;
-    use crate::testing::{NodeFixture, PodFixture, node, pod};
+    use crate::testing::{Harness, NodeFixture, PodFixture, node, pod};
 
     const RESTART: &str = "RestartAllContainersOnContainerExits";
     const NAMESPACES: &str = "UserNamespacesHostNetworkSupport";

@@ -73,8 +73,7 @@ mod tests {
     #![expect(clippy::needless_pass_by_value, reason = "drivers take what fixtures build")]
 
     use super::*;
-    use crate::plugins::tests::harness::Harness;
-    use crate::testing::{PodFixture, node, pod};
+    use crate::testing::{Harness, PodFixture, node, pod};
 
     fn check(pod: PodFixture, expected: Verdict) {
         Harness::new(factory).check_filter(&pod, node("n"), &expected);

@@ -117,8 +117,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plugins::tests::harness::Harness;
-    use crate::testing::{PodFixture, node, pod};
+    use crate::testing::{Harness, PodFixture, node, pod};
 
     /// A pod with one container that takes this port; protocol and address empty for the defaults.
     fn port(name: &str, port: i32, protocol: &str, ip: &str) -> PodFixture {

@@ -113,8 +113,7 @@ mod tests {
 
     use super::*;
     use crate::config::FeatureGates;
-    use crate::plugins::tests::harness::Harness;
-    use crate::testing::{NodeFixture, PodFixture, node, pod};
+    use crate::testing::{Harness, NodeFixture, PodFixture, node, pod};
 
     const KEY: &str = "node.kubernetes.io/unschedulable";
 

@@ -35,8 +35,7 @@ impl QueueSortPlugin for PrioritySort {
 mod tests {
     use super::*;
     use crate::clock::Mono;
-    use crate::plugins::tests::harness::Harness;
-    use crate::testing::{PodFixture, pod};
+    use crate::testing::{Harness, PodFixture, pod};
 
     fn check(a: (PodFixture, u64), b: (PodFixture, u64), expected: bool) {
         let plugin = Harness::new(factory).registration.queue_sort.expect("QueueSort");

@@ -65,8 +65,7 @@ mod tests {
 
     use super::*;
     use crate::config::{FeatureGates, Gate};
-    use crate::plugins::tests::harness::Harness;
-    use crate::testing::{PodFixture, pod};
+    use crate::testing::{Harness, PodFixture, pod};
 
     fn check(pod: PodFixture, expected: Verdict) {
         let plugin = Harness::new(factory).registration.pre_enqueue.expect("PreEnqueue");

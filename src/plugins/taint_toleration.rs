@@ -166,8 +166,7 @@ mod tests {
 
     use super::*;
     use crate::config::FeatureGates;
-    use crate::plugins::tests::harness::Harness;
-    use crate::testing::{NodeFixture, PodFixture, node, pod};
+    use crate::testing::{Harness, NodeFixture, PodFixture, node, pod};
 
     fn check(pod: PodFixture, node: NodeFixture, fits: bool) {
         let rejected = Verdict::unresolvable("node(s) had untolerated taint(s)");

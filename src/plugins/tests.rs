@@ -1,13 +1,11 @@
 //! The table, and what the plugins' own tests share.
 
-pub(crate) mod harness;
-
 use std::sync::Arc;
 
 use super::*;
 use crate::config::{Config, ExtensionPoint, FeatureGates};
 use crate::model::{EventObjects, Object};
-use crate::testing::pod;
+use crate::testing::{handle, pod};
 
 #[test]
 fn every_name_is_registered_once_and_by_itself() {
@@ -18,7 +16,7 @@ fn every_name_is_registered_once_and_by_itself() {
 /// Every plugin of the table at default gates and with the default profile's arguments.
 fn registrations() -> Vec<(&'static str, Registration)> {
     let config = Config::defaults(&FeatureGates::default());
-    let handle = harness::handle(FeatureGates::default());
+    let handle = handle(FeatureGates::default());
     let build = |(name, factory): (&'static str, Factory)| {
         (name, factory(config.profiles[0].args(name).clone(), &handle).expect("defaults are fine"))
     };
@@ -81,7 +79,7 @@ fn who_signs_who_normalizes_and_who_hears_of_events() {
 fn default_order(point: ExtensionPoint) -> String {
     let config = Config::defaults(&FeatureGates::default());
     let profile = &config.profiles[0];
-    let handle = harness::handle(FeatureGates::default());
+    let handle = handle(FeatureGates::default());
     let registry = registry();
     let expanded = crate::config::expand(profile, &|name, point| {
         let factory = registry.get(name)?;
@@ -126,7 +124,7 @@ fn default_profile_runs_in_upstreams_order() {
 #[test]
 fn hints_fail_on_objects_of_another_kind() {
     let config = Config::defaults(&FeatureGates::default());
-    let handle = harness::handle(FeatureGates::default());
+    let handle = handle(FeatureGates::default());
     let objects = EventObjects { old: None, new: Some(Object::Other(Arc::new(1_u8))) };
     // DefaultPreemption's looks at nothing.
     let looking = [

@@ -43,8 +43,7 @@ mod tests {
     use crate::framework::{
         BindContext, CycleState, PreBindOutcome, PreBindPreFlight, PreScoreOutcome, SignOutcome, Verdict,
     };
-    use crate::plugins::tests::harness::Harness;
-    use crate::testing::{node, pod};
+    use crate::testing::{Harness, node, pod};
 
     fn check(volumes: Value, passes: bool) {
         let rejected = Verdict::unresolvable(not_supported(NAME, "persistent volume claims"));

@@ -85,8 +85,7 @@ mod tests {
 
     use super::*;
     use crate::framework::Verdict;
-    use crate::plugins::tests::harness::Harness;
-    use crate::testing::{PodFixture, node, pod};
+    use crate::testing::{Harness, PodFixture, node, pod};
 
     fn with_volume(volume: Value) -> PodFixture {
         pod("p").set("spec.volumes", json!([volume]))

@@ -33,8 +33,7 @@ mod tests {
     use super::super::unsupported::not_supported;
     use super::*;
     use crate::framework::Verdict;
-    use crate::plugins::tests::harness::Harness;
-    use crate::testing::{node, pod};
+    use crate::testing::{Harness, node, pod};
 
     fn check(volumes: Value, passes: bool) {
         let rejected = Verdict::unresolvable(not_supported(NAME, "persistent volume claims"));

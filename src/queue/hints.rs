@@ -37,8 +37,8 @@ pub(super) struct EventPlan {
     pub(super) opens: PluginSet,
     /// By profile.
     pub(super) hints: Vec<ProfileHints>,
-    incoming: [Series<prometheus::IntCounter>; IncomingQueue::ALL.len()],
-    in_flight: Series<prometheus::IntGauge>,
+    incoming: [LazySeries<prometheus::IntCounter>; IncomingQueue::ALL.len()],
+    in_flight: LazySeries<prometheus::IntGauge>,
 }
 
 /// The plugins of one profile that registered an event.
@@ -56,8 +56,8 @@ pub(super) struct Hint {
     pub(super) durations: Arc<HintDurations>,
 }
 
-/// A series that exists from its first use on.
-type Series<T> = std::sync::OnceLock<T>;
+/// A metric series that is created at its first use.
+type LazySeries<T> = std::sync::OnceLock<T>;
 
 /// Every kind of object, each with all actions: what is registered for a plugin that does not say what it wants to hear of.
 /// Follows `pkg/scheduler/framework/types.go#UnrollWildCardResource @v1.36.3`.

@@ -142,6 +142,12 @@ impl InFlight {
             self.first += 1;
         }
         self.popped_gauge().dec();
+        debug_assert!(self.every_event_is_needed(), "events are kept for pods in flight alone");
+    }
+
+    /// Whether the list begins with the marker of a pod in flight, so that each event after it is needed.
+    fn every_event_is_needed(&self) -> bool {
+        matches!(self.entries.front(), None | Some(Entry::Marker))
     }
 
     /// Forgets every pod.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::hints::EventPlan;
 use super::in_flight::meant_for;
-use super::pods::{Class, Slot};
-use super::requeue::Strategy;
+use super::pods::{EventClass, Slot};
+use super::requeue::QueueingStrategy;
 use super::state::{Origin, State};
 use super::{Place, PreCheck, QueuedPodInfo};
 use crate::clock::Mono;
@@ -55,7 +55,7 @@ impl State {
             }
             let strategy =
                 self.worth_requeuing(&record.info, record.class.profile, &record.class.rejectors, plan, objects);
-            if strategy != Strategy::Skip {
+            if strategy != QueueingStrategy::Skip {
                 let info = self.take(slot);
                 self.requeue(info, strategy, plan, Origin::Outside, now);
             }
@@ -107,7 +107,7 @@ impl State {
 
 /// Whether an event could move a pod of this class: it opens its gate or there is none, and one of the plugins that
 /// rejected it wants to hear of the event.
-fn matters_to(plan: &EventPlan, class: &Class) -> bool {
+fn matters_to(plan: &EventPlan, class: &EventClass) -> bool {
     if class.gating.is_some_and(|gating| !plan.opens.contains(gating)) {
         return false;
     }

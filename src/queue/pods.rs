@@ -17,9 +17,9 @@ pub(super) type Slot = u32;
 /// looked at wherever upstream iterates over a map.
 pub(super) type Arrival = (Mono, u64);
 
-/// Pods in unschedulablePods that no event tells apart, as far as can be said without asking a hint.
+/// Class of pods in unschedulablePods. No event distinguishes the pods of a class, unless a hint does.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Class {
+pub(super) struct EventClass {
     /// The pod's profile; none if there is no profile of its name.
     pub(super) profile: Option<usize>,
     /// The plugin that gates it.
@@ -28,11 +28,11 @@ pub(super) struct Class {
     pub(super) rejectors: PluginSet,
 }
 
-/// A queued pod, with what is derived from it for as long as it stays where it is.
+/// A queued pod, with data that is valid until the pod moves.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct PodRecord {
     pub(super) info: QueuedPodInfo,
-    pub(super) class: Class,
+    pub(super) class: EventClass,
     place: Place,
     /// In the heap, unless it is in unschedulablePods.
     position: usize,
@@ -49,7 +49,7 @@ pub(super) struct Sorting {
 
 /// The records, and where each of them is. A pod has one record, and a record is in one place.
 pub(super) struct Pods {
-    records: Records,
+    records: PodRecords,
     by_key: HashMap<Arc<str>, Slot>,
     active: Heap,
     backoff: Heap,
@@ -58,26 +58,26 @@ pub(super) struct Pods {
     free: Vec<Slot>,
 }
 
-/// The slab, and how a heap compares its entries.
-struct Records {
-    slots: Vec<Option<Record>>,
+/// Slab of the queued pods, with the order of the heaps.
+struct PodRecords {
+    slots: Vec<Option<PodRecord>>,
     sorting: Sorting,
 }
 
 /// A heap's view of the records.
-struct Ordered<'a>(&'a mut Records, Place);
+struct Ordered<'a>(&'a mut PodRecords, Place);
 
 /// unschedulablePods, indexed by what an event could change: events touch only the classes that they could help.
 #[derive(Default)]
 struct Unschedulable {
     all: BTreeMap<Arrival, Slot>,
-    classes: BTreeMap<Class, BTreeMap<Arrival, Slot>>,
+    classes: BTreeMap<EventClass, BTreeMap<Arrival, Slot>>,
 }
 
 impl Pods {
     pub(super) fn new(sorting: Sorting) -> Self {
         Self {
-            records: Records { slots: Vec::new(), sorting },
+            records: PodRecords { slots: Vec::new(), sorting },
             by_key: HashMap::new(),
             active: Heap::default(),
             backoff: Heap::default(),
@@ -92,7 +92,7 @@ impl Pods {
         self.by_key.get(key).copied()
     }
 
-    pub(super) fn get(&self, slot: Slot) -> &Record {
+    pub(super) fn get(&self, slot: Slot) -> &PodRecord {
         self.records.get(slot)
     }
 
@@ -110,11 +110,11 @@ impl Pods {
     }
 
     /// Puts a pod, which must not be anywhere else, into `place`.
-    pub(super) fn insert(&mut self, mut info: QueuedPodInfo, class: Class, place: Place, backoff: &Backoff) {
+    pub(super) fn insert(&mut self, mut info: QueuedPodInfo, class: EventClass, place: Place, backoff: &Backoff) {
         let key = info.pod.key().clone();
         let expiration = backoff.expiration(&mut info);
         let arrival = info.arrival();
-        let record = Record { info, class, place, position: 0, expiration };
+        let record = PodRecord { info, class, place, position: 0, expiration };
         let slot = self.allocate(record);
         let before = self.by_key.insert(key, slot);
         debug_assert!(before.is_none(), "a pod is in one place");
@@ -124,11 +124,18 @@ impl Pods {
             Place::ErrorBackoff => self.error_backoff.push(slot, &mut Ordered(&mut self.records, place)),
             Place::Unschedulable => self.unschedulable.insert(&self.records.get(slot).class, arrival, slot),
         }
+        debug_assert!(self.every_pod_is_in_one_place(), "as many pods are in all places as are known by key");
+    }
+
+    /// Whether the places together hold as many pods as are known by key.
+    fn every_pod_is_in_one_place(&self) -> bool {
+        let places = [Place::Active, Place::Backoff, Place::ErrorBackoff, Place::Unschedulable];
+        places.into_iter().map(|place| self.len(place)).sum::<usize>() == self.by_key.len()
     }
 
     /// Takes a pod out of the place where it is.
-    pub(super) fn remove(&mut self, slot: Slot) -> Record {
-        let Record { place, position, .. } = *self.get(slot);
+    pub(super) fn remove(&mut self, slot: Slot) -> PodRecord {
+        let PodRecord { place, position, .. } = *self.get(slot);
         match place {
             Place::Active => self.active.remove(position, &mut Ordered(&mut self.records, place)),
             Place::Backoff => self.backoff.remove(position, &mut Ordered(&mut self.records, place)),
@@ -141,6 +148,7 @@ impl Pods {
         let record = self.records.slots[slot as usize].take().expect("the slot is filled");
         self.by_key.remove(record.info.pod.key());
         self.free.push(slot);
+        debug_assert!(self.every_pod_is_in_one_place(), "as many pods are in all places as are known by key");
         record
     }
 
@@ -148,7 +156,7 @@ impl Pods {
     pub(super) fn change(&mut self, slot: Slot, change: impl FnOnce(&mut QueuedPodInfo)) {
         let record = self.records.get_mut(slot);
         change(&mut record.info);
-        let Record { place, position, .. } = *record;
+        let PodRecord { place, position, .. } = *record;
         match place {
             Place::Active => self.active.fix(position, &mut Ordered(&mut self.records, place)),
             Place::Backoff => self.backoff.fix(position, &mut Ordered(&mut self.records, place)),
@@ -166,7 +174,7 @@ impl Pods {
     }
 
     /// The pods in unschedulablePods whose class `could_help` picks, in order of arrival.
-    pub(super) fn unschedulable_of(&self, mut could_help: impl FnMut(&Class) -> bool) -> Vec<Slot> {
+    pub(super) fn unschedulable_of(&self, mut could_help: impl FnMut(&EventClass) -> bool) -> Vec<Slot> {
         let mut found: Vec<(Arrival, Slot)> = Vec::new();
         let mut classes = 0;
         for (_, pods) in self.unschedulable.classes.iter().filter(|(class, _)| could_help(class)) {
@@ -180,7 +188,7 @@ impl Pods {
     }
 
     /// When the pod that has been longest in unschedulablePods arrived, among those whose class `counts`.
-    pub(super) fn oldest_unschedulable(&self, mut counts: impl FnMut(&Class) -> bool) -> Option<Mono> {
+    pub(super) fn oldest_unschedulable(&self, mut counts: impl FnMut(&EventClass) -> bool) -> Option<Mono> {
         let classes = self.unschedulable.classes.iter().filter(|(class, _)| counts(class));
         classes.filter_map(|(_, pods)| pods.first_key_value()).map(|((timestamp, _), _)| *timestamp).min()
     }
@@ -199,7 +207,7 @@ impl Pods {
         }
     }
 
-    fn allocate(&mut self, record: Record) -> Slot {
+    fn allocate(&mut self, record: PodRecord) -> Slot {
         if let Some(slot) = self.free.pop() {
             self.records.slots[slot as usize] = Some(record);
             return slot;
@@ -210,7 +218,7 @@ impl Pods {
     }
 }
 
-impl Record {
+impl PodRecord {
     /// Where the pod is.
     pub(super) fn place(&self) -> Place {
         self.place
@@ -228,12 +236,12 @@ impl QueuedPodInfo {
     }
 }
 
-impl Records {
-    fn get(&self, slot: Slot) -> &Record {
+impl PodRecords {
+    fn get(&self, slot: Slot) -> &PodRecord {
         self.slots[slot as usize].as_ref().expect("the slot is filled")
     }
 
-    fn get_mut(&mut self, slot: Slot) -> &mut Record {
+    fn get_mut(&mut self, slot: Slot) -> &mut PodRecord {
         self.slots[slot as usize].as_mut().expect("the slot is filled")
     }
 }
@@ -247,7 +255,7 @@ impl Sorting {
     }
 
     /// Follows `pkg/scheduler/backend/queue/backoff_queue.go#backoffQueue.lessBackoffCompletedWithPriority @v1.36.3`.
-    fn backoff(&self, a: &Record, b: &Record) -> bool {
+    fn backoff(&self, a: &PodRecord, b: &PodRecord) -> bool {
         if a.expiration == b.expiration && self.windows {
             return self.active(&a.info, &b.info);
         }
@@ -255,7 +263,7 @@ impl Sorting {
     }
 
     /// Follows `pkg/scheduler/backend/queue/backoff_queue.go#backoffQueue.lessBackoffCompleted @v1.36.3`.
-    fn error_backoff(a: &Record, b: &Record) -> bool {
+    fn error_backoff(a: &PodRecord, b: &PodRecord) -> bool {
         (a.expiration, a.info.arrival()) < (b.expiration, b.info.arrival())
     }
 }
@@ -277,7 +285,7 @@ impl Arena for Ordered<'_> {
 }
 
 impl Unschedulable {
-    fn insert(&mut self, class: &Class, arrival: Arrival, slot: Slot) {
+    fn insert(&mut self, class: &EventClass, arrival: Arrival, slot: Slot) {
         self.all.insert(arrival, slot);
         match self.classes.get_mut(class) {
             Some(pods) => {
@@ -289,7 +297,7 @@ impl Unschedulable {
         }
     }
 
-    fn remove(&mut self, class: &Class, arrival: Arrival) {
+    fn remove(&mut self, class: &EventClass, arrival: Arrival) {
         self.all.remove(&arrival);
         if let Some(pods) = self.classes.get_mut(class) {
             pods.remove(&arrival);

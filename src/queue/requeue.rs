@@ -11,9 +11,9 @@ use crate::framework::QueueingHint;
 use crate::metrics::HintResult;
 use crate::model::{EventObjects, Object};
 
-/// What an event means for a pod. Follows `pkg/scheduler/backend/queue/scheduling_queue.go#queueingStrategy @v1.36.3`.
+/// Effect of an event on a pod in unschedulablePods. Follows `pkg/scheduler/backend/queue/scheduling_queue.go#queueingStrategy @v1.36.3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Strategy {
+pub(super) enum QueueingStrategy {
     /// Nothing: it stays in unschedulablePods.
     Skip,
     /// It is tried again once its backoff is over.
@@ -32,9 +32,9 @@ impl State {
         rejectors: &PluginSet,
         event: &EventPlan,
         objects: &EventObjects,
-    ) -> Strategy {
+    ) -> QueueingStrategy {
         if rejectors.is_empty() {
-            return Strategy::AfterBackoff;
+            return QueueingStrategy::AfterBackoff;
         }
         if event.event.is_wildcard() {
             let for_it = match &objects.new {
@@ -42,25 +42,25 @@ impl State {
                 Some(Object::Pod(pod)) => pod.uid() == info.pod.uid(),
                 Some(_) => false,
             };
-            return if for_it { Strategy::AfterBackoff } else { Strategy::Skip };
+            return if for_it { QueueingStrategy::AfterBackoff } else { QueueingStrategy::Skip };
         }
         let Some(profile) = profile else {
             tracing::error!(pod = &**info.pod.key(), "No profile is registered under the pod's schedulerName");
-            return Strategy::AfterBackoff;
+            return QueueingStrategy::AfterBackoff;
         };
         let hints = &event.hints[profile];
         if !hints.plugins.intersects(rejectors) {
-            return Strategy::Skip;
+            return QueueingStrategy::Skip;
         }
-        let mut strategy = Strategy::Skip;
+        let mut strategy = QueueingStrategy::Skip;
         for hint in hints.hints.iter().filter(|hint| rejectors.contains(hint.plugin)) {
             if self.ask(hint, info, event, objects) == QueueingHint::Skip {
                 continue;
             }
             if info.pending_plugins.contains(self.names.name(hint.plugin)) {
-                return Strategy::Immediately;
+                return QueueingStrategy::Immediately;
             }
-            strategy = Strategy::AfterBackoff;
+            strategy = QueueingStrategy::AfterBackoff;
             if info.pending_plugins.is_empty() {
                 // Only a pending plugin could make it more urgent.
                 break;
@@ -91,21 +91,21 @@ impl State {
     pub(super) fn requeue(
         &mut self,
         mut info: QueuedPodInfo,
-        strategy: Strategy,
+        strategy: QueueingStrategy,
         event: &EventPlan,
         origin: Origin,
         now: Mono,
     ) -> Place {
         let moved = match strategy {
-            Strategy::Skip => {
+            QueueingStrategy::Skip => {
                 self.put_back(info, event, origin);
                 return Place::Unschedulable;
             }
             // The backoff may have ended while the pod was in unschedulablePods.
-            Strategy::AfterBackoff if self.is_backing_off(&mut info, now) => {
+            QueueingStrategy::AfterBackoff if self.is_backing_off(&mut info, now) => {
                 self.move_to_backoff(info, event, origin).then_some(Place::Backoff)
             }
-            Strategy::AfterBackoff | Strategy::Immediately => {
+            QueueingStrategy::AfterBackoff | QueueingStrategy::Immediately => {
                 self.move_to_active(info, event, origin, now).then_some(Place::Active)
             }
         };
@@ -148,10 +148,10 @@ impl State {
 
     /// What the events that came during the pod's attempt mean for it.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.determineSchedulingHintForInFlightPod @v1.36.3`.
-    fn strategy_for_in_flight(&mut self, info: &QueuedPodInfo) -> Strategy {
+    fn strategy_for_in_flight(&mut self, info: &QueuedPodInfo) -> QueueingStrategy {
         let grouped = self.modes.groups && info.pod.pod().spec.scheduling_group.is_some();
         if info.has_no_rejector() || grouped {
-            return Strategy::AfterBackoff;
+            return QueueingStrategy::AfterBackoff;
         }
         let class = self.class_of(info);
         let Some(missed) = self.in_flight.missed(info.pod.uid()) else {
@@ -159,15 +159,15 @@ impl State {
                 pod = &**info.pod.key(),
                 "Pod comes back to the scheduling queue without having been popped"
             );
-            return Strategy::AfterBackoff;
+            return QueueingStrategy::AfterBackoff;
         };
-        let mut strategy = Strategy::Skip;
+        let mut strategy = QueueingStrategy::Skip;
         for event in missed {
             match self.worth_requeuing(info, class.profile, &class.rejectors, &event.plan, &event.objects) {
-                Strategy::Skip => {}
-                Strategy::Immediately => return Strategy::Immediately,
-                Strategy::AfterBackoff => {
-                    strategy = Strategy::AfterBackoff;
+                QueueingStrategy::Skip => {}
+                QueueingStrategy::Immediately => return QueueingStrategy::Immediately,
+                QueueingStrategy::AfterBackoff => {
+                    strategy = QueueingStrategy::AfterBackoff;
                     if info.pending_plugins.is_empty() {
                         break;
                     }

@@ -11,7 +11,7 @@ use super::gate::PreEnqueue;
 use super::hints::{EventPlan, EventTable};
 use super::in_flight::InFlight;
 use super::plugin_set::{PluginId, PluginNames};
-use super::pods::{Class, Pods, Slot, Sorting};
+use super::pods::{EventClass, Pods, Slot, Sorting};
 use super::timers::Timers;
 use super::{Place, PodNominator, QueueOptions, QueuedPodInfo};
 use crate::clock::{Clock, Mono, Now};
@@ -21,10 +21,10 @@ use crate::listers::Listers;
 use crate::metrics::{IncomingQueue, Metrics, PendingQueue, Recorder};
 use crate::model::{ClusterEvent, PodInfo};
 
-/// How the queue works, by feature gates.
+/// Modes of the queue that feature gates switch.
 #[expect(clippy::struct_excessive_bools, reason = "independent switches, each named after a gate")]
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Modes {
+pub(super) struct QueueModes {
     /// `SchedulerQueueingHints`: plugins say which events help, and events are kept for pods in flight.
     pub(super) hints: bool,
     /// `SchedulerPopFromBackoffQ`: podBackoffQ is popped from when activeQ is empty.
@@ -59,7 +59,7 @@ pub(super) enum Origin {
 
 /// What the queue's lock guards. Every function here runs under it, and takes no lock but the nominator's and a lister's.
 pub(super) struct State {
-    pub(super) modes: Modes,
+    pub(super) modes: QueueModes,
     pub(super) backoff: Backoff,
     pub(super) max_in_unschedulable: Duration,
     pub(super) profiles: Vec<Arc<Framework>>,
@@ -101,7 +101,7 @@ impl State {
         let handle = profiles.first().expect("there is at least one profile").handle();
         let gates = *handle.gates();
         let metrics = handle.metrics().clone();
-        let modes = Modes {
+        let modes = QueueModes {
             hints: gates.enabled(Gate::SchedulerQueueingHints),
             pop_from_backoff: gates.enabled(Gate::SchedulerPopFromBackoffQ),
             groups: gates.enabled(Gate::GenericWorkload),
@@ -167,8 +167,8 @@ impl State {
     }
 
     /// What tells the pod apart from others in unschedulablePods.
-    pub(super) fn class_of(&mut self, info: &QueuedPodInfo) -> Class {
-        Class {
+    pub(super) fn class_of(&mut self, info: &QueuedPodInfo) -> EventClass {
+        EventClass {
             profile: self.profile_of(&info.pod),
             gating: info.gating_plugin.as_ref().map(|plugin| self.names.intern(plugin)),
             rejectors: info.rejector_plugins().map(|plugin| self.names.intern(plugin)).collect(),
@@ -200,7 +200,7 @@ impl State {
     }
 
     /// Keeps the gauges of what is queued: each pod counts in its place, and for each plugin that rejected it.
-    fn gauge(&mut self, info: &QueuedPodInfo, class: &Class, place: Place, by: i64) {
+    fn gauge(&mut self, info: &QueuedPodInfo, class: &EventClass, place: Place, by: i64) {
         let queue =
             if place == Place::Unschedulable && info.is_gated() { PendingQueue::Gated } else { place.pending() };
         self.metrics.pending_pods(queue).add(by);

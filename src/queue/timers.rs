@@ -69,6 +69,13 @@ impl State {
         for info in over {
             self.move_to_active(info, &event, Origin::Backoff, now);
         }
+        debug_assert!(self.every_backoff_lasts(now), "a flush leaves no pod whose backoff is over");
+    }
+
+    /// Whether no pod in backoffQ has completed its backoff.
+    fn every_backoff_lasts(&self, now: Mono) -> bool {
+        let firsts = [Place::Backoff, Place::ErrorBackoff].into_iter().filter_map(|place| self.pods.first(place));
+        firsts.map(|slot| self.pods.get(slot)).all(|record| self.backoff.is_backing_off(record.expiration(), now))
     }
 
     /// Moves the pods that have been in unschedulablePods for too long.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Place;
 use super::events::has_new_claims;
 use super::pods::Slot;
-use super::requeue::Strategy;
+use super::requeue::QueueingStrategy;
 use super::state::{Origin, State};
 use crate::clock::Mono;
 use crate::k8s::Pod;
@@ -77,7 +77,7 @@ impl State {
             let strategy = self.worth_requeuing(&record.info, class.profile, &class.rejectors, &plan, &objects);
             let in_backoff = matches!(place, Place::Backoff | Place::ErrorBackoff);
             // One that is in a backoff queue without SchedulerPopFromBackoffQ may still become more urgent.
-            if strategy == Strategy::Skip || (in_backoff && strategy == Strategy::AfterBackoff) {
+            if strategy == QueueingStrategy::Skip || (in_backoff && strategy == QueueingStrategy::AfterBackoff) {
                 continue;
             }
             let origin = if in_backoff { Origin::Outside } else { Origin::Unschedulable };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::reservation::Reservation;
-use super::{Failure, Shared};
+use super::{Failure, SchedulerContext};
 use crate::clock::Mono;
 use crate::dispatcher::StatusUpdate;
 use crate::framework::{
@@ -15,7 +15,7 @@ use crate::queue::{PreCheck, QueuedPodInfo};
 
 /// A pod on its way from being assumed to being bound.
 pub(super) struct BindingCycle {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SchedulerContext>,
     pub(super) framework: Arc<Framework>,
     pub(super) state: CycleState,
     pub(super) reservation: Reservation,
@@ -163,7 +163,7 @@ impl BindingCycle {
     }
 }
 
-impl Shared {
+impl SchedulerContext {
     /// Tells the queue that an assumed pod left its node.
     fn pod_left(&self, pod: &Arc<PodInfo>, which: Option<&PreCheck<'_>>) {
         let objects = EventObjects::of_pods(Some(pod.pod()), None);

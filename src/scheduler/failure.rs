@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::Shared;
+use super::SchedulerContext;
 use crate::clock::{Mono, Now};
 use crate::dispatcher::StatusUpdate;
 use crate::events;
@@ -67,7 +67,7 @@ impl From<PluginError> for Failure {
     }
 }
 
-impl Shared {
+impl SchedulerContext {
     /// Ends a failed attempt: counts it, puts the pod back into the queue unless it is gone or bound, records the
     /// nomination, and has the event and the condition written.
     /// Follows `pkg/scheduler/schedule_one.go#handleSchedulingFailure @v1.36.3`.

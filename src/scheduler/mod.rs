@@ -39,8 +39,8 @@ use crate::metrics::{CacheKind, Metrics, PLUGIN_SAMPLE_PERCENT};
 use crate::model::{LabelClasses, PodInfo, ResourceGates, Snapshot};
 use crate::queue::{Queue, QueuedPodInfo};
 
-/// What scheduling and binding cycles share.
-pub struct Shared {
+/// State that all scheduling and binding cycles share.
+pub struct SchedulerContext {
     /// Nodes and the pods on them.
     pub cache: Arc<Cache>,
     /// Pods that wait to be scheduled.
@@ -75,7 +75,7 @@ pub struct Shared {
     pub bugs: AtomicUsize,
 }
 
-impl Shared {
+impl SchedulerContext {
     fn nominator(&self) -> &dyn Nominator {
         &**self.queue.nominator()
     }
@@ -108,7 +108,7 @@ impl Shared {
 
 /// Schedules pods, one at a time. Owned by one thread.
 pub struct Scheduler {
-    shared: Arc<Shared>,
+    shared: Arc<SchedulerContext>,
     /// By schedulerName.
     profiles: BTreeMap<String, Arc<Framework>>,
     /// By schedulerName; empty if nothing is kept.
@@ -135,7 +135,7 @@ impl Scheduler {
     /// A scheduler of these profiles. `rng` decides between equal nodes and where
     /// preemption looks first, and nothing else.
     pub fn new(
-        shared: Arc<Shared>,
+        shared: Arc<SchedulerContext>,
         profiles: impl IntoIterator<Item = Arc<Framework>>,
         percentage_of_nodes_to_score: i32,
         mut rng: Rng,

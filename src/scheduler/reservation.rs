@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Shared;
+use super::SchedulerContext;
 use crate::cache::CacheError;
 use crate::framework::{BoxFuture, CycleState, Framework};
 use crate::model::PodInfo;
@@ -12,7 +12,7 @@ use crate::model::PodInfo;
 /// and the bug is counted.
 #[must_use = "an assumed pod is bound or unwound"]
 pub(super) struct Reservation {
-    shared: Arc<Shared>,
+    shared: Arc<SchedulerContext>,
     framework: Arc<Framework>,
     pod: Arc<PodInfo>,
     node: Arc<str>,
@@ -30,7 +30,7 @@ pub(super) struct Unwound {
 impl Reservation {
     /// Assumes the pod on the node.
     pub(super) fn assume(
-        shared: &Arc<Shared>,
+        shared: &Arc<SchedulerContext>,
         framework: &Arc<Framework>,
         pod: Arc<PodInfo>,
         node: Arc<str>,

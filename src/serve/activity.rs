@@ -51,7 +51,7 @@ struct State {
     /// How much was read since a request was answered.
     read: usize,
     /// The right to send long headers.
-    room: Option<OwnedSemaphorePermit>,
+    header_permits: Option<OwnedSemaphorePermit>,
     /// When something was last done.
     last: Mono,
     /// When the last request was answered.
@@ -62,8 +62,8 @@ struct State {
     ending: Option<Mono>,
 }
 
-/// Counts a request as being answered until it is dropped.
-pub(super) struct Answering(Activity);
+/// Guard that counts a request as being served until it is dropped.
+pub(super) struct RequestGuard(Activity);
 
 impl Activity {
     /// A connection on which nothing was sent yet.
@@ -75,7 +75,7 @@ impl Activity {
             answering: 0,
             reading: Some(now),
             read: 0,
-            room: None,
+            header_permits: None,
             last: now,
             answered: None,
             last_answer: false,
@@ -89,13 +89,13 @@ impl Activity {
     }
 
     /// A request has been read.
-    pub(super) fn answer(&self) -> Answering {
+    pub(super) fn answer(&self) -> RequestGuard {
         let mut state = self.state();
         state.answering += 1;
         state.reading = None;
         state.read = 0;
-        state.room = None;
-        Answering(self.clone())
+        state.header_permits = None;
+        RequestGuard(self.clone())
     }
 
     /// The connection is to end, once what is being answered is.
@@ -142,7 +142,7 @@ impl Activity {
     /// Whether headers are being read that are long, without the right to it.
     fn wants_room(&self) -> bool {
         let state = self.state();
-        state.read > SMALL_HEADERS && state.room.is_none()
+        state.read > SMALL_HEADERS && state.header_permits.is_none()
     }
 
     fn wrote(&self) {
@@ -155,7 +155,7 @@ impl Activity {
     }
 }
 
-impl Drop for Answering {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         let now = self.0.clock.mono();
         let mut state = self.0.state();
@@ -165,38 +165,44 @@ impl Drop for Answering {
     }
 }
 
-/// Room for long headers, which all connections share. Of HTTP/2 the crate `h2` limits what it keeps of headers.
+/// Permits to read long headers, shared by all connections. For HTTP/2 the crate `h2` limits the size of headers.
 #[derive(Clone)]
-pub(super) struct Room(Arc<Semaphore>);
+pub(super) struct HeaderPermits(Arc<Semaphore>);
 
-impl Room {
+impl HeaderPermits {
     pub(super) fn new() -> Self {
         Self(Arc::new(Semaphore::new(LARGE_HEADERS)))
     }
 }
 
-/// A connection whose activity is seen.
-pub(super) struct Seen<T> {
+/// A stream whose reads and writes are recorded in an [`Activity`].
+pub(super) struct TrackedStream<T> {
     inner: T,
     activity: Activity,
-    room: PollSemaphore,
-    /// Whether nothing more is written.
+    header_permits: PollSemaphore,
+    /// Whether the write side is shut down.
     is_shut: bool,
-    /// How much is still read then.
+    /// Bytes that are still read after that.
     left: usize,
 }
 
-impl<T> Seen<T> {
-    pub(super) fn new(inner: T, activity: Activity, room: &Room) -> Self {
-        Self { inner, activity, room: PollSemaphore::new(room.0.clone()), is_shut: false, left: LEFT }
+impl<T> TrackedStream<T> {
+    pub(super) fn new(inner: T, activity: Activity, header_permits: &HeaderPermits) -> Self {
+        Self {
+            inner,
+            activity,
+            header_permits: PollSemaphore::new(header_permits.0.clone()),
+            is_shut: false,
+            left: LEFT,
+        }
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Seen<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for TrackedStream<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.activity.wants_room() {
-            let room = ready!(self.room.poll_acquire(cx));
-            self.activity.state().room = room;
+            let header_permits = ready!(self.header_permits.poll_acquire(cx));
+            self.activity.state().header_permits = header_permits;
         }
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(cx, buffer);
@@ -208,7 +214,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Seen<T> {
     }
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Seen<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TrackedStream<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write(cx, bytes);
         if matches!(written, Poll::Ready(Ok(1..))) {
@@ -245,7 +251,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Seen<T> {
             ready!(Pin::new(&mut self.inner).poll_shutdown(cx))?;
             self.is_shut = true;
             self.activity.end();
-            self.activity.state().room = None;
+            self.activity.state().header_permits = None;
         }
         let mut scratch = [0; 4096];
         while self.left > 0 {
@@ -352,10 +358,10 @@ mod tests {
         use tokio::io::AsyncReadExt as _;
 
         let clock = SimClock::new(Timestamp::UNIX_EPOCH).clock();
-        let room = Room::new();
+        let header_permits = HeaderPermits::new();
         let connection = |one_at_a_time| {
             let activity = Activity::new(&clock, one_at_a_time);
-            (Seen::new(tokio::io::repeat(1), activity.clone(), &room), activity)
+            (TrackedStream::new(tokio::io::repeat(1), activity.clone(), &header_permits), activity)
         };
         let mut buffer = vec![0; SMALL_HEADERS + 1];
         let mut connections: Vec<_> = (0..=LARGE_HEADERS).map(|_| connection(true)).collect();
@@ -374,8 +380,11 @@ mod tests {
         assert!(others[0].0.read(&mut buffer).now_or_never().is_none(), "there is no more room");
         drop(connections);
         let (mut many, _) = connection(false);
-        let _all =
-            room.0.clone().try_acquire_many_owned(u32::try_from(LARGE_HEADERS).expect("few")).expect("all are gone");
+        let _all = header_permits
+            .0
+            .clone()
+            .try_acquire_many_owned(u32::try_from(LARGE_HEADERS).expect("few"))
+            .expect("all are gone");
         for _ in 0..3 {
             many.read_exact(&mut buffer).now_or_never().expect("of streams others take care").expect("read");
         }

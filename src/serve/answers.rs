@@ -1,4 +1,4 @@
-//! Answers of the API server, kept for a while; a question that is being asked is not asked twice.
+//! Cache of answers of the API server. Equal questions that are asked at the same time share one request.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -10,9 +10,10 @@ use futures::future::{BoxFuture, WeakShared};
 
 use crate::clock::{Clock, Mono};
 
-/// Answers to questions. The oldest give way when there are too many, so that strangers with ever new questions cost no
-/// memory. The lock guards the maps and is held for a look-up; nobody awaits under it.
-pub(super) struct Answers<V> {
+/// Cache of answers by question, which evicts the oldest ones when it is full. So unknown clients cannot make it grow.
+///
+/// The lock guards the maps. It is held for one look-up and never across an await.
+pub(super) struct AnswerCache<V> {
     clock: Clock,
     capacity: usize,
     state: Mutex<State<V>>,
@@ -26,20 +27,20 @@ pub(super) struct Answer<V> {
 }
 
 struct State<V> {
-    known: BTreeMap<Vec<u8>, Known<V>>,
+    known: BTreeMap<Vec<u8>, CachedAnswer<V>>,
     /// Keys in the order in which they were learned.
     order: BTreeMap<u64, Vec<u8>>,
     learned: u64,
     asked: BTreeMap<Vec<u8>, WeakShared<BoxFuture<'static, Answer<V>>>>,
 }
 
-struct Known<V> {
+struct CachedAnswer<V> {
     value: V,
     until: Mono,
     order: u64,
 }
 
-impl<V: Clone + Send + Sync + 'static> Answers<V> {
+impl<V: Clone + Send + Sync + 'static> AnswerCache<V> {
     /// No answers yet, of which at most `capacity` are kept.
     pub(super) fn new(clock: Clock, capacity: usize) -> Arc<Self> {
         let state = State { known: BTreeMap::new(), order: BTreeMap::new(), learned: 0, asked: BTreeMap::new() };
@@ -97,11 +98,11 @@ impl<V: Clone + Send + Sync + 'static> Answers<V> {
         state.learned += 1;
         let order = state.learned;
         state.order.insert(order, key.clone());
-        let known = Known { value: answer.value.clone(), until: now + answer.keep, order };
+        let known = CachedAnswer { value: answer.value.clone(), until: now + answer.keep, order };
         if let Some(before) = state.known.insert(key, known) {
             state.order.remove(&before.order);
         }
-        // Answers are good for the same time, nearly, so the oldest are those that go first.
+        // Nearly all answers are valid for the same time, so the oldest ones expire first.
         while let Some((oldest, key)) = state.order.first_key_value() {
             let (oldest, key) = (*oldest, key.clone());
             let over = state.known.get(&key).is_none_or(|known| known.until <= now);
@@ -123,9 +124,9 @@ mod tests {
     use super::*;
     use crate::clock::SimClock;
 
-    fn answers(capacity: usize) -> (SimClock, Arc<Answers<usize>>) {
+    fn answers(capacity: usize) -> (SimClock, Arc<AnswerCache<usize>>) {
         let clock = SimClock::new(Timestamp::UNIX_EPOCH);
-        (clock.clone(), Answers::new(clock.clock(), capacity))
+        (clock.clone(), AnswerCache::new(clock.clock(), capacity))
     }
 
     #[test]

@@ -9,7 +9,7 @@ use k8s_openapi::api::authorization::v1::{NonResourceAttributes, SubjectAccessRe
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tracing::error;
 
-use super::answers::{Answer, Answers};
+use super::answers::{Answer, AnswerCache};
 use super::ask::Asker;
 use super::authenticate::User;
 use super::error::ServeError;
@@ -44,7 +44,7 @@ pub(super) struct Authorizer {
     asker: Option<Asker>,
     clock: Clock,
     ttl: Ttl,
-    answers: Arc<Answers<Decision>>,
+    answers: Arc<AnswerCache<Decision>>,
     gauges: Arc<Gauges>,
 }
 
@@ -82,7 +82,7 @@ impl Authorizer {
         gauges: Arc<Gauges>,
     ) -> Result<Self, ServeError> {
         let ttl = Ttl { allow: options.allow_ttl, deny: options.deny_ttl };
-        let answers = Answers::new(clock.clone(), CAPACITY);
+        let answers = AnswerCache::new(clock.clone(), CAPACITY);
         let asker = asker.map(Asker::telling);
         Ok(Self { paths: Paths::new(&options.always_allow_paths)?, asker, clock: clock.clone(), ttl, answers, gauges })
     }

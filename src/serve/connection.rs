@@ -20,7 +20,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tracing::trace;
 
-use super::activity::{Activity, HEADERS, Room, Seen};
+use super::activity::{Activity, HEADERS, HeaderPermits, TrackedStream};
 use super::authenticate::Peer;
 use super::handler::Handler;
 use super::listener::keep_alive;
@@ -40,20 +40,20 @@ const STREAM_BYTES: u32 = 256 * 1024;
 /// What a client is told that does not know that this port speaks TLS. Follows Go's `net/http.badRequestError`.
 const NOT_TLS: &str = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
-/// What all connections share.
-pub(super) struct Shared {
+/// State that all connections share.
+pub(super) struct ConnectionContext {
     pub(super) serving: Serving,
     pub(super) handler: Handler,
     pub(super) clock: Clock,
-    /// Streams of a connection.
+    /// Maximum number of HTTP/2 streams of a connection.
     pub(super) max_streams: u32,
-    pub(super) room: Room,
-    /// The server is to end: connections finish what they are doing.
+    pub(super) header_permits: HeaderPermits,
+    /// Cancelled when the server shuts down. Connections then finish their requests.
     pub(super) stop: CancellationToken,
 }
 
 /// Serves a connection until it ends.
-pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, remote: SocketAddr) {
+pub(super) async fn serve(shared: Arc<ConnectionContext>, stream: TcpStream, remote: SocketAddr) {
     keep_alive(&stream);
     let deadline = shared.clock.mono() + HEADERS;
     // Boxed, as it takes more than all that comes after it.
@@ -73,7 +73,7 @@ pub(super) async fn serve(shared: Arc<Shared>, stream: TcpStream, remote: Socket
     let http2 = tls.alpn_protocol() == Some(b"h2");
     let peer = Peer { chain };
     let activity = Activity::new(&shared.clock, !http2);
-    let io = TokioIo::new(Seen::new(stream, activity.clone(), &shared.room));
+    let io = TokioIo::new(TrackedStream::new(stream, activity.clone(), &shared.header_permits));
     let service = {
         let (shared, activity) = (shared.clone(), activity.clone());
         service_fn(move |request: Request<Incoming>| {
@@ -130,7 +130,7 @@ fn header_bytes(request: &Request<Incoming>) -> usize {
     request.uri().path().len() + request.uri().query().map_or(0, str::len) + headers.sum::<usize>()
 }
 
-async fn handshake(shared: &Shared, mut stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
+async fn handshake(shared: &ConnectionContext, mut stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
     let mut first = [0; 5];
     if stream.peek(&mut first).await? == first.len() && looks_like_http(first) {
         stream.write_all(NOT_TLS.as_bytes()).await?;
@@ -151,7 +151,7 @@ fn looks_like_http(first: [u8; 5]) -> bool {
 
 /// Runs a connection until it ends, has been idle or slow for too long, or the server is to end.
 async fn drive<C, E>(
-    shared: &Shared,
+    shared: &ConnectionContext,
     activity: &Activity,
     remote: SocketAddr,
     mut connection: Pin<&mut C>,

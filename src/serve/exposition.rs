@@ -56,7 +56,7 @@ pub(super) struct Exposition {
     waiting: Arc<Mutex<Waiting>>,
 }
 
-type Waiting = BTreeMap<Form, WeakShared<BoxFuture<'static, Made>>>;
+type Waiting = BTreeMap<Form, WeakShared<BoxFuture<'static, EncodedBody>>>;
 
 /// How a body is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,9 +65,9 @@ struct Form {
     gzip: bool,
 }
 
-/// A body. All who get it share its bytes.
+/// An encoded body, whose bytes all its receivers share.
 #[derive(Clone)]
-struct Made {
+struct EncodedBody {
     body: Bytes,
     compressed: bool,
 }
@@ -87,7 +87,7 @@ impl Exposition {
         let clauses = clauses(&accept(headers));
         let (protobuf, escaping) = form(&clauses);
         let gzip = negotiate::encoding(headers, &["identity", "gzip"]) == Some("gzip");
-        let Made { body, compressed } = self.body(Form { protobuf, gzip }).await;
+        let EncodedBody { body, compressed } = self.body(Form { protobuf, gzip }).await;
         let mut reply = Response::new(Full::new(body));
         let kind = HeaderValue::try_from(format!("{}; escaping={escaping}", if protobuf { PROTOBUF } else { TEXT }));
         reply.headers_mut().insert(CONTENT_TYPE, kind.unwrap_or(HeaderValue::from_static(TEXT)));
@@ -97,7 +97,7 @@ impl Exposition {
         with(reply, STARTED, HeaderValue::from(self.started))
     }
 
-    async fn body(&self, form: Form) -> Made {
+    async fn body(&self, form: Form) -> EncodedBody {
         let made = {
             let mut waiting = lock(&self.waiting);
             if let Some(made) = waiting.get(&form).and_then(WeakShared::upgrade) {
@@ -114,7 +114,7 @@ impl Exposition {
     }
 
     /// Gathering and compressing take a while where there is much, and nobody else is to wait for that.
-    fn make(&self, form: Form) -> impl Future<Output = Made> + Send + 'static {
+    fn make(&self, form: Form) -> impl Future<Output = EncodedBody> + Send + 'static {
         let (source, turn, waiting) = (self.source.clone(), self.turn.clone(), self.waiting.clone());
         let (clock, unsent) = (self.clock.clone(), self.unsent.clone());
         async move {
@@ -133,7 +133,7 @@ impl Exposition {
             making.await.unwrap_or_else(|end| match end.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
                 // Only a runtime that is shutting down cancels such a task.
-                Err(_) => Made { body: Bytes::new(), compressed: false },
+                Err(_) => EncodedBody { body: Bytes::new(), compressed: false },
             })
         }
     }
@@ -143,7 +143,7 @@ fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn make(source: &dyn MetricsSource, form: Form, unsent: Arc<()>) -> Made {
+fn make(source: &dyn MetricsSource, form: Form, unsent: Arc<()>) -> EncodedBody {
     let families = source.gather();
     let mut body = if form.protobuf { protobuf(&families) } else { encode(&families).into_bytes() };
     drop(families);
@@ -151,16 +151,16 @@ fn make(source: &dyn MetricsSource, form: Form, unsent: Arc<()>) -> Made {
     let is_compressed = compressed.is_some();
     body = compressed.unwrap_or(body);
     body.shrink_to_fit();
-    Made { body: Bytes::from_owner(Unsent { body, _count: unsent }), compressed: is_compressed }
+    EncodedBody { body: Bytes::from_owner(CountedBody { body, _count: unsent }), compressed: is_compressed }
 }
 
-/// A body, which counts for as long as somebody has yet to be sent something of it.
-struct Unsent {
+/// A body that is counted until every receiver has been sent all of it.
+struct CountedBody {
     body: Vec<u8>,
     _count: Arc<()>,
 }
 
-impl AsRef<[u8]> for Unsent {
+impl AsRef<[u8]> for CountedBody {
     fn as_ref(&self) -> &[u8] {
         &self.body
     }

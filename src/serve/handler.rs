@@ -15,7 +15,7 @@ use tracing::{debug, error};
 use super::authenticate::{Authenticator, Peer};
 use super::authorize::{Authorizer, Decision};
 use super::connection::BAD_REQUEST;
-use super::mux::{Asked, Mux, too_large};
+use super::mux::{Mux, RequestHead, too_large};
 use super::negotiate::{self, Query};
 use super::reply::{Reply, failure, no_sniff};
 use super::status::{ANY_FORM, forbidden, status_reply};
@@ -34,15 +34,15 @@ pub(super) struct Handler {
     pub(super) clock: Clock,
 }
 
-/// An answer, and whether it went to somebody who has not said who they are.
-pub(super) struct Answered {
+/// A reply, and whether its client is not authenticated.
+pub(super) struct ServedReply {
     pub(super) reply: Reply,
     pub(super) is_stranger: bool,
 }
 
 impl Handler {
     /// Answers one request.
-    pub(super) async fn handle(&self, request: Request<Incoming>, peer: &Peer, remote: SocketAddr) -> Answered {
+    pub(super) async fn handle(&self, request: Request<Incoming>, peer: &Peer, remote: SocketAddr) -> ServedReply {
         let began = self.clock.mono();
         let (parts, body) = request.into_parts();
         let mut answered = self.answer(&parts, body, peer).await;
@@ -65,14 +65,14 @@ impl Handler {
         answered
     }
 
-    async fn answer(&self, parts: &Parts, body: Incoming, peer: &Peer) -> Answered {
-        let stranger = |reply| Answered { reply, is_stranger: true };
+    async fn answer(&self, parts: &Parts, body: Incoming, peer: &Peer) -> ServedReply {
+        let stranger = |reply| ServedReply { reply, is_stranger: true };
         let Some(path) = negotiate::decoded(parts.uri.path()) else {
             return stranger(failure(BAD_REQUEST.0, BAD_REQUEST.1));
         };
         let raw_query = parts.uri.query().unwrap_or_default();
         let query = Query::parse(raw_query);
-        let asked = Asked { method: &parts.method, path: &path, query, raw_query, headers: &parts.headers };
+        let asked = RequestHead { method: &parts.method, path: &path, query, raw_query, headers: &parts.headers };
         let user = match self.authenticator.authenticate(&parts.headers, peer).await {
             Ok(user) => user,
             Err(error) => {
@@ -97,10 +97,10 @@ impl Handler {
                 failure(StatusCode::INTERNAL_SERVER_ERROR, &sanitized(&text))
             }
         };
-        Answered { reply, is_stranger }
+        ServedReply { reply, is_stranger }
     }
 
-    async fn allowed(&self, asked: &Asked<'_>, body: Incoming) -> Reply {
+    async fn allowed(&self, asked: &RequestHead<'_>, body: Incoming) -> Reply {
         if !self.mux.reads_body(asked.method, asked.path) {
             return self.mux.serve(asked, Bytes::new()).await;
         }

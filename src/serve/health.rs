@@ -44,15 +44,15 @@ pub fn health_check(
     Arc::new(Named { name, check })
 }
 
-/// A path with checks under it.
-pub(super) struct Root {
+/// A health endpoint with the checks below it.
+pub(super) struct HealthPath {
     /// `healthz`, `livez` or `readyz`.
     name: &'static str,
     checks: Vec<Arc<dyn HealthCheck>>,
     slis: Arc<Slis>,
 }
 
-impl Root {
+impl HealthPath {
     /// Without any check, there is one that always passes.
     pub(super) fn new(name: &'static str, checks: &[Arc<dyn HealthCheck>], slis: &Arc<Slis>) -> Self {
         let checks = if checks.is_empty() { vec![health_check("ping", || Ok(()))] } else { checks.to_vec() };
@@ -114,8 +114,8 @@ mod tests {
     use super::*;
     use crate::serve::reply::shown;
 
-    fn root(checks: &[Arc<dyn HealthCheck>]) -> Root {
-        Root::new("readyz", checks, &Slis::new(Timestamp::UNIX_EPOCH).expect("families"))
+    fn root(checks: &[Arc<dyn HealthCheck>]) -> HealthPath {
+        HealthPath::new("readyz", checks, &Slis::new(Timestamp::UNIX_EPOCH).expect("families"))
     }
 
     #[test]

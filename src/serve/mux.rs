@@ -9,7 +9,7 @@ use http_body_util::Full;
 
 use super::endpoints::{Endpoints, IsLeader, Profiling};
 use super::exposition::Exposition;
-use super::health::Root;
+use super::health::HealthPath;
 use super::negotiate::Query;
 use super::pages::{Configz, Flagz, Statusz};
 use super::pprof::Pprof;
@@ -19,20 +19,20 @@ use super::slis::Slis;
 use crate::clock::Clock;
 use crate::go::quote::quote;
 
-/// What is asked for, as far as handlers look at it.
-pub(super) struct Asked<'a> {
+/// The head of a request, as far as handlers read it.
+pub(super) struct RequestHead<'a> {
     pub(super) method: &'a Method,
-    /// What is escaped in the URL is not here.
+    /// The path of the URL, with its escapes decoded.
     pub(super) path: &'a str,
     pub(super) query: Query,
-    /// The query as it came.
+    /// The query as the client wrote it.
     pub(super) raw_query: &'a str,
     pub(super) headers: &'a HeaderMap,
 }
 
 /// All handlers.
 pub(super) struct Mux {
-    roots: [Root; 3],
+    roots: [HealthPath; 3],
     metrics: Exposition,
     slis: Exposition,
     resources: Exposition,
@@ -48,9 +48,9 @@ impl Mux {
     pub(super) fn new(endpoints: Endpoints, clock: &Clock) -> Result<Self, prometheus::Error> {
         let slis = Slis::new(endpoints.started)?;
         let roots = [
-            Root::new("healthz", &endpoints.healthz, &slis),
-            Root::new("livez", &[], &slis),
-            Root::new("readyz", &endpoints.readyz, &slis),
+            HealthPath::new("healthz", &endpoints.healthz, &slis),
+            HealthPath::new("livez", &[], &slis),
+            HealthPath::new("readyz", &endpoints.readyz, &slis),
         ];
         let seed = usize::try_from(endpoints.started.as_second()).unwrap_or(0);
         let flagz = endpoints.flags.map(|flags| Flagz::new(flags, seed));
@@ -79,7 +79,7 @@ impl Mux {
     }
 
     /// Answers. `body` is empty unless it is read.
-    pub(super) async fn serve(&self, asked: &Asked<'_>, body: Bytes) -> Reply {
+    pub(super) async fn serve(&self, asked: &RequestHead<'_>, body: Bytes) -> Reply {
         let page = match asked.path {
             "/healthz" => Some(self.roots[0].all(&asked.query)),
             "/livez" => Some(self.roots[1].all(&asked.query)),
@@ -107,14 +107,14 @@ impl Mux {
         self.roots[at].one(check)
     }
 
-    async fn resources(&self, asked: &Asked<'_>) -> Reply {
+    async fn resources(&self, asked: &RequestHead<'_>) -> Reply {
         if (self.is_leader)() {
             return self.resources.answer(asked.method, asked.headers).await;
         }
         Response::new(Full::default())
     }
 
-    async fn debug(&self, asked: &Asked<'_>, body: &Bytes) -> Option<Reply> {
+    async fn debug(&self, asked: &RequestHead<'_>, body: &Bytes) -> Option<Reply> {
         let (profiling, pprof) = self.profiling.as_ref()?;
         match asked.path {
             "/debug/flags/v" => Some(verbosity(profiling, asked.method, body)),

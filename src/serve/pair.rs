@@ -21,7 +21,7 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// What two files say; for [`Watched`](super::reload::Watched).
+    /// What two files say; for [`ReloadedFiles`](super::reload::ReloadedFiles).
     /// Follows `apiserver/pkg/server/dynamiccertificates/dynamic_serving_content.go#loadCertKeyPair @v1.36.3`.
     pub(super) fn of_files(name: &str, contents: &[Vec<u8>]) -> Result<Self, String> {
         let [chain, key] = contents else { return Err("missing filename for serving cert".to_owned()) };

@@ -14,23 +14,24 @@ use super::error::read_file;
 /// Between two looks at a few small files.
 pub(super) const PERIOD: Duration = Duration::from_secs(2);
 
-/// What is made of some files.
-pub(super) struct Watched<T> {
-    /// What it is called in messages: `serving-cert::<file>::<file>`.
+/// A value that is parsed from files and reloaded when they change.
+pub(super) struct ReloadedFiles<T> {
+    /// Name of the files in messages: `serving-cert::<file>::<file>`.
     name: String,
     files: Vec<PathBuf>,
     parse: fn(&str, &[Vec<u8>]) -> Result<T, String>,
     /// The lock guards the last look and is held for a comparison; files are read outside it.
-    last: Mutex<Last<T>>,
+    last: Mutex<LastRead<T>>,
 }
 
-/// What the files hold.
+/// Contents of the files, in their order.
 type Contents = Vec<Vec<u8>>;
 
-struct Last<T> {
+/// Result of the last read that succeeded.
+struct LastRead<T> {
     contents: Contents,
     value: Arc<T>,
-    /// What was wrong at the last look, so that it is said once.
+    /// Error of the last read, which is logged once.
     trouble: Option<String>,
 }
 
@@ -40,7 +41,7 @@ pub(super) trait Refresh: Send + Sync {
     fn refresh(&self);
 }
 
-impl<T> Watched<T> {
+impl<T> ReloadedFiles<T> {
     /// Reads the files for the first time; here, what cannot be used is an error.
     pub(super) fn load(
         purpose: &str,
@@ -51,7 +52,7 @@ impl<T> Watched<T> {
         let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
         let contents = read(&files)?;
         let value = Arc::new(parse(&name, &contents)?);
-        let last = Mutex::new(Last { contents, value, trouble: None });
+        let last = Mutex::new(LastRead { contents, value, trouble: None });
         Ok(Arc::new(Self { name, files, parse, last }))
     }
 
@@ -60,7 +61,7 @@ impl<T> Watched<T> {
         self.last().value.clone()
     }
 
-    fn last(&self) -> MutexGuard<'_, Last<T>> {
+    fn last(&self) -> MutexGuard<'_, LastRead<T>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -74,12 +75,12 @@ impl<T> Watched<T> {
     }
 }
 
-impl<T: Send + Sync> Refresh for Watched<T> {
+impl<T: Send + Sync> Refresh for ReloadedFiles<T> {
     fn refresh(&self) {
         match self.changed() {
             Ok(None) => self.last().trouble = None,
             Ok(Some((contents, value))) => {
-                *self.last() = Last { contents, value: Arc::new(value), trouble: None };
+                *self.last() = LastRead { contents, value: Arc::new(value), trouble: None };
                 info!(name = self.name, "Loaded what has changed");
             }
             Err(text) => {
@@ -112,11 +113,14 @@ mod tests {
         std::fs::create_dir_all(&folder).expect("a folder");
         let file = folder.join("a");
         let name = file.display().to_string();
-        assert_eq!(Watched::load("p", &[&name], parse).err(), Some(format!("open {name}: no such file or directory")));
+        assert_eq!(
+            ReloadedFiles::load("p", &[&name], parse).err(),
+            Some(format!("open {name}: no such file or directory"))
+        );
         std::fs::write(&file, "").expect("written");
-        assert_eq!(Watched::load("p", &[&name], parse).err(), Some(format!("missing content for \"p::{name}\"")));
+        assert_eq!(ReloadedFiles::load("p", &[&name], parse).err(), Some(format!("missing content for \"p::{name}\"")));
         std::fs::write(&file, "one").expect("written");
-        let watched = Watched::load("p", &[&name], parse).expect("it is there");
+        let watched = ReloadedFiles::load("p", &[&name], parse).expect("it is there");
         let check = |change: &dyn Fn(), expected: &str| {
             change();
             watched.refresh();

@@ -10,12 +10,12 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use super::activity::Room;
+use super::activity::HeaderPermits;
 use super::ask::Asker;
 use super::authenticate::{Authenticator, Cluster, HeaderNames, RequestHeader, Tokens, lookup};
 use super::authorize::Authorizer;
 use super::certificate;
-use super::connection::{self, Shared};
+use super::connection::{self, ConnectionContext};
 use super::endpoints::Endpoints;
 use super::error::ServeError;
 use super::gauges::Gauges;
@@ -24,10 +24,10 @@ use super::listener;
 use super::mux::Mux;
 use super::options::{AuthenticationOptions, Options};
 use super::pair::Pair;
-use super::reload::{PERIOD, Refresh, Watched};
+use super::reload::{PERIOD, Refresh, ReloadedFiles};
 use super::serving::{DefaultPair, NamedPair, Serving};
 use super::tls;
-use super::trust::{Slot, Trust};
+use super::trust::{LatestValue, Trust};
 use super::x509::Bundle;
 use crate::clock::{Clock, Rng};
 
@@ -59,7 +59,7 @@ pub struct Clients {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionContext>,
     files: Vec<Arc<dyn Refresh>>,
     /// What of the cluster is followed, and with what.
     cluster: Option<(Cluster, kube::Client)>,
@@ -109,12 +109,12 @@ impl Server {
         let Authentication { authenticator, trusted, cluster } = authentication;
         let serving = Serving { settings, default, named, trusted, last: Mutex::new(None) };
         serving.configs()?;
-        let shared = Shared {
+        let shared = ConnectionContext {
             serving,
             handler: Handler { authenticator, authorizer, mux, clock: clock.clone() },
             clock,
             max_streams: if options.http2_max_streams == 0 { MAX_STREAMS } else { options.http2_max_streams },
-            room: Room::new(),
+            header_permits: HeaderPermits::new(),
             stop: CancellationToken::new(),
         };
         Ok(Self { listener, address, shared: Arc::new(shared), files, cluster })
@@ -161,7 +161,7 @@ impl Server {
 }
 
 /// Takes connections, and observes their ends, for as long as it is polled.
-async fn accept(listener: &TcpListener, shared: &Arc<Shared>, connections: &mut JoinSet<()>) {
+async fn accept(listener: &TcpListener, shared: &Arc<ConnectionContext>, connections: &mut JoinSet<()>) {
     let mut wait = ACCEPT_WAITS.0;
     loop {
         tokio::select! {
@@ -257,11 +257,11 @@ fn default_pair(
     Ok(DefaultPair::Files(watched))
 }
 
-fn pair_files(purpose: &str, cert_file: &str, key_file: &str) -> Result<Arc<Watched<Pair>>, ServeError> {
+fn pair_files(purpose: &str, cert_file: &str, key_file: &str) -> Result<Arc<ReloadedFiles<Pair>>, ServeError> {
     if cert_file.is_empty() || key_file.is_empty() {
         return Err(ServeError::new("missing filename for serving cert"));
     }
-    Watched::load(purpose, &[cert_file, key_file], Pair::of_files).map_err(ServeError)
+    ReloadedFiles::load(purpose, &[cert_file, key_file], Pair::of_files).map_err(ServeError)
 }
 
 fn named_pairs(options: &Options, files: &mut Vec<Arc<dyn Refresh>>) -> Result<Vec<NamedPair>, ServeError> {
@@ -308,7 +308,7 @@ fn clients(
     files: &mut Vec<Arc<dyn Refresh>>,
 ) -> Result<Option<Arc<Trust>>, ServeError> {
     if !options.client_ca_file.is_empty() {
-        let file = Watched::load("client-ca-bundle", &[&options.client_ca_file], Bundle::of_files)
+        let file = ReloadedFiles::load("client-ca-bundle", &[&options.client_ca_file], Bundle::of_files)
             .map_err(|error| ServeError(format!("unable to load client CA provider: {error}")))?;
         files.push(file.clone());
         return Ok(Some(Arc::new(Trust::File(file))));
@@ -323,7 +323,7 @@ fn clients(
         );
         return Ok(None);
     }
-    let trust = Arc::new(Trust::Cluster(Slot::empty()));
+    let trust = Arc::new(Trust::Cluster(LatestValue::empty()));
     cluster.clients = Some(trust.clone());
     Ok(Some(trust))
 }
@@ -336,10 +336,10 @@ async fn request_header(
 ) -> Result<Option<RequestHeader>, ServeError> {
     let given = &options.request_header;
     if !given.client_ca_file.is_empty() {
-        let file = Watched::load("request-header", &[&given.client_ca_file], Bundle::of_files)
+        let file = ReloadedFiles::load("request-header", &[&given.client_ca_file], Bundle::of_files)
             .map_err(|error| ServeError(format!("unable to create request header authentication config: {error}")))?;
         files.push(file.clone());
-        let names = Slot::empty();
+        let names = LatestValue::empty();
         names.set(HeaderNames {
             username: given.username_headers.clone(),
             uid: given.uid_headers.clone(),
@@ -362,7 +362,7 @@ async fn request_header(
     };
     match lookup(asker).await {
         Ok(map) => {
-            let (trust, names) = (Arc::new(Trust::Cluster(Slot::empty())), Arc::new(Slot::empty()));
+            let (trust, names) = (Arc::new(Trust::Cluster(LatestValue::empty())), Arc::new(LatestValue::empty()));
             (cluster.proxies, cluster.names) = (Some(trust.clone()), Some(names.clone()));
             if let Some(Err(error)) = map.map(|map| cluster.take(&map)) {
                 warn!(err = error, "Not all of kube-system/extension-apiserver-authentication can be used");

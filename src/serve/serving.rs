@@ -19,7 +19,7 @@ use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureSc
 
 use super::error::ServeError;
 use super::pair::Pair;
-use super::reload::Watched;
+use super::reload::ReloadedFiles;
 use super::tls::TlsSettings;
 use super::trust::Trust;
 use super::x509::Bundle;
@@ -29,12 +29,12 @@ pub(super) enum DefaultPair {
     /// Made at the start.
     Made(Arc<Pair>),
     /// Read from files.
-    Files(Arc<Watched<Pair>>),
+    Files(Arc<ReloadedFiles<Pair>>),
 }
 
 /// A certificate for some names.
 pub(super) struct NamedPair {
-    pub(super) files: Arc<Watched<Pair>>,
+    pub(super) files: Arc<ReloadedFiles<Pair>>,
     /// Those that were given; if none were, the certificate's own count.
     pub(super) names: Vec<String>,
 }
@@ -46,12 +46,12 @@ pub(super) struct Serving {
     pub(super) named: Vec<NamedPair>,
     /// Authorities of clients and of front proxies. Where there are none, no client is asked for a certificate.
     pub(super) trusted: Vec<Arc<Trust>>,
-    /// What was built last. The lock is held while something new is built, which takes microseconds.
-    pub(super) last: Mutex<Option<Built>>,
+    /// The configurations built last. The lock is held while new ones are built, which takes microseconds.
+    pub(super) last: Mutex<Option<BuiltConfigs>>,
 }
 
-/// What one set of parts comes to.
-pub(super) struct Built {
+/// Configurations with the key pairs and bundles that they were built from.
+pub(super) struct BuiltConfigs {
     pairs: Vec<Arc<Pair>>,
     bundles: Vec<Option<Arc<Bundle>>>,
     configs: Arc<Configs>,
@@ -82,7 +82,7 @@ impl Serving {
             return Ok(built.configs.clone());
         }
         let configs = Arc::new(self.build(&pairs, &bundles)?);
-        *last = Some(Built { pairs, bundles, configs: configs.clone() });
+        *last = Some(BuiltConfigs { pairs, bundles, configs: configs.clone() });
         Ok(configs)
     }
 
@@ -106,7 +106,7 @@ impl Serving {
             builder.with_no_client_auth()
         } else {
             let hints = bundles.iter().flatten().flat_map(|bundle| bundle.subjects.iter().cloned()).collect();
-            builder.with_client_cert_verifier(Arc::new(Requested { hints, provider: provider.clone() }))
+            builder.with_client_cert_verifier(Arc::new(OptionalClientCertificate { hints, provider: provider.clone() }))
         };
         let mut config = builder.with_cert_resolver(resolver);
         config.alpn_protocols.clone_from(&self.settings.protocols);
@@ -114,7 +114,7 @@ impl Serving {
     }
 }
 
-impl Built {
+impl BuiltConfigs {
     fn is_of(&self, pairs: &[Arc<Pair>], bundles: &[Option<Arc<Bundle>>]) -> bool {
         let same = |a: &Option<Arc<Bundle>>, b: &Option<Arc<Bundle>>| match (a, b) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
@@ -183,15 +183,17 @@ impl ResolvesServerCert for Names {
     }
 }
 
-/// Asks for a client's certificate and takes any, or none: who signed it is looked at when a request comes, since other
-/// ways to say who one is may be used instead. That it is the client's own is proved here, though.
+/// Verifier that requests a client certificate and accepts any or none.
+///
+/// The issuer is verified when a request arrives, since the client may authenticate in another way. The handshake still
+/// proves that the client has the private key.
 #[derive(Debug)]
-struct Requested {
+struct OptionalClientCertificate {
     hints: Vec<DistinguishedName>,
     provider: Arc<CryptoProvider>,
 }
 
-impl ClientCertVerifier for Requested {
+impl ClientCertVerifier for OptionalClientCertificate {
     fn client_auth_mandatory(&self) -> bool {
         false
     }

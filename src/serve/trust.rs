@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::reload::Watched;
+use super::reload::ReloadedFiles;
 use super::x509::Bundle;
 
 /// Authorities, as they are at the time.
 pub(super) enum Trust {
     /// A file names them.
-    File(Arc<Watched<Bundle>>),
+    File(Arc<ReloadedFiles<Bundle>>),
     /// The cluster names them, once it has been heard.
-    Cluster(Slot<Bundle>),
+    Cluster(LatestValue<Bundle>),
 }
 
 impl Trust {
@@ -23,10 +23,10 @@ impl Trust {
     }
 }
 
-/// A value that comes later, and changes. The lock guards the pointer alone.
-pub(super) struct Slot<T>(Mutex<Option<Arc<T>>>);
+/// Latest version of a value that is loaded later and changes. The lock guards the pointer alone.
+pub(super) struct LatestValue<T>(Mutex<Option<Arc<T>>>);
 
-impl<T> Slot<T> {
+impl<T> LatestValue<T> {
     pub(super) fn empty() -> Self {
         Self(Mutex::new(None))
     }

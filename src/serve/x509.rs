@@ -94,7 +94,7 @@ pub(super) struct Bundle {
 }
 
 impl Bundle {
-    /// What a file says; for [`Watched`](super::reload::Watched).
+    /// What a file says; for [`ReloadedFiles`](super::reload::ReloadedFiles).
     /// Follows `apiserver/pkg/server/dynamiccertificates/dynamic_cafile_content.go#newCABundleAndVerifier @v1.36.3`.
     pub(super) fn of_files(name: &str, contents: &[Vec<u8>]) -> Result<Self, String> {
         Self::parse(name, &contents.concat())

@@ -16,9 +16,9 @@ use crate::apiserver::{ApiServer, DeleteOptions, Object, kinds};
 /// What the job controller takes off a pod once it has counted it.
 const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
-/// A pod on its way to its end.
+/// A terminating pod, with the time of its end.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Ending {
+struct TerminatingPod {
     at: Timestamp,
     namespace: String,
     name: String,
@@ -31,7 +31,7 @@ pub(super) struct Controllers {
     /// The server's count of deletions, and its version, when it was last looked at.
     seen: (u64, u64),
     /// Soonest first.
-    ending: BTreeSet<Ending>,
+    ending: BTreeSet<TerminatingPod>,
     budgets: Budgets,
     preempted: Vec<PreemptedReport>,
     /// The UIDs of these.
@@ -111,7 +111,7 @@ impl Controllers {
             None => deleted.parse().unwrap_or(Timestamp::MIN),
         };
         let (namespace, name) = (pod.namespace().to_owned(), pod.name().to_owned());
-        self.ending.insert(Ending { at, namespace, name, uid: pod.uid().to_owned() });
+        self.ending.insert(TerminatingPod { at, namespace, name, uid: pod.uid().to_owned() });
         self.note_victim(pod);
     }
 
@@ -144,7 +144,7 @@ fn is_victim(pod: &Value) -> bool {
 }
 
 /// Lets a pod end: its containers have stopped, its job has counted it, and it is gone unless another finalizer keeps it.
-fn end(server: &ApiServer, ending: &Ending) -> bool {
+fn end(server: &ApiServer, ending: &TerminatingPod) -> bool {
     let (namespace, name) = (&ending.namespace, &ending.name);
     let Some(pod) = server.get(&kinds::PODS, namespace, name).filter(|pod| pod.uid() == ending.uid) else {
         return false;

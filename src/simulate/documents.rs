@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::json::Unique;
+use super::json::UniqueKeys;
 use super::yaml;
 
 /// The documents of a text, up to the first that cannot be read.
@@ -28,12 +28,12 @@ pub(super) fn documents<'a>(
 
 /// JSON values one after another, up to the first that cannot be read. A repeated key is an error.
 fn json(text: &str) -> impl Iterator<Item = Result<Value, String>> {
-    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Unique>();
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<UniqueKeys>();
     let mut has_failed = false;
     std::iter::from_fn(move || {
         let value = stream.next().filter(|_| !has_failed)?;
         has_failed = value.is_err();
-        Some(value.map(|Unique(value)| value).map_err(|error| error.to_string()))
+        Some(value.map(|UniqueKeys(value)| value).map_err(|error| error.to_string()))
     })
 }
 

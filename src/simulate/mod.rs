@@ -32,7 +32,7 @@ pub use report::{EventReport, NodeReport, PodReport, PreemptedReport, Report, To
 pub use say::say;
 
 pub(crate) use progress::Progress;
-use report::{Before, assigned_node};
+use report::{UsageBefore, assigned_node};
 pub(crate) use table::columns;
 use world::{Running, World, WorldOptions};
 
@@ -173,7 +173,7 @@ pub fn load_cluster(args: &SimulateArgs, plugins: Registry) -> Result<Loading, S
 pub fn simulate(args: &SimulateArgs, plugins: Registry) -> Result<Report, SimulateError> {
     let began = Instant::now();
     let mut running = start(args, plugins)?;
-    let before = Before::take(&running);
+    let before = UsageBefore::take(&running);
     let pods = running.server().list(&kinds::PODS);
     let placed = pods.iter().filter(|pod| assigned_node(pod).is_some()).map(|pod| pod.uid().to_owned()).collect();
     let mut progress = Progress::new(pods.len(), "pods");

@@ -111,10 +111,10 @@ pub struct EventReport {
     pub note: String,
 }
 
-/// What nodes hold before the first pod is scheduled.
-pub(super) struct Before(BTreeMap<String, BTreeMap<String, String>>);
+/// Resources in use on each node before the first pod is scheduled.
+pub(super) struct UsageBefore(BTreeMap<String, BTreeMap<String, String>>);
 
-impl Before {
+impl UsageBefore {
     pub(super) fn take(running: &Running) -> Self {
         let nodes = running.engine.shared.cache.nodes();
         Self(nodes.iter().map(|node| (node.name().to_owned(), used(node))).collect())
@@ -127,7 +127,12 @@ impl Report {
         self.totals.pending == 0
     }
 
-    pub(super) fn new(running: &Running, mut before: Before, placed_before: &BTreeSet<String>, events: bool) -> Self {
+    pub(super) fn new(
+        running: &Running,
+        mut before: UsageBefore,
+        placed_before: &BTreeSet<String>,
+        events: bool,
+    ) -> Self {
         let mut pods: Vec<PodReport> = Vec::new();
         for object in running.server().list(&kinds::PODS) {
             if !matches!(object.field("status.phase"), Some("Succeeded" | "Failed")) {

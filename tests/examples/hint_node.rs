@@ -109,30 +109,19 @@ fn on_node(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, Plugin
 }
 
 #[cfg(test)]
-#[path = "harness.rs"]
-mod harness;
-
-#[cfg(test)]
 mod tests {
-    use kube_scheduler::framework::{Framework, Rejection};
+    use kube_scheduler::framework::Rejection;
     use kube_scheduler::model::Object;
-    use kube_scheduler::testing::{NodeFixture, PodFixture, node, pod};
+    use kube_scheduler::testing::{Harness, NodeFixture, PodFixture, node, pod};
 
-    use super::harness::{self, Cycle};
     use super::*;
-
-    fn profile() -> Framework {
-        harness::profile(NAME, factory)
-    }
 
     #[test]
     fn a_pod_goes_to_the_node_that_it_names() {
         let check = |pod: PodFixture, expected: [Option<&'static str>; 2]| {
-            let profile = profile();
-            let mut cycle = Cycle::new(pod, vec![node("a"), node("b")], &[]);
-            let rejections = cycle.filter(&profile);
+            let harness = Harness::new(factory).cluster(vec![node("a"), node("b")], &[]);
             let expected = expected.map(|reason| reason.map(Rejection::unresolvable));
-            assert_eq!(rejections, expected);
+            assert_eq!(harness.rejections(&pod), expected);
         };
         check(pod("p").label(LABEL, "a"), [None, Some(OTHER_NODE)]);
         check(pod("p").label(LABEL, "b"), [Some(OTHER_NODE), None]);
@@ -141,25 +130,12 @@ mod tests {
         check(pod("p").label("other", "a"), [Some(NO_HINT), Some(NO_HINT)]);
     }
 
-    /// What the plugin says of an event, if it wants to hear of it.
-    fn hint_of(pod: PodFixture, event: &ClusterEvent, old: Option<Object>, new: Option<Object>) -> QueueingHint {
-        let profile = profile();
-        let plugins = profile.event_plugins();
-        let (_, plugin) = plugins.iter().find(|(name, _)| **name == *NAME).expect("the plugin rejects pods");
-        let events = plugin.clone().expect("it says which events help").events_to_register().expect("no failure");
-        let Some(registered) = events.iter().find(|registered| registered.event.matches(event)) else {
-            return QueueingHint::Skip;
-        };
-        let hint = registered.hint.as_ref().expect("both have hints");
-        hint(&pod.info(), &EventObjects { old, new }).expect("no failure")
-    }
-
     #[test]
     fn a_new_label_helps_the_pod_that_has_it() {
         let event = ClusterEvent::new(EventResource::UnschedulablePod, ActionType::UPDATE_POD_LABEL);
         let check = |old: PodFixture, new: PodFixture, expected: QueueingHint| {
             let (old, new) = (Object::Pod(old.build()), Object::Pod(new.build()));
-            assert_eq!(hint_of(pod("p"), &event, Some(old), Some(new)), expected);
+            assert_eq!(Harness::new(factory).hint_of(&pod("p"), &event, Some(old), Some(new)), expected);
         };
         check(pod("p"), pod("p").label(LABEL, "a"), QueueingHint::Queue);
         check(pod("p").label(LABEL, "a"), pod("p").label(LABEL, "b"), QueueingHint::Queue);
@@ -173,7 +149,8 @@ mod tests {
         let check = |action: ActionType, new: NodeFixture, expected: QueueingHint| {
             let event = ClusterEvent::new(EventResource::Node, action);
             let new = Object::Node(new.build());
-            assert_eq!(hint_of(pod("p").label(LABEL, "a"), &event, None, Some(new)), expected);
+            let waiting = pod("p").label(LABEL, "a");
+            assert_eq!(Harness::new(factory).hint_of(&waiting, &event, None, Some(new)), expected);
         };
         check(ActionType::ADD, node("a"), QueueingHint::Queue);
         check(ActionType::ADD, node("b"), QueueingHint::Skip);

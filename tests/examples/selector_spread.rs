@@ -178,16 +178,10 @@ fn selector_of(pod: &Pod, listers: &Listers) -> Selector {
 }
 
 #[cfg(test)]
-#[path = "harness.rs"]
-mod harness;
-
-#[cfg(test)]
 mod tests {
-    use kube_scheduler::framework::Framework;
-    use kube_scheduler::testing::{NodeFixture, PodFixture, node, pod};
+    use kube_scheduler::testing::{Harness, NodeFixture, PodFixture, node, pod};
     use serde_json::{Value, json};
 
-    use super::harness::{self, Cycle};
     use super::*;
 
     fn decode<T: serde::de::DeserializeOwned>(value: Value) -> Arc<T> {
@@ -198,11 +192,11 @@ mod tests {
         decode(json!({"metadata": {"name": name, "namespace": namespace}, "spec": {"selector": selector}}))
     }
 
-    /// A profile in whose cluster service `web` selects `app: web`.
-    fn profile() -> Framework {
-        let profile = harness::profile(NAME, factory);
-        profile.handle().listers().services.apply(service("default", "web", &json!({"app": "web"})));
-        profile
+    /// The plugin in a cluster whose service `web` selects `app: web`.
+    fn harness() -> Harness {
+        let harness = Harness::new(factory);
+        harness.handle.listers().services.apply(service("default", "web", &json!({"app": "web"})));
+        harness
     }
 
     fn web(name: &str) -> PodFixture {
@@ -214,18 +208,11 @@ mod tests {
         pod.set("metadata.ownerReferences", owner)
     }
 
-    /// Counts and scores, node by node.
+    /// Checks the count and the score of each node.
     #[track_caller]
-    fn check(
-        profile: &Framework,
-        pod: PodFixture,
-        nodes: Vec<NodeFixture>,
-        on: &[PodFixture],
-        expected: &[(i64, i64)],
-    ) {
-        let run = Cycle::new(pod, nodes, on).score(profile);
-        let [plugin] = run.plugins.as_slice() else { panic!("one plugin: {run:?}") };
-        let actual: Vec<(i64, i64)> = plugin.raw.iter().copied().zip(plugin.normalized.iter().copied()).collect();
+    fn check(harness: Harness, pod: &PodFixture, nodes: Vec<NodeFixture>, on: &[PodFixture], expected: &[(i64, i64)]) {
+        let (raw, normalized) = harness.cluster(nodes, on).score_all(pod).expect("PreScore does not skip");
+        let actual: Vec<(i64, i64)> = raw.into_iter().zip(normalized).collect();
         assert_eq!(actual, expected);
     }
 
@@ -233,18 +220,18 @@ mod tests {
     fn nodes_with_fewer_of_the_pods_score_higher() {
         let nodes = || vec![node("a"), node("b"), node("c")];
         let on = [web("1").on("a"), web("2").on("a"), web("3").on("b"), pod("4").label("app", "db").on("c")];
-        check(&profile(), web("p"), nodes(), &on, &[(2, 0), (1, 50), (0, 100)]);
-        check(&profile(), web("p"), nodes(), &[], &[(0, 100), (0, 100), (0, 100)]);
-        check(&profile(), pod("p"), nodes(), &on, &[(0, 100), (0, 100), (0, 100)]);
+        check(harness(), &web("p"), nodes(), &on, &[(2, 0), (1, 50), (0, 100)]);
+        check(harness(), &web("p"), nodes(), &[], &[(0, 100), (0, 100), (0, 100)]);
+        check(harness(), &pod("p"), nodes(), &on, &[(0, 100), (0, 100), (0, 100)]);
     }
 
     #[test]
     fn pods_elsewhere_and_on_their_way_out_do_not_count() {
         let on = [web("1").on("a").terminating(), web("2").on("a").namespace("other"), web("3").on("b")];
-        check(&profile(), web("p"), vec![node("a"), node("b")], &on, &[(0, 100), (1, 0)]);
-        let elsewhere = harness::profile(NAME, factory);
-        elsewhere.handle().listers().services.apply(service("other", "web", &json!({"app": "web"})));
-        check(&elsewhere, web("p"), vec![node("a"), node("b")], &on, &[(0, 100), (0, 100)]);
+        check(harness(), &web("p"), vec![node("a"), node("b")], &on, &[(0, 100), (1, 0)]);
+        let elsewhere = Harness::new(factory);
+        elsewhere.handle.listers().services.apply(service("other", "web", &json!({"app": "web"})));
+        check(elsewhere, &web("p"), vec![node("a"), node("b")], &on, &[(0, 100), (0, 100)]);
     }
 
     #[test]
@@ -252,7 +239,7 @@ mod tests {
         let nodes = vec![node("a1").zone("a"), node("a2").zone("a"), node("b1").zone("b"), node("none")];
         let on = [web("1").on("a1"), web("2").on("a1"), web("3").on("b1"), web("4").on("none")];
         // Node a2: 100 · ⅓ + 0 · ⅔; b1: 50 · ⅓ + 50 · ⅔; the last has no zone to share.
-        check(&profile(), web("p"), nodes, &on, &[(2, 0), (0, 33), (1, 50), (1, 50)]);
+        check(harness(), &web("p"), nodes, &on, &[(2, 0), (0, 33), (1, 50), (1, 50)]);
     }
 
     /// A node in region x and zone 1, under the labels' old names, whatever the new ones say.
@@ -266,19 +253,19 @@ mod tests {
     fn zones_of_different_regions_are_apart() {
         let node = |name: &str, region: &str| node(name).zone("1").label("topology.kubernetes.io/region", region);
         let on = [web("1").on("a")];
-        check(&profile(), web("p"), vec![node("a", "x"), node("b", "y")], &on, &[(1, 0), (0, 100)]);
-        check(&profile(), web("p"), vec![node("a", "x"), node("b", "x")], &on, &[(1, 0), (0, 33)]);
-        check(&profile(), web("p"), vec![node("a", "x"), node_with_old_labels("b")], &on, &[(1, 0), (0, 33)]);
+        check(harness(), &web("p"), vec![node("a", "x"), node("b", "y")], &on, &[(1, 0), (0, 100)]);
+        check(harness(), &web("p"), vec![node("a", "x"), node("b", "x")], &on, &[(1, 0), (0, 33)]);
+        check(harness(), &web("p"), vec![node("a", "x"), node_with_old_labels("b")], &on, &[(1, 0), (0, 33)]);
     }
 
     #[test]
     fn controllers_select_too() {
         let check_owner = |kind: (&str, &str), fill: fn(&Listers), expected: [(i64, i64); 2]| {
-            let profile = harness::profile(NAME, factory);
-            fill(profile.handle().listers());
+            let harness = Harness::new(factory);
+            fill(harness.handle.listers());
             let owned = owned_by(web("p"), kind.0, kind.1, "owner");
             let on = [web("1").on("a"), pod("2").label("app", "db").on("b")];
-            check(&profile, owned, vec![node("a"), node("b")], &on, &expected);
+            check(harness, &owned, vec![node("a"), node("b")], &on, &expected);
         };
         let counted = [(1, 0), (0, 100)];
         check_owner(
@@ -309,22 +296,21 @@ mod tests {
 
     #[test]
     fn a_service_and_a_controller_select_together() {
-        let profile = profile();
-        profile.handle().listers().replica_sets.apply(decode(json!({
+        let harness = harness();
+        harness.handle.listers().replica_sets.apply(decode(json!({
             "metadata": {"name": "owner", "namespace": "default"},
             "spec": {"selector": {"matchLabels": {"tier": "front"}}, "template": {}},
         })));
         let owned = owned_by(web("p").label("tier", "front"), "apps/v1", "ReplicaSet", "owner");
         let on = [web("1").on("a"), web("2").label("tier", "front").on("b")];
-        check(&profile, owned, vec![node("a"), node("b")], &on, &[(0, 100), (1, 0)]);
+        check(harness, &owned, vec![node("a"), node("b")], &on, &[(0, 100), (1, 0)]);
     }
 
     #[test]
     fn a_pod_with_constraints_of_its_own_is_left_alone() {
         let constraint = json!([{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]);
         let pod = web("p").set("spec.topologySpreadConstraints", constraint);
-        let run = Cycle::new(pod, vec![node("a"), node("b")], &[web("1").on("a")]).score(&profile());
-        assert!(run.plugins.is_empty());
-        assert_eq!(run.totals, [0, 0]);
+        let harness = harness().cluster(vec![node("a"), node("b")], &[web("1").on("a")]);
+        assert_eq!(harness.score_all(&pod), None);
     }
 }

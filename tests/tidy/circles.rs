@@ -80,7 +80,7 @@ fn part(graph: &Graph, files: &BTreeSet<&PathBuf>) -> Graph {
 
 /// The strongly connected components with more than one file, by Tarjan's algorithm.
 fn circles(graph: &Graph) -> Vec<Vec<PathBuf>> {
-    let mut search = Search { graph, ..Search::new(graph) };
+    let mut search = Search::new(graph);
     for file in graph.keys() {
         if !search.index.contains_key(file) {
             search.visit(file);

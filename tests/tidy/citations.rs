@@ -60,7 +60,7 @@ fn is_well_formed(citation: &str) -> bool {
     let is_path = path.contains('/') && path.split('/').all(is_part);
     let is_same_file = path.is_empty() && symbol.is_some();
     (is_path || is_same_file)
-        && symbol.is_none_or(|symbol| (is_same_file || path.ends_with(".go")) && is_symbol(symbol))
+        && symbol.is_none_or(|symbol| (is_same_file || path.strip_suffix(".go").is_some()) && is_symbol(symbol))
         && numbers.len() == 3
         && numbers.iter().all(|number| number.parse::<u32>().is_ok())
 }

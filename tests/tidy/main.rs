@@ -42,7 +42,7 @@ const IMPORTS: &[(&str, &str)] = &[
     ("extender", "scheduler dispatcher framework config model k8s version"),
     ("ingest", "scheduler cache queue listers framework config model k8s metrics clock"),
     ("apiserver", "k8s clock version"),
-    ("testing", "model k8s"),
+    ("testing", "framework config model k8s listers metrics clock"),
     ("engine", "scheduler cache queue framework config listers model k8s metrics events dispatcher clock"),
     (
         "simulate",

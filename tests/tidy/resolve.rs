@@ -59,11 +59,6 @@ fn resolve(tree: &ModuleTree, from: ModuleId, path: &[String], depth: usize) -> 
             }
         }
         first => {
-            // An import of a name from itself (`use serde;`) leads out of the crate.
-            let is_itself = tree.modules[from].imports.get(first).is_some_and(|target| target == path);
-            if is_itself && !tree.modules[from].children.contains_key(first) {
-                return None;
-            }
             if !knows(tree, from, first) {
                 return None;
             }

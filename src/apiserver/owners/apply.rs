@@ -12,9 +12,9 @@ use crate::apimachinery::{FieldError, Status};
 use crate::apiserver::kinds::Kind;
 use crate::apiserver::origin::Origin;
 use crate::apiserver::part::Part;
-use crate::apiserver::schema::Place;
+use crate::apiserver::schema::SchemaNode;
 use crate::apiserver::store::State;
-use crate::apiserver::update::{Before, Updated};
+use crate::apiserver::update::{UpdateBase, Updated};
 use crate::apiserver::{decode, events, meta};
 
 /// The annotation in which kubectl keeps what it has applied by itself.
@@ -92,7 +92,7 @@ impl State {
             }
             return self.apply_new(kind, namespace, &manager, config, dry_run);
         };
-        let before = Before::read(old, part, true)?;
+        let before = UpdateBase::read(old, part, true)?;
         let mut live = before.value().clone();
         events::to_view(kind, &mut live);
         let (mut value, managed) = self.applied_to(kind, part, &manager, &live, &config, apply.force)?;
@@ -239,7 +239,7 @@ fn full_version(kind: &Kind) -> String {
 
 /// A path such as `spec.containers[0].foo` with list elements named by their keys.
 fn keyed(kind: &Kind, config: &Value, path: &str) -> String {
-    let (mut text, mut place, mut at) = (String::new(), Place::root(kind), config);
+    let (mut text, mut place, mut at) = (String::new(), SchemaNode::root(kind), config);
     for part in path.split('.') {
         let (name, index) = part.split_once('[').unwrap_or((part, ""));
         text.extend([".", name]);

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::set::{Fields, Path, Step};
 use crate::apiserver::kinds::Kind;
-use crate::apiserver::schema::{Ownership, Place};
+use crate::apiserver::schema::{Ownership, SchemaNode};
 
 /// How one version of an object differs from another.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub(super) struct Difference {
 /// Where a walk is.
 pub(super) struct Walk {
     path: Path,
-    place: Place,
+    place: SchemaNode,
 }
 
 /// The step to a list's element, if it can be told apart.
@@ -45,7 +45,7 @@ pub(super) fn step_to(how: Ownership, element: &Value) -> Option<Step> {
 
 impl Walk {
     pub(super) fn new(kind: &Kind) -> Self {
-        Self { path: Vec::new(), place: Place::root(kind) }
+        Self { path: Vec::new(), place: SchemaNode::root(kind) }
     }
 
     fn how(&self) -> Ownership {

@@ -14,7 +14,7 @@ use super::object::Object;
 use super::part::Part;
 use super::schema::sort_of;
 use super::store::State;
-use super::update::{Before, check_name};
+use super::update::{UpdateBase, check_name};
 use super::{events, meta};
 use crate::apimachinery::patch::{self, strategic};
 use crate::apimachinery::{FieldError, Status};
@@ -105,7 +105,7 @@ impl State {
     ) -> Result<Arc<Object>, Status> {
         let old = self.existing(kind, namespace, name)?;
         // A JSON patch may test any field, so it gets to see them all.
-        let before = Before::read(old, part, matches!(patch, Patch::Json(_)) || self.settings.exact)?;
+        let before = UpdateBase::read(old, part, matches!(patch, Patch::Json(_)) || self.settings.exact)?;
         let mut target = before.value().clone();
         events::to_view(kind, &mut target);
         let version = meta::text(&target, "resourceVersion").to_owned();

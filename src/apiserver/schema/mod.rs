@@ -2,7 +2,7 @@
 //!
 //! `types.txt` is what upstream's own types say, as `tests/controlplane/cmd/schema` prints it; its form is described there.
 //! [`read`] turns what a client sent into what Go's decoder would have made of it, [`complete`] into what Go's encoder
-//! writes; [`from_protobuf`] turns the other encoding into JSON, and a [`Place`] says who can own what is there.
+//! writes; [`from_protobuf`] turns the other encoding into JSON, and a [`SchemaNode`] describes the ownership of fields.
 
 mod amount;
 mod own;
@@ -13,7 +13,7 @@ mod write;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-pub(super) use own::{Ownership, Place};
+pub(super) use own::{Ownership, SchemaNode};
 pub(super) use protobuf::decode as from_protobuf;
 pub(super) use read::{read, sort_of};
 pub(super) use write::complete;

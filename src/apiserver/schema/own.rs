@@ -22,14 +22,14 @@ pub(in crate::apiserver) enum Ownership {
 
 /// The place of a value in an object, as far as its type and owners are concerned.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::apiserver) struct Place {
+pub(in crate::apiserver) struct SchemaNode {
     pub(in crate::apiserver) how: Ownership,
-    inside: Inside,
+    inside: NodeContent,
 }
 
-/// What there is inside a value.
+/// Content of a value, as the schema describes it.
 #[derive(Clone, Copy, Debug)]
-enum Inside {
+enum NodeContent {
     Members(&'static Object),
     /// Elements or entries, all of one type.
     Each(&'static Type),
@@ -37,32 +37,32 @@ enum Inside {
     Anything,
 }
 
-impl Place {
+impl SchemaNode {
     /// An object of a kind.
     pub(in crate::apiserver) fn root(kind: &Kind) -> Self {
-        Self { how: Ownership::Plain, inside: Inside::Members(Object::of(kind)) }
+        Self { how: Ownership::Plain, inside: NodeContent::Members(Object::of(kind)) }
     }
 
     /// The place of a member, or of a map's entry.
     pub(in crate::apiserver) fn member(self, name: &str) -> Self {
         match self.inside {
-            Inside::Members(object) => {
+            NodeContent::Members(object) => {
                 object.member(name).map_or(Self::UNKNOWN, |member| Self::of(&member.kind, &member.owned))
             }
-            Inside::Each(kind) => Self::of(kind, &Owned::Usually),
-            Inside::Anything => Self::UNKNOWN,
+            NodeContent::Each(kind) => Self::of(kind, &Owned::Usually),
+            NodeContent::Anything => Self::UNKNOWN,
         }
     }
 
     /// The place of a list's elements.
     pub(in crate::apiserver) fn element(self) -> Self {
         match self.inside {
-            Inside::Each(kind) => Self::of(kind, &Owned::Usually),
+            NodeContent::Each(kind) => Self::of(kind, &Owned::Usually),
             _ => Self::UNKNOWN,
         }
     }
 
-    const UNKNOWN: Self = Self { how: Ownership::Plain, inside: Inside::Anything };
+    const UNKNOWN: Self = Self { how: Ownership::Plain, inside: NodeContent::Anything };
 
     fn of(kind: &'static Type, owned: &'static Owned) -> Self {
         let whole_if = |is_whole| if is_whole { Ownership::Atomic } else { Ownership::Plain };
@@ -75,12 +75,12 @@ impl Place {
                     Owned::Values => Ownership::Values,
                     Owned::Usually | Owned::Whole => Ownership::Atomic,
                 };
-                Self { how, inside: Inside::Each(inner) }
+                Self { how, inside: NodeContent::Each(inner) }
             }
-            Type::Map(inner) => Self { how: whole_if(is_whole), inside: Inside::Each(inner) },
+            Type::Map(inner) => Self { how: whole_if(is_whole), inside: NodeContent::Each(inner) },
             Type::Object(_) => kind.object().map_or(Self::UNKNOWN, |object| Self {
                 how: whole_if(is_whole || object.is_atomic),
-                inside: Inside::Members(object),
+                inside: NodeContent::Members(object),
             }),
             _ => Self::UNKNOWN,
         }
@@ -95,8 +95,8 @@ mod tests {
 
     /// `*` stands for a list's elements.
     fn check(kind: &Kind, path: &str, expected: Ownership) {
-        let step = |place: Place, step: &str| if step == "*" { place.element() } else { place.member(step) };
-        assert_eq!(path.split('.').fold(Place::root(kind), step).how, expected, "{} {path}", kind.kind);
+        let step = |place: SchemaNode, step: &str| if step == "*" { place.element() } else { place.member(step) };
+        assert_eq!(path.split('.').fold(SchemaNode::root(kind), step).how, expected, "{} {path}", kind.kind);
     }
 
     #[test]

@@ -10,10 +10,11 @@ use super::file_name;
 
 /// The verbosity of all files, and of some. Clones share it.
 #[derive(Clone, Debug)]
-pub(in crate::app) struct Verbosity(Arc<Shared>);
+pub(in crate::app) struct Verbosity(Arc<Levels>);
 
+/// The levels of all files, and of files by their names.
 #[derive(Debug)]
-struct Shared {
+struct Levels {
     all: AtomicU32,
     /// Patterns of file names without `.rs`, the first that matches counts.
     files: Vec<(String, u32)>,
@@ -22,7 +23,7 @@ struct Shared {
 impl Verbosity {
     /// A verbosity, and those of files by patterns of their names.
     pub(in crate::app) fn new(all: u32, files: Vec<(String, u32)>) -> Self {
-        Self(Arc::new(Shared { all: AtomicU32::new(all), files }))
+        Self(Arc::new(Levels { all: AtomicU32::new(all), files }))
     }
 
     /// Changes the verbosity of all files that have none of their own.

@@ -4,13 +4,12 @@ use super::*;
 use crate::clock::Clock;
 use crate::config::{Config, FeatureGates};
 use crate::plugins;
-use crate::plugins::tests::harness;
-use crate::testing::{NodeFixture, PodFixture, node, pod};
+use crate::testing::{NodeFixture, PodFixture, handle_parts, node, pod};
 
 fn framework(config: &str) -> Framework {
     let gates = FeatureGates::default();
     let config = Config::parse(config.as_bytes(), &gates).expect("a configuration");
-    let parts = harness::parts(gates);
+    let parts = handle_parts(gates);
     Framework::new(&plugins::registry(), &config.profiles[0], parts).expect("a profile")
 }
 

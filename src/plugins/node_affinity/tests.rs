@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::config::{FeatureGates, Gate};
 use crate::framework::CycleState;
-use crate::plugins::tests::harness::Harness;
-use crate::testing::{NodeFixture, PodFixture, node, pod};
+use crate::testing::{Harness, NodeFixture, PodFixture, node, pod};
 
 fn required(terms: Value) -> PodFixture {
     pod("p").set(

@@ -9,7 +9,7 @@ use crate::framework::{
 use crate::model::{NodeInfo, Snapshot};
 use crate::testing::{PodFixture, pod};
 
-pub(super) use crate::plugins::tests::harness::handle;
+pub(super) use crate::testing::handle;
 
 pub(super) fn specs(names: &[&str]) -> Vec<ResourceSpec> {
     names.iter().map(|name| ResourceSpec { name: (*name).into(), weight: 1 }).collect()

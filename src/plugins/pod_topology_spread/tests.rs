@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::config::FeatureGates;
 use crate::framework::SignOutcome;
-use crate::plugins::tests::harness::{self, Harness};
-use crate::testing::{PodFixture, pod};
+use crate::testing::{Harness, PodFixture, handle, pod};
 
 /// Arguments with the built-in constraints as defaults.
 pub(super) fn system() -> PluginArgs {
@@ -26,7 +25,7 @@ pub(super) fn list(constraints: &[Value]) -> PluginArgs {
 
 /// The plugin itself.
 pub(super) fn spread(gates: FeatureGates, args: &PluginArgs) -> PodTopologySpread {
-    PodTopologySpread::new(args, &harness::handle(gates)).expect("the plugin can be built")
+    PodTopologySpread::new(args, &handle(gates)).expect("the plugin can be built")
 }
 
 /// The plugin in a cluster that has a service with this selector, and nothing else.

@@ -9,16 +9,15 @@ use jiff::Timestamp;
 use crate::clock::{Mono, Now, SimClock};
 use crate::config::{FeatureGates, Gate, Plugin as PluginName, Profile};
 use crate::framework::{
-    BindContext, BindOutcome, BindPlugin, BoxFuture, CycleContext, Effects, EnqueueExtensions, EventRegistration,
-    FilterPlugin, Framework, HandleParts, Plugin, PluginError, PodEvent, PreEnqueuePlugin, QueueSortKey,
-    QueueSortPlugin, QueueingHint, Registration, Registry, Scratch, SignOutcome, SignPlugin, Verdict,
+    BindContext, BindOutcome, BindPlugin, BoxFuture, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin,
+    Framework, HandleParts, Plugin, PluginError, PreEnqueuePlugin, QueueSortKey, QueueSortPlugin, QueueingHint,
+    Registration, Registry, Scratch, SignOutcome, SignPlugin, Verdict,
 };
-use crate::k8s::Pod;
 use crate::listers::Listers;
 use crate::metrics::Metrics;
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, LabelClasses, NodeInfo, PodInfo};
 use crate::queue::{Place, Queue, QueueOptions, QueuedPodInfo, pod_events};
-use crate::testing::PodFixture;
+use crate::testing::{NoEffects, PodFixture};
 
 pub(super) const NODE_ADD: ClusterEvent = ClusterEvent::new(EventResource::Node, ActionType::ADD);
 pub(super) const NODE_LABEL: ClusterEvent = ClusterEvent::new(EventResource::Node, ActionType::UPDATE_NODE_LABEL);
@@ -187,30 +186,6 @@ impl SignPlugin for Basics {
     }
 }
 
-struct NoEffects;
-
-impl Effects for NoEffects {
-    fn bind(&self, _: &Arc<PodInfo>, _: &Arc<str>) -> BoxFuture<'static, Result<(), PluginError>> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn record(&self, _: &str, _: PodEvent<'_>) {}
-
-    fn evict(&self, _: &Arc<Pod>, _: &Arc<Pod>) -> BoxFuture<'static, Result<bool, PluginError>> {
-        Box::pin(std::future::ready(Err(PluginError::new("nothing is deleted here"))))
-    }
-
-    fn clear_nomination(&self, _: &Arc<Pod>) -> BoxFuture<'static, Result<(), PluginError>> {
-        Box::pin(std::future::ready(Err(PluginError::new("nothing is written here"))))
-    }
-
-    fn spawn(&self, _: BoxFuture<'static, ()>) {}
-
-    fn wait(&self, _: BoxFuture<'static, Result<(), PluginError>>) -> Result<(), PluginError> {
-        Err(PluginError::new("nobody waits here"))
-    }
-}
-
 /// A queue in the making.
 pub(super) struct Setup {
     gates: FeatureGates,
@@ -259,7 +234,8 @@ impl Setup {
     pub(super) fn try_build(self) -> Result<Bench, PluginError> {
         let clock = SimClock::new(Timestamp::from_millisecond(1_767_225_600_000 + self.phase_ms).expect("a time"));
         let (metrics, shared) = (Metrics::detached(), Arc::new(Shared::default()));
-        let parts = Arc::new(HandleParts::new(self.gates, metrics.clone(), clock.clock(), Arc::new(NoEffects)));
+        let parts =
+            Arc::new(HandleParts::new(self.gates, metrics.clone(), clock.clock(), Arc::new(NoEffects::default())));
         let listers = parts.listers.clone();
         let framework = |(name, fakes): (&str, Vec<Fake>)| {
             let mut registry = Registry::default();

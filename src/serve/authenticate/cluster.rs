@@ -16,7 +16,7 @@ use super::HeaderNames;
 use crate::clock::Clock;
 use crate::dispatcher::{Call, Target};
 use crate::serve::ask::Asker;
-use crate::serve::trust::{Slot, Trust};
+use crate::serve::trust::{LatestValue, Trust};
 use crate::serve::x509::Bundle;
 
 const NAMESPACE: &str = "kube-system";
@@ -38,7 +38,7 @@ pub(in crate::serve) struct Cluster {
     /// Authorities of front proxies.
     pub(in crate::serve) proxies: Option<Arc<Trust>>,
     /// What front proxies say where.
-    pub(in crate::serve) names: Option<Arc<Slot<HeaderNames>>>,
+    pub(in crate::serve) names: Option<Arc<LatestValue<HeaderNames>>>,
 }
 
 /// Reads the `ConfigMap` once. That there is none is no failure: it may come.
@@ -67,7 +67,7 @@ impl Cluster {
         self.clients.is_some() || self.names.is_some()
     }
 
-    /// Takes what the `ConfigMap` says. Answers with what of it is of no use.
+    /// Takes what the `ConfigMap` says. Returns the parts of it that cannot be used.
     pub(in crate::serve) fn take(&self, map: &ConfigMap) -> Result<(), String> {
         let none = BTreeMap::new();
         let data = map.data.as_ref().unwrap_or(&none);
@@ -152,8 +152,8 @@ mod tests {
 
     #[test]
     fn what_is_of_no_use_leaves_the_rest_and_what_was_before() {
-        let trust = || Some(Arc::new(Trust::Cluster(Slot::empty())));
-        let cluster = Cluster { clients: trust(), proxies: trust(), names: Some(Arc::new(Slot::empty())) };
+        let trust = || Some(Arc::new(Trust::Cluster(LatestValue::empty())));
+        let cluster = Cluster { clients: trust(), proxies: trust(), names: Some(Arc::new(LatestValue::empty())) };
         let known = || {
             let has = |trust: &Option<Arc<Trust>>| trust.as_ref().is_some_and(|trust| trust.bundle().is_some());
             let names = cluster.names.as_ref().and_then(|slot| slot.get());

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use percent_encoding::percent_decode_str;
 
 use super::{Outcome, Peer, User};
-use crate::serve::trust::{Slot, Trust};
+use crate::serve::trust::{LatestValue, Trust};
 use crate::serve::x509::Subject;
 
 /// Which headers say what, and which proxies may.
@@ -25,7 +25,7 @@ pub(in crate::serve) struct HeaderNames {
 /// Front proxies.
 pub(in crate::serve) struct RequestHeader {
     pub(in crate::serve) trust: Arc<Trust>,
-    pub(in crate::serve) names: Arc<Slot<HeaderNames>>,
+    pub(in crate::serve) names: Arc<LatestValue<HeaderNames>>,
 }
 
 impl RequestHeader {

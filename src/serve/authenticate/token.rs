@@ -14,7 +14,7 @@ use tracing::error;
 use super::{Outcome, User};
 use crate::clock::{Clock, Mono};
 use crate::dispatcher::{ApiError, Target};
-use crate::serve::answers::{Answer, Answers};
+use crate::serve::answers::{Answer, AnswerCache};
 use crate::serve::ask::{Asker, TIMEOUT};
 use crate::serve::gauges::Gauges;
 
@@ -36,7 +36,7 @@ pub(in crate::serve) struct Tokens {
     keep: Duration,
     /// Tokens are known by a keyed digest alone, so that memory does not give them away.
     key: hmac::Key,
-    answers: Arc<Answers<Outcome>>,
+    answers: Arc<AnswerCache<Outcome>>,
     gauges: Arc<Gauges>,
 }
 
@@ -50,7 +50,7 @@ impl Tokens {
     ) -> Result<Self, String> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &ring::rand::SystemRandom::new())
             .map_err(|_| "the system gives no random numbers".to_owned())?;
-        let answers = Answers::new(clock.clone(), CAPACITY);
+        let answers = AnswerCache::new(clock.clone(), CAPACITY);
         Ok(Self { asker, clock: clock.clone(), keep, key, answers, gauges })
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pprof::{Frames, ProfilerGuardBuilder, Report};
 
-use super::format::{Function, Place, Profile, Sample};
+use super::format::{Function, InlinedCalls, Profile, Sample};
 use crate::clock::Clock;
 
 /// Samples a second of processor time. From Go's `runtime/pprof.StartCPUProfile`.
@@ -26,10 +26,10 @@ pub(super) struct Cpu {
     busy: AtomicBool,
 }
 
-/// Holds the right to take a profile until it is dropped, as it is when a client goes away.
-struct Turn<'a>(&'a AtomicBool);
+/// Guard of the one CPU profile that can be taken at a time. It is dropped when the client disconnects.
+struct ProfileGuard<'a>(&'a AtomicBool);
 
-impl Drop for Turn<'_> {
+impl Drop for ProfileGuard<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
@@ -41,7 +41,7 @@ impl Cpu {
         if self.busy.swap(true, Ordering::AcqRel) {
             return Err("cpu profiling already in use".to_owned());
         }
-        let turn = Turn(&self.busy);
+        let turn = ProfileGuard(&self.busy);
         let began = clock.now();
         // The first one reads what names there are, which takes a while.
         let begun = tokio::task::spawn_blocking(|| {
@@ -73,7 +73,7 @@ impl Cpu {
 fn samples(report: Report) -> Vec<Sample> {
     let one = |(frames, count): (Frames, isize)| {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        let stack: Vec<Place> = frames.frames.iter().map(|symbols| place(symbols)).collect();
+        let stack: Vec<InlinedCalls> = frames.frames.iter().map(|symbols| place(symbols)).collect();
         Sample { stack, values: vec![count, count.saturating_mul(PERIOD_NANOS)], thread: frames.thread_name }
     };
     let mut samples: Vec<Sample> = report.data.into_iter().map(one).collect();
@@ -81,7 +81,7 @@ fn samples(report: Report) -> Vec<Sample> {
     samples
 }
 
-fn place(symbols: &[pprof::Symbol]) -> Place {
+fn place(symbols: &[pprof::Symbol]) -> InlinedCalls {
     let one = |symbol: &pprof::Symbol| {
         let function = Function {
             name: symbol.name(),

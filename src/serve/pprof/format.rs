@@ -20,13 +20,13 @@ pub(super) struct Function {
     pub(super) file: String,
 }
 
-/// A place in a stack, with the functions that are inlined there, the innermost first, and their lines.
-pub(super) type Place = Vec<(Function, u32)>;
+/// One address of a stack: the functions inlined there, innermost first, and their lines.
+pub(super) type InlinedCalls = Vec<(Function, u32)>;
 
 /// Something that was measured where a stack was, its innermost place first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sample {
-    pub(super) stack: Vec<Place>,
+    pub(super) stack: Vec<InlinedCalls>,
     pub(super) values: Vec<i64>,
     pub(super) thread: String,
 }
@@ -52,7 +52,7 @@ pub(super) struct Profile {
 struct Tables {
     strings: BTreeMap<String, u64>,
     functions: BTreeMap<Function, u64>,
-    places: BTreeMap<Place, u64>,
+    places: BTreeMap<InlinedCalls, u64>,
 }
 
 impl Sample {
@@ -81,7 +81,7 @@ impl Tables {
         Message::default().number(1, self.string(what)).number(2, self.string(unit))
     }
 
-    fn place(&mut self, place: &Place) -> u64 {
+    fn place(&mut self, place: &InlinedCalls) -> u64 {
         for (function, _) in place {
             number(&mut self.functions, function.clone(), 1);
         }

@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Seek as _};
 
 use jemalloc_pprof::PROF_CTL;
 
-use super::format::{Function, Kind, Place, Profile, Sample};
+use super::format::{Function, InlinedCalls, Kind, Profile, Sample};
 
 /// What `heap` shows unless it is told to show something else.
 pub(super) const IN_USE: &str = "inuse_space";
@@ -106,7 +106,7 @@ impl Sampled {
 
 #[expect(clippy::cast_possible_truncation, reason = "the period is a power of two below that of the address space")]
 fn of_stacks(period: f64, stacks: &[Stack]) -> Profile {
-    let mut names: BTreeMap<usize, Place> = BTreeMap::new();
+    let mut names: BTreeMap<usize, InlinedCalls> = BTreeMap::new();
     let sample = |stack: &Stack| {
         let places =
             stack.addresses.iter().map(|address| names.entry(*address).or_insert_with(|| place(*address)).clone());
@@ -123,8 +123,8 @@ fn of_stacks(period: f64, stacks: &[Stack]) -> Profile {
 }
 
 /// The functions at an address that a call returns to, the innermost first; one whose name is not known is its address.
-fn place(address: usize) -> Place {
-    let mut place = Place::new();
+fn place(address: usize) -> InlinedCalls {
+    let mut place = InlinedCalls::new();
     backtrace::resolve(std::ptr::without_provenance_mut(address), |symbol| {
         if let Some(name) = symbol.name() {
             let file = symbol.filename().map(|file| file.display().to_string()).unwrap_or_default();
@@ -140,8 +140,8 @@ fn place(address: usize) -> Place {
 }
 
 /// The stack of whoever asked for memory: the allocator's own functions, which are innermost in all of them, say nothing.
-fn without_allocator(mut stack: Vec<Place>) -> Vec<Place> {
-    let is_own = |place: &Place| {
+fn without_allocator(mut stack: Vec<InlinedCalls>) -> Vec<InlinedCalls> {
+    let is_own = |place: &InlinedCalls| {
         let own = ["_rjem_", "tikv_jemalloc", "__rust_alloc", "__rust_realloc", "__rustc"];
         place.iter().any(|(function, _)| own.iter().any(|own| function.name.contains(own)))
     };
@@ -200,7 +200,8 @@ mod tests {
     #[test]
     fn stacks_begin_with_who_asked() {
         let place = |name: &str| vec![(Function { name: name.to_owned(), ..Function::default() }, 0)];
-        let names = |stack: Vec<Place>| stack.into_iter().map(|mut place| place.remove(0).0.name).collect::<Vec<_>>();
+        let names =
+            |stack: Vec<InlinedCalls>| stack.into_iter().map(|mut place| place.remove(0).0.name).collect::<Vec<_>>();
         let stack = ["prof_backtrace", "_rjem_malloc", "alloc::finish_grow", "app::run"].map(place).to_vec();
         assert_eq!(names(without_allocator(stack)), ["alloc::finish_grow", "app::run"]);
         let own = ["_rjem_je_arena", "_rjem_malloc"].map(place).to_vec();

@@ -26,7 +26,7 @@ use http::header::{CONTENT_DISPOSITION, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use tokio::task::JoinError;
 
-use super::mux::Asked;
+use super::mux::RequestHead;
 use super::negotiate::Query;
 use super::reply::{HTML, Reply, no_sniff, redirect, reply, text, with};
 use crate::clock::Clock;
@@ -67,7 +67,7 @@ impl Pprof {
     }
 
     /// Answers what is under `/debug/pprof`; nothing if this path is not.
-    pub(super) async fn serve(&self, asked: &Asked<'_>, body: &[u8]) -> Option<Reply> {
+    pub(super) async fn serve(&self, asked: &RequestHead<'_>, body: &[u8]) -> Option<Reply> {
         if asked.path == "/debug/pprof" {
             return Some(redirect(PREFIX, matches!(*asked.method, Method::GET | Method::HEAD)));
         }

@@ -10,7 +10,7 @@ use kube_scheduler::config::{Config, FeatureGates};
 use kube_scheduler::engine::{Engine, Tasks};
 use kube_scheduler::ingest::Ingest;
 use kube_scheduler::plugins;
-use kube_scheduler::scheduler::Shared;
+use kube_scheduler::scheduler::SchedulerContext;
 use serde_json::json;
 
 use crate::support::cluster::{ControlPlane, Process, free_ports};
@@ -97,7 +97,7 @@ impl Scheduler for Upstream {
 
 /// Ours, wired as the binary wires it.
 pub(crate) struct Ours {
-    shared: Arc<Shared>,
+    shared: Arc<SchedulerContext>,
     tasks: Tasks,
     fatal: kube_scheduler::engine::Fatal,
     thread: JoinHandle<()>,

@@ -1,21 +1,22 @@
 //! The seeded script that all probes, the server's hook and the world share: what goes wrong, where and when.
 
+mod acts;
+mod requests;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use http::Method;
-use http::request::Parts;
-use kube_scheduler::apiserver::{Fault, Gate, Kind, kinds};
+use kube_scheduler::apiserver::Gate;
 use kube_scheduler::clock::{Mono, Rng, SimClock};
-use kube_scheduler::engine::{PlaceCheck, Tasks, Underway};
+use kube_scheduler::engine::{PlaceCheck, Tasks, UnfinishedCycles};
 use kube_scheduler::model::PodInfo;
-use kube_scheduler::scheduler::Shared;
+use kube_scheduler::scheduler::SchedulerContext;
 use tokio::runtime::Runtime;
 
 use super::cluster::Cluster;
-use super::coverage::{Act, Answer, Asked, Coverage, Step};
+use super::coverage::{Act, Coverage, Step};
 
 /// How often nothing must change before the runtime counts as idle; chains of wake-ups are shorter.
 const IDLE_ROUNDS: usize = 24;
@@ -28,7 +29,7 @@ const TRIES: usize = 5;
 
 /// The engine's parts that a script looks at while the engine itself is busy.
 struct Sight {
-    shared: Arc<Shared>,
+    shared: Arc<SchedulerContext>,
     check: PlaceCheck,
     tasks: Tasks,
 }
@@ -53,7 +54,7 @@ struct State {
     heat: u64,
     /// What happens whenever it can, so that what is rarely possible is reached too.
     favourite: (Step, Act),
-    underway: Underway,
+    underway: UnfinishedCycles,
     /// Binding cycles of each pod, by UID.
     binding: BTreeMap<String, usize>,
     /// The patience that Permit has with each pod, by UID.
@@ -81,7 +82,7 @@ impl Script {
             once: VecDeque::new(),
             heat,
             favourite,
-            underway: Underway::default(),
+            underway: UnfinishedCycles::default(),
             binding: BTreeMap::new(),
             patience: BTreeMap::new(),
             gates: Vec::new(),
@@ -100,7 +101,7 @@ impl Script {
     }
 
     /// Lets the script see the engine.
-    pub(super) fn watch(&self, shared: Arc<Shared>, check: PlaceCheck, tasks: Tasks) {
+    pub(super) fn watch(&self, shared: Arc<SchedulerContext>, check: PlaceCheck, tasks: Tasks) {
         let _ = self.sight.set(Sight { shared, check, tasks });
     }
 
@@ -191,7 +192,7 @@ impl Script {
         let underway = {
             let state = self.lock();
             let binding: BTreeSet<String> = state.binding.keys().cloned().collect();
-            Underway { binding, unsettled, ..state.underway.clone() }
+            UnfinishedCycles { binding, unsettled, ..state.underway.clone() }
         };
         let mut wrong: Vec<String> = sight.check.check(&underway).iter().map(ToString::to_string).collect();
         wrong.extend(self.cluster.wrong());
@@ -398,162 +399,12 @@ impl Script {
         self.cluster.server.tick();
     }
 
-    fn act(&self, act: Act, pod: Option<&str>) -> bool {
-        let cluster = &self.cluster;
-        let mut rng = self.with_rng(Rng::split);
-        let rng = &mut rng;
-        let this = |rng: &mut Rng| pod.map(str::to_owned).or_else(|| cluster.any_pod(rng)).unwrap_or_default();
-        match act {
-            Act::DeletePod => cluster.delete_pod(&this(rng)),
-            Act::DeleteOtherPod => {
-                cluster.any_pod(rng).is_some_and(|other| Some(&*other) != pod && cluster.delete_pod(&other))
-            }
-            Act::TerminatePod => cluster.terminate_pod(&this(rng)),
-            Act::ReplacePod => cluster.replace_pod(&this(rng), rng),
-            Act::UpdatePod => cluster.update_pod(&this(rng), rng),
-            Act::FinishPod => cluster.finish_pod(&this(rng), rng),
-            Act::BindPod => cluster.bind_pod(&this(rng), rng) || cluster.bind_any_pod(rng),
-            Act::CreatePod => cluster.create_pod(rng),
-            Act::DeleteNode => cluster.any_node(rng).is_some_and(|node| cluster.delete_node(&node)),
-            Act::UpdateNode => cluster.any_node(rng).is_some_and(|node| cluster.update_node(&node, rng)),
-            Act::CreateNode => cluster.create_node(rng),
-            Act::DropWatches | Act::EndWatches | Act::Compact | Act::HoldWatches => self.disturb(act, rng),
-            Act::Garbage => cluster.garbage(rng),
-            Act::OpenGate => self.open(rng),
-            Act::TimePasses => {
-                self.advance(self.clock.now().mono + Duration::from_millis(rng.below(3_000)));
-                true
-            }
-            Act::Activate | Act::AllowWaiting | Act::RejectWaiting | Act::PreemptWaiting | Act::CancelPreBind => {
-                self.interfere(act, rng)
-            }
-        }
-    }
-
-    /// What happens to watches.
-    fn disturb(&self, act: Act, rng: &mut Rng) -> bool {
-        let of_pods = rng.chance(2, 3);
-        let kind: &'static Kind = if of_pods { &kinds::PODS } else { &kinds::NODES };
-        let faults = self.cluster.server.faults();
-        match act {
-            Act::DropWatches if rng.chance(1, 4) => faults.drop_all_watches(),
-            Act::DropWatches => faults.drop_watches(kind),
-            Act::EndWatches => faults.end_watches(kind),
-            Act::Compact => {
-                self.cluster.compact(of_pods);
-                faults.drop_watches(kind);
-            }
-            _ => {
-                self.lock().held.entry(kind.plural).or_default();
-                faults.drop_watches(kind);
-            }
-        }
-        true
-    }
-
-    /// What other plugins do to pods on their way.
-    fn interfere(&self, act: Act, rng: &mut Rng) -> bool {
-        let Some(sight) = self.sight.get() else { return false };
-        if act == Act::Activate {
-            sight.shared.queue.activate_at(&self.some_pods(), self.clock.now());
-            return true;
-        }
-        if act == Act::CancelPreBind {
-            let binding: Vec<String> = self.lock().binding.keys().cloned().collect();
-            let cancel =
-                |uid: &String| sight.shared.pods_in_pre_bind.get(uid).is_some_and(|pod| pod.cancel("preempted"));
-            return binding.iter().any(cancel);
-        }
-        let waiting = sight.shared.waiting_pods.all();
-        if waiting.is_empty() {
-            return false;
-        }
-        let pod = &waiting[rng.index(waiting.len())];
-        match act {
-            Act::AllowWaiting => {
-                pod.allow(super::probe::NAME);
-                true
-            }
-            Act::RejectWaiting => pod.reject(super::probe::NAME, "the probe has pondered"),
-            _ => pod.preempt(super::probe::NAME, "preempted"),
-        }
-    }
-
-    fn open(&self, rng: &mut Rng) -> bool {
-        let mut state = self.lock();
-        let gate = if state.held.is_empty() || (!state.gates.is_empty() && rng.chance(1, 2)) {
-            let gates = state.gates.len();
-            (gates > 0).then(|| state.gates.swap_remove(rng.index(gates)))
-        } else {
-            state.held.pop_first().map(|(_, gate)| gate)
-        };
-        drop(state);
-        gate.inspect(Gate::open).is_some()
-    }
-
     /// Lets every pod go on that waits.
     pub(super) fn allow_all(&self) {
         let waiting = self.sight.get().map(|sight| sight.shared.waiting_pods.all()).unwrap_or_default();
         for pod in waiting {
             pod.allow(super::probe::NAME);
         }
-    }
-
-    // The server's side.
-
-    /// What becomes of a request.
-    pub(super) fn hook(&self, parts: &Parts) -> Option<Fault> {
-        self.lock().requests += 1;
-        let asked = classify(parts)?;
-        if asked == Asked::Binding {
-            let name = parts.uri.path().rsplit('/').nth(1).unwrap_or_default().to_owned();
-            if self.happen_at(Step::BindRequest, Some(&name)).is_some() {
-                self.check(true, "BindRequest");
-            }
-        }
-        let mut state = self.lock();
-        if state.calm {
-            return None;
-        }
-        let plural = parts.uri.path().rsplit('/').next().unwrap_or_default();
-        if asked == Asked::Watch
-            && let Some(gate) = state.held.get(plural)
-        {
-            return Some(Fault::Delay(gate.clone()));
-        }
-        let often = match asked {
-            Asked::Watch => 20,
-            Asked::List => 70,
-            Asked::Binding => 50,
-            _ => 35,
-        };
-        if !state.rng.chance(often, 100) {
-            return None;
-        }
-        let answer = loop {
-            let at = state.rng.index(Answer::ALL.len());
-            if Answer::ALL[at].is_possible_for(asked) {
-                break Answer::ALL[at];
-            }
-        };
-        state.coverage.answer(asked, answer);
-        state.trace.push(format!("{answer:?} to {} {}", parts.method, parts.uri.path()));
-        Some(match answer {
-            Answer::Conflict => Fault::Status(409, None),
-            Answer::TooMany => Fault::Status(429, None),
-            Answer::TooManyLater => Fault::Status(429, Some(1)),
-            Answer::Internal => Fault::Status(500, None),
-            Answer::InternalLater => Fault::Status(500, Some(2)),
-            Answer::Unavailable => Fault::Status(503, None),
-            Answer::DropBefore => Fault::DropConnectionBeforeReply,
-            Answer::DropAfter => Fault::DropConnectionAfterCommit,
-            Answer::DropWatch => Fault::DropWatch,
-            Answer::Latency => {
-                let gate = Gate::new();
-                state.gates.push(gate.clone());
-                Fault::Delay(gate)
-            }
-        })
     }
 }
 
@@ -567,20 +418,6 @@ impl State {
                 return act;
             }
         }
-    }
-}
-
-/// What a request is, of those that faults strike.
-fn classify(parts: &Parts) -> Option<Asked> {
-    let path = parts.uri.path();
-    let watches = parts.uri.query().is_some_and(|query| query.contains("watch=true") || query.contains("watch=1"));
-    match parts.method {
-        Method::POST if path.ends_with("/binding") => Some(Asked::Binding),
-        Method::PATCH if path.ends_with("/status") => Some(Asked::Status),
-        Method::POST | Method::PATCH if path.contains("/events") => Some(Asked::Event),
-        Method::GET if watches => Some(Asked::Watch),
-        Method::GET => Some(Asked::List),
-        _ => None,
     }
 }
 

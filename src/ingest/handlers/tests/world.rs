@@ -7,15 +7,15 @@ use crate::cache::Cache;
 use crate::clock::{Clock, Now, SimClock};
 use crate::config::{Config, FeatureGates};
 use crate::framework::{
-    BindContext, BindOutcome, BindPlugin, BoxFuture, CycleContext, Effects, EnqueueExtensions, EventRegistration,
-    FilterPlugin, Framework, HandleParts, Plugin, PluginError, PodEvent, QueueSortKey, QueueSortPlugin, QueueingHint,
-    Registration, Registry, Scratch, Verdict, WaitingPods,
+    BindContext, BindOutcome, BindPlugin, BoxFuture, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin,
+    Framework, HandleParts, Plugin, PluginError, QueueSortKey, QueueSortPlugin, QueueingHint, Registration, Registry,
+    Scratch, Verdict, WaitingPods,
 };
 use crate::k8s::{Node, Pod};
 use crate::metrics::Metrics;
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, NodeInfo, Object, PodInfo, ResourceGates};
 use crate::queue::{Queue, QueueOptions};
-use crate::testing::{NodeFixture, PodFixture};
+use crate::testing::{NoEffects, NodeFixture, PodFixture};
 
 type Log = Arc<Mutex<Vec<String>>>;
 
@@ -78,30 +78,6 @@ impl Listener {
     }
 }
 
-struct NoEffects;
-
-impl Effects for NoEffects {
-    fn bind(&self, _: &Arc<PodInfo>, _: &Arc<str>) -> BoxFuture<'static, Result<(), PluginError>> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn record(&self, _: &str, _: PodEvent<'_>) {}
-
-    fn evict(&self, _: &Arc<Pod>, _: &Arc<Pod>) -> BoxFuture<'static, Result<bool, PluginError>> {
-        Box::pin(std::future::ready(Err(PluginError::new("nothing is deleted here"))))
-    }
-
-    fn clear_nomination(&self, _: &Arc<Pod>) -> BoxFuture<'static, Result<(), PluginError>> {
-        Box::pin(std::future::ready(Err(PluginError::new("nothing is written here"))))
-    }
-
-    fn spawn(&self, _: BoxFuture<'static, ()>) {}
-
-    fn wait(&self, _: BoxFuture<'static, Result<(), PluginError>>) -> Result<(), PluginError> {
-        Err(PluginError::new("nobody waits here"))
-    }
-}
-
 pub(super) struct World {
     pub(super) handlers: Handlers,
     pub(super) cache: Arc<Cache>,
@@ -131,7 +107,7 @@ impl World {
     pub(super) fn with_gates(gates: FeatureGates, node_check: Option<NodeCheck>) -> Self {
         let clock = SimClock::new(jiff::Timestamp::UNIX_EPOCH).clock();
         let (log, cache, metrics) = (Log::default(), Arc::new(Cache::new()), Metrics::detached());
-        let parts = Arc::new(HandleParts::new(gates, metrics.clone(), clock.clone(), Arc::new(NoEffects)));
+        let parts = Arc::new(HandleParts::new(gates, metrics.clone(), clock.clone(), Arc::new(NoEffects::default())));
         let mut registry = Registry::default();
         let listener = Arc::new(Listener { log: log.clone(), cache: cache.clone() });
         let factory = move |_, _: &crate::framework::Handle| {

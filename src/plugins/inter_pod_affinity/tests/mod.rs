@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 use super::factory;
 use crate::config::InterPodAffinityArgs;
 use crate::framework::PluginArgs;
-use crate::plugins::tests::harness::Harness;
-use crate::testing::{NodeFixture, PodFixture, node, pod};
+use crate::testing::{Harness, NodeFixture, PodFixture, node, pod};
 
 fn host(name: &str) -> NodeFixture {
     node(name).label("host", name)

@@ -8,8 +8,7 @@ use super::*;
 use crate::config::PluginArgs;
 use crate::plugins::pod_topology_spread::factory;
 use crate::plugins::pod_topology_spread::tests::{add_service, constraint, list, spreading, system};
-use crate::plugins::tests::harness::Harness;
-use crate::testing::{NodeFixture, PodFixture, node, pod};
+use crate::testing::{Harness, NodeFixture, PodFixture, node, pod};
 
 fn zone(name: &str, zone: &str) -> NodeFixture {
     node(name).label("zone", zone)

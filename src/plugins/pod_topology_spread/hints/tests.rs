@@ -9,8 +9,7 @@ use crate::framework::Registration;
 use crate::model::Object;
 use crate::plugins::pod_topology_spread::factory;
 use crate::plugins::pod_topology_spread::tests::{constraint, spreading, system};
-use crate::plugins::tests::harness::Harness;
-use crate::testing::{NodeFixture, PodFixture, node, pod};
+use crate::testing::{Harness, NodeFixture, PodFixture, node, pod};
 
 fn harness(hints: bool) -> Harness {
     let gates =

@@ -8,8 +8,7 @@ use super::*;
 use crate::config::PluginArgs;
 use crate::plugins::pod_topology_spread::factory;
 use crate::plugins::pod_topology_spread::tests::{add_service, constraint, list, soft, spreading, system};
-use crate::plugins::tests::harness::Harness;
-use crate::testing::{NodeFixture, PodFixture, node, pod};
+use crate::testing::{Harness, NodeFixture, PodFixture, node, pod};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 const ZONE: &str = "topology.kubernetes.io/zone";

@@ -1,0 +1,24 @@
+//! Handles on an empty cluster.
+
+use std::sync::Arc;
+
+use super::NoEffects;
+use crate::clock::Clock;
+use crate::config::FeatureGates;
+use crate::framework::{Effects, Handle, HandleParts};
+use crate::metrics::Metrics;
+
+/// Returns a handle on an empty cluster, for the plugins of one profile.
+pub fn handle(gates: FeatureGates) -> Handle {
+    Handle::new(handle_parts(gates), "default-scheduler")
+}
+
+/// Returns the parts of handles on an empty cluster, for profiles that share them.
+pub fn handle_parts(gates: FeatureGates) -> Arc<HandleParts> {
+    handle_parts_with(gates, Arc::new(NoEffects::default()))
+}
+
+/// Returns the parts of handles with these effects.
+pub(super) fn handle_parts_with(gates: FeatureGates, effects: Arc<dyn Effects>) -> Arc<HandleParts> {
+    Arc::new(HandleParts::new(gates, Metrics::detached(), Clock::real(), effects))
+}

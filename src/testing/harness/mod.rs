@@ -1,0 +1,104 @@
+//! A harness that builds one plugin and runs its extension points as a profile would.
+
+mod hints;
+mod points;
+
+use std::sync::Arc;
+
+pub use points::Scores;
+
+use super::handle::handle_parts_with;
+use super::{NoEffects, NodeFixture, PodFixture};
+use crate::config::{FeatureGates, PluginArgs};
+use crate::framework::{EventRegistration, Handle, PluginError, Registration};
+use crate::model::{PodInfo, Snapshot};
+
+/// One plugin, with the handle that it was built with and a cluster to run it on.
+///
+/// Its methods panic where the plugin does not register the extension point that they run.
+pub struct Harness {
+    /// The extension points that the plugin registers.
+    pub registration: Registration,
+    /// The events that the plugin registers, in its order.
+    pub registered: Vec<EventRegistration>,
+    /// The handle that the plugin was built with. Objects for its listers go into `handle.listers()`.
+    pub handle: Handle,
+    /// The nodes that the extension points see.
+    pub snapshot: Snapshot,
+    effects: Arc<NoEffects>,
+}
+
+impl Harness {
+    /// Builds a plugin with default feature gates and without arguments.
+    pub fn new(factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError>) -> Self {
+        Self::with_args(PluginArgs::None, factory)
+    }
+
+    /// Builds a plugin with arguments.
+    pub fn with_args(
+        args: PluginArgs,
+        factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError>,
+    ) -> Self {
+        Self::build(FeatureGates::default(), args, Ok(()), factory).expect("the plugin can be built")
+    }
+
+    /// Builds a plugin with these feature gates and without arguments.
+    pub fn with_gates(
+        gates: FeatureGates,
+        factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError>,
+    ) -> Self {
+        Self::build(gates, PluginArgs::None, Ok(()), factory).expect("the plugin can be built")
+    }
+
+    /// Builds a plugin whose bindings have this result.
+    pub fn with_binding_result(
+        result: Result<(), PluginError>,
+        factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError>,
+    ) -> Self {
+        Self::build(FeatureGates::default(), PluginArgs::None, result, factory).expect("the plugin can be built")
+    }
+
+    /// Builds a plugin from its arguments, and returns the error if the factory fails.
+    pub fn build(
+        gates: FeatureGates,
+        args: PluginArgs,
+        binding_result: Result<(), PluginError>,
+        factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError>,
+    ) -> Result<Self, PluginError> {
+        let effects = Arc::new(NoEffects::with_binding_result(binding_result));
+        let handle = Handle::new(handle_parts_with(gates, effects.clone()), "default-scheduler");
+        let registration = factory(args, &handle)?;
+        let registered = match &registration.events {
+            Some(events) => events.clone().events_to_register()?,
+            None => Vec::new(),
+        };
+        Ok(Self { registration, registered, handle, snapshot: Snapshot::default(), effects })
+    }
+
+    /// Sets the nodes of the cluster. Each node gets the pods that are bound to it.
+    #[must_use]
+    pub fn cluster(mut self, nodes: Vec<NodeFixture>, pods: &[PodFixture]) -> Self {
+        let info = |pod: &PodFixture| Arc::new(PodInfo::new(pod.clone().build(), self.handle.classes()));
+        let pods: Vec<Arc<PodInfo>> = pods.iter().map(info).collect();
+        let on = |node: NodeFixture| {
+            let mut info = node.info();
+            let name = info.name_arc().clone();
+            for pod in pods.iter().filter(|pod| pod.pod().node_name() == Some(&*name)) {
+                info.add_pod(pod.clone());
+            }
+            Arc::new(info)
+        };
+        self.snapshot.set_nodes(nodes.into_iter().map(on).collect());
+        self
+    }
+
+    /// The writes of the plugin.
+    pub fn effects(&self) -> &NoEffects {
+        &self.effects
+    }
+
+    /// Labels of the registered events. An event of several actions has the label of its kind.
+    pub fn events(&self) -> Vec<String> {
+        self.registered.iter().map(|registration| registration.event.label().to_string()).collect()
+    }
+}
