@@ -32,7 +32,8 @@ fn checked_out() -> Option<String> {
         return None;
     }
     let branch = git(&["--symbolic-full-name", "HEAD"])?;
-    for name in ["HEAD", "packed-refs", &branch] {
+    // The reflog changes with each commit, also where a branch has no file of its own yet.
+    for name in ["HEAD", "logs/HEAD", "packed-refs", &branch] {
         let path = Path::new(&folder).join(git(&["--git-path", name])?);
         // Cargo would run this again for each build if it watched a file that does not exist.
         if path.exists() {

@@ -6,7 +6,7 @@ use super::kinds::EVENTS;
 use super::object::Object;
 use super::store::State;
 
-/// Time for which an event is kept. `--event-ttl`, `controlplane/apiserver/options/options.go#NewOptions @v1.36.3`.
+/// Time for which an event is kept. `--event-ttl`, `pkg/controlplane/apiserver/options/options.go#NewOptions @v1.36.3`.
 const TTL: SignedDuration = SignedDuration::from_hours(1);
 
 impl State {

@@ -54,7 +54,7 @@ pub(super) enum Item {
     Line(Bytes),
 }
 
-/// Time between two bookmarks of a watch. `apiserver/pkg/storage/cacher: defaultBookmarkFrequency @v1.36.3`.
+/// Time between two bookmarks of a watch. `apiserver/pkg/storage/cacher/cacher.go#defaultBookmarkFrequency @v1.36.3`.
 pub(super) const BOOKMARK_EVERY: SignedDuration = SignedDuration::from_secs(60);
 /// Time before the end of a watch at which the last bookmark is sent.
 const BOOKMARK_BEFORE_END: SignedDuration = SignedDuration::from_secs(2);

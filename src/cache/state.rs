@@ -10,7 +10,7 @@ use super::node_tree::{NodeTree, zone_key};
 use super::nodes::{Change, Nodes, Slot, SlotId};
 use super::{CacheError, CachedPod, Counts, PodAdded, PodRef};
 use crate::k8s::{Node, Pod};
-use crate::model::{NodeInfo, PodInfo, Snapshot};
+use crate::model::{NodeInfo, NodeOrdinal, PodInfo, Snapshot};
 
 /// A pod, as the key under which its UID finds it.
 #[derive(Debug)]
@@ -225,8 +225,8 @@ impl State {
                 continue;
             }
             self.refresh_images(id);
-            match snapshot.position(self.nodes.slot(id).info.name()) {
-                Some(position) => bring_up_to_date(snapshot, position, self.nodes.slot(id)),
+            match snapshot.ordinal(self.nodes.slot(id).info.name()) {
+                Some(ordinal) => bring_up_to_date(snapshot, ordinal, self.nodes.slot(id)),
                 None => came = true,
             }
             self.nodes.restart_log(id);
@@ -306,15 +306,15 @@ impl State {
 
 /// Repeats on a snapshot's node what has happened to the entry since, or shares the entry if not all of that is known or
 /// somebody else holds the snapshot's node.
-fn bring_up_to_date(snapshot: &mut Snapshot, position: usize, slot: &Slot) {
-    let known = slot.logged_from == Some(snapshot.nodes()[position].generation());
+fn bring_up_to_date(snapshot: &mut Snapshot, ordinal: NodeOrdinal, slot: &Slot) {
+    let known = slot.logged_from == Some(snapshot.node(ordinal).generation());
     let repeated = known
-        && snapshot.change(position, |node| {
+        && snapshot.change(ordinal, |node| {
             slot.log.iter().for_each(|change| change.apply(node));
             node.set_images(slot.info.images_arc().clone());
             node.set_generation(slot.info.generation());
         });
     if !repeated {
-        snapshot.replace(position, slot.info.clone());
+        snapshot.replace(ordinal, slot.info.clone());
     }
 }

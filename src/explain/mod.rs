@@ -23,9 +23,10 @@ pub use preemption::PreemptionExplanation;
 
 use what_if::WhatIf;
 
-use crate::framework::{Evaluation, Framework, Registry, evaluate_then};
+use crate::framework::{Framework, Registry};
 use crate::k8s::Pod;
 use crate::model::PodInfo;
+use crate::scheduler::{Evaluation, evaluate_then};
 use crate::simulate::{Loading, Progress, SimulateArgs, SimulateError, load_cluster, say};
 
 /// Says for a pending pod what each plugin makes of each node: which nodes are ruled out and why, how the others rank and what

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::change::Nodes;
 use super::{Explanation, PodExplanation};
-use crate::framework::{Code, NodeEvaluation, ScoreEvaluation};
+use crate::framework::Code;
+use crate::scheduler::{NodeEvaluation, ScoreEvaluation};
 use crate::simulate::columns;
 
 /// Rows of each table; what is left out is counted.

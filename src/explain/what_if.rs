@@ -7,11 +7,12 @@ use k8s_openapi::api::core::v1::{Affinity, Taint, Toleration};
 
 use super::change::Change;
 use crate::config::Gate;
-use crate::framework::{Code, Framework, NodeEvaluation, evaluate_filters, feasible_nodes};
+use crate::framework::{Code, Framework};
 use crate::k8s::tolerations::{do_not_schedule, tolerates};
 use crate::k8s::{Container, Node, Pod, Quantity};
-use crate::model::{CPU, MEMORY, NodeInfo, PodInfo, Resources, Snapshot, quantity_of};
+use crate::model::{CPU, MEMORY, NodeInfo, NodeOrdinal, PodInfo, Resources, Snapshot, quantity_of};
 use crate::plugins::node_resources;
+use crate::scheduler::{NodeEvaluation, evaluate_filters, feasible_nodes};
 use crate::simulate::Loading;
 
 /// Taints and kinds of nodes that are tried, the most frequent first.
@@ -101,8 +102,8 @@ impl<'a> WhatIf<'a> {
     }
 
     fn takers(&self, snapshot: &Snapshot, pod: &Arc<PodInfo>) -> Vec<Arc<str>> {
-        let positions = feasible_nodes(self.profile, snapshot, pod, self.cluster.now);
-        positions.into_iter().map(|position| snapshot.nodes()[position].name_arc().clone()).collect()
+        let nodes = feasible_nodes(self.profile, snapshot, pod, self.cluster.now);
+        nodes.into_iter().map(|node| snapshot.node(node).name_arc().clone()).collect()
     }
 
     /// Taints that could be tolerated.
@@ -242,9 +243,9 @@ impl<'a> WhatIf<'a> {
     /// The resources of which a node that is added has too little; `None` if something else is wrong with it.
     fn lacks(&self, node: &Node) -> Option<Vec<String>> {
         let mut nodes = self.cluster.snapshot.nodes().to_vec();
-        let added = Arc::new(NodeInfo::new(Arc::new(node.clone())));
-        nodes.push(added.clone());
-        let verdicts = evaluate_filters(self.profile, &Snapshot::from_nodes(nodes), self.pod, &added, self.cluster.now);
+        let added = NodeOrdinal::new(nodes.len());
+        nodes.push(Arc::new(NodeInfo::new(Arc::new(node.clone()))));
+        let verdicts = evaluate_filters(self.profile, &Snapshot::from_nodes(nodes), self.pod, added, self.cluster.now);
         let mut lacking = Vec::new();
         for verdict in verdicts.iter().filter(|verdict| verdict.code != Code::Success.as_str()) {
             for reason in &verdict.reasons {

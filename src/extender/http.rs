@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::client::{Background, Client};
 use super::wire::{self, Args, BindingArgs, Empty, FilterResult, MetaPod, NodeList, PreemptionArgs, VictimsOf};
 use crate::config;
-use crate::framework::{BoxFuture, PluginError};
+use crate::framework::{BoxFuture, NodeRef, PluginError};
 use crate::k8s::{Container, Node, Original, Pod};
 use crate::model::{NodeInfo, PodInfo, Snapshot};
 use crate::scheduler::{Extender, ExtenderFilter, Kept, Victims, WholeObjects};
@@ -61,7 +61,7 @@ impl HttpExtender {
         &self,
         verb: &str,
         pod: &PodInfo,
-        nodes: &[&NodeInfo],
+        nodes: &[NodeRef<'_>],
         read: impl FnOnce(&str) -> Result<T, serde_json::Error>,
     ) -> Result<T, PluginError> {
         let pod = whole_pod(pod.pod())?;
@@ -76,7 +76,7 @@ impl HttpExtender {
     }
 
     /// The nodes that a reply keeps.
-    fn kept(&self, nodes: &[&NodeInfo], reply: &FilterResult) -> Result<Kept, PluginError> {
+    fn kept(&self, nodes: &[NodeRef<'_>], reply: &FilterResult) -> Result<Kept, PluginError> {
         if let Some(names) = reply.node_names.as_ref().filter(|_| self.node_cache_capable) {
             let positions: HashMap<&str, usize> =
                 nodes.iter().enumerate().map(|(at, node)| (node.name(), at)).collect();
@@ -142,7 +142,7 @@ impl Extender for HttpExtender {
         !self.bind_verb.is_empty()
     }
 
-    fn filter(&self, pod: &PodInfo, nodes: &[&NodeInfo]) -> Result<ExtenderFilter, PluginError> {
+    fn filter(&self, pod: &PodInfo, nodes: &[NodeRef<'_>]) -> Result<ExtenderFilter, PluginError> {
         if !self.is_filter() {
             let kept = Kept::Positions((0..nodes.len()).collect());
             return Ok(ExtenderFilter { kept, ..ExtenderFilter::default() });
@@ -158,7 +158,7 @@ impl Extender for HttpExtender {
         })
     }
 
-    fn prioritize(&self, pod: &PodInfo, nodes: &[&NodeInfo]) -> Result<(Vec<(String, i64)>, i64), PluginError> {
+    fn prioritize(&self, pod: &PodInfo, nodes: &[NodeRef<'_>]) -> Result<(Vec<(String, i64)>, i64), PluginError> {
         if !self.is_prioritizer() {
             return Ok((nodes.iter().map(|node| (node.name().to_owned(), 0)).collect(), 0));
         }

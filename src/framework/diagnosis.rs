@@ -3,23 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{CycleContext, PluginError, Rejection, RejectionKind, Verdict};
-use crate::model::{NodeInfo, PodInfo};
+use super::{CycleContext, NodeRef, PluginError, Rejection, RejectionKind, Verdict};
+use crate::model::{NodeOrdinal, PodInfo};
 
 /// The pseudo-plugin that stands for extenders. Follows `pkg/scheduler/framework/types.go#ExtenderName @v1.36.3`.
 pub const EXTENDER: &str = "Extender";
 
-/// What is said when the cluster has no node. Follows `pkg/scheduler/scheduler.go#ErrNoNodesAvailable @v1.36.3`.
+/// The message when the cluster has no node. Follows `pkg/scheduler/scheduler.go#ErrNoNodesAvailable @v1.36.3`.
 pub const NO_NODES_AVAILABLE: &str = "no nodes available to schedule pods";
 
 /// A node that was examined and rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRejection {
-    /// The node, as its position in the snapshot.
-    pub position: usize,
+    /// Ordinal of the node in the snapshot.
+    pub node: NodeOrdinal,
     /// The plugin that rejected it, or [`EXTENDER`].
     pub plugin: Arc<str>,
-    /// Why.
+    /// The rejection with its reasons.
     pub rejection: Rejection,
 }
 
@@ -28,15 +28,15 @@ pub struct NodeRejection {
 pub struct Diagnosis {
     /// The nodes that were examined, in the order in which they were.
     pub nodes: Vec<NodeRejection>,
-    /// What is said of every node that was not examined.
+    /// The rejection of every node that was not examined.
     pub absent: Option<Rejection>,
     /// The plugins that rejected the pod: their events may help it.
     pub unschedulable_plugins: BTreeSet<Arc<str>>,
     /// Those of them that will say themselves when to try again.
     pub pending_plugins: BTreeSet<Arc<str>>,
-    /// What `PreFilter` said, if it rejected the pod.
+    /// The message of `PreFilter`, if it rejected the pod.
     pub pre_filter_message: String,
-    /// What `PostFilter` said.
+    /// The message of `PostFilter`.
     pub post_filter_message: String,
 }
 
@@ -44,7 +44,7 @@ impl Diagnosis {
     /// A rejection by one plugin that was not about nodes: at `Reserve` or `Permit`.
     pub fn of_plugin(plugin: Arc<str>, rejection: Rejection) -> Self {
         let mut diagnosis = Self::default();
-        diagnosis.record(NodeRejection { position: 0, plugin, rejection });
+        diagnosis.record(NodeRejection { node: NodeOrdinal::new(0), plugin, rejection });
         diagnosis
     }
 
@@ -59,10 +59,10 @@ impl Diagnosis {
         self.nodes.push(node);
     }
 
-    /// In which way the node at this position rejected the pod.
+    /// The kind of rejection of the pod by this node.
     /// Follows `pkg/scheduler/framework/interface.go#NodeToStatus.Get @v1.36.3`.
-    pub fn kind_of(&self, position: usize) -> RejectionKind {
-        let examined = self.nodes.iter().find(|node| node.position == position).map(|node| &node.rejection);
+    pub fn kind_of(&self, node: NodeOrdinal) -> RejectionKind {
+        let examined = self.nodes.iter().find(|rejected| rejected.node == node).map(|rejected| &rejected.rejection);
         examined.or(self.absent.as_ref()).map_or(RejectionKind::Unresolvable, |rejection| rejection.kind)
     }
 
@@ -106,17 +106,18 @@ impl Diagnosis {
 /// Runs a profile's filters on what-ifs, for plugins that try to make room.
 pub trait FilterRunner: Send + Sync {
     /// All filters on one node, as it is given.
-    fn run_filters(&self, cx: &CycleContext<'_>, node: &NodeInfo) -> Result<Verdict, PluginError>;
+    fn run_filters(&self, cx: &CycleContext<'_>, node: NodeRef<'_>) -> Result<Verdict, PluginError>;
 
     /// All filters on one node, with and without the pods nominated to it that are as important as this one.
     /// Follows `kube-scheduler/framework/interface.go#Handle.RunFilterPluginsWithNominatedPods @v1.36.3`.
-    fn run_filters_with_nominated_pods(&self, cx: &CycleContext<'_>, node: &NodeInfo) -> Result<Verdict, PluginError>;
+    fn run_filters_with_nominated_pods(&self, cx: &CycleContext<'_>, node: NodeRef<'_>)
+    -> Result<Verdict, PluginError>;
 
     /// Tells the plugins that `added` came to the node in this what-if.
-    fn add_pod(&self, cx: &mut CycleContext<'_>, added: &PodInfo, node: &NodeInfo) -> Result<(), PluginError>;
+    fn add_pod(&self, cx: &mut CycleContext<'_>, added: &PodInfo, node: NodeRef<'_>) -> Result<(), PluginError>;
 
     /// Tells the plugins that `removed` left the node in this what-if.
-    fn remove_pod(&self, cx: &mut CycleContext<'_>, removed: &PodInfo, node: &NodeInfo) -> Result<(), PluginError>;
+    fn remove_pod(&self, cx: &mut CycleContext<'_>, removed: &PodInfo, node: NodeRef<'_>) -> Result<(), PluginError>;
 }
 
 #[cfg(test)]
@@ -128,7 +129,7 @@ mod tests {
         for (reason, count) in reasons {
             for _ in 0..*count {
                 diagnosis.record(NodeRejection {
-                    position: diagnosis.nodes.len(),
+                    node: NodeOrdinal::new(diagnosis.nodes.len()),
                     plugin: Arc::from("P"),
                     rejection: Rejection::unschedulable(*reason),
                 });

@@ -28,11 +28,6 @@ impl Ranking {
         Self { ranks, heap }
     }
 
-    /// The best node's position.
-    pub(crate) fn best(&self) -> Option<usize> {
-        self.heap.first().copied()
-    }
-
     /// Takes the best node out.
     pub(crate) fn pop(&mut self) -> Option<usize> {
         if self.heap.is_empty() {
@@ -77,7 +72,7 @@ mod tests {
 
     fn check(totals: &[i64], expected: usize) {
         let ranks: Vec<Rank> = totals.iter().map(|&total| Rank { total, randomizer: 0 }).collect();
-        assert_eq!(Ranking::new(ranks).best(), Some(expected), "{totals:?}");
+        assert_eq!(Ranking::new(ranks).pop(), Some(expected), "{totals:?}");
     }
 
     #[test]
@@ -103,7 +98,7 @@ mod tests {
     fn a_randomizer_decides_between_equals() {
         let ranks =
             [Rank { total: 4, randomizer: 1 }, Rank { total: 4, randomizer: 9 }, Rank { total: 3, randomizer: 99 }];
-        assert_eq!(Ranking::new(ranks.into()).best(), Some(1));
+        assert_eq!(Ranking::new(ranks.into()).pop(), Some(1));
     }
 
     #[test]

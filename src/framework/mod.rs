@@ -4,13 +4,15 @@
 //! [`Registration`]: it is what it registers as. Outcomes are one enum a point. What a plugin works out once a cycle goes
 //! into a typed [`Slot`] of the [`CycleState`]. Everything else that a plugin may ask for is on the [`Handle`].
 
+mod candidates;
 mod context;
 mod diagnosis;
 mod enqueue;
-mod evaluate;
 mod fragment;
 mod handle;
 mod host;
+mod node_ref;
+mod node_scores;
 mod outcome;
 mod parallel;
 mod plugin;
@@ -19,24 +21,24 @@ pub mod preemption;
 mod registration;
 mod registry;
 mod runtime;
+mod scratch;
 mod state;
 mod waiting;
 
 pub use crate::config::{ExtensionPoint, PluginArgs};
-pub use context::{Candidates, CycleContext, NodeScores, Scratch};
-pub(crate) use context::{NodeOutcome, ScratchBoard};
+pub use candidates::Candidates;
+pub(crate) use candidates::NodeOutcome;
+pub use context::CycleContext;
 pub use diagnosis::{Diagnosis, EXTENDER, FilterRunner, NO_NODES_AVAILABLE, NodeRejection};
 pub use enqueue::{EnqueueExtensions, EventRegistration, QueueingHint, QueueingHintFn};
-pub use evaluate::{
-    Evaluation, NodeEvaluation, PreFilterEvaluation, ScoreEvaluation, StatusEvaluation, evaluate, evaluate_filters,
-    evaluate_then, feasible_nodes,
-};
 pub use fragment::Fragment;
 pub use handle::{
     Activator, Effects, Handle, HandleParts, NominatingInfo, Nominator, PodEvent, PodsToActivate, SlotAllocator,
     resource_gates,
 };
 pub(crate) use host::{Rank, Ranking};
+pub use node_ref::NodeRef;
+pub use node_scores::NodeScores;
 pub use outcome::{
     BindOutcome, Code, PermitOutcome, PluginError, PostFilterOutcome, PreBindOutcome, PreBindPreFlight,
     PreFilterOutcome, PreScoreOutcome, Reasons, Rejection, RejectionKind, SignOutcome, Verdict,
@@ -51,10 +53,12 @@ pub use pre_bind::{PodInPreBind, PodsInPreBind};
 pub use preemption::CandidateReview;
 pub use registration::{PluginFactory, Registration};
 pub use registry::{DuplicatePlugin, Registry};
+pub(crate) use runtime::BlockRun;
 pub use runtime::{
-    BlockRun, BuildError, Entry, EventPlugin, Framework, MAX_NODE_SCORE, PermitRun, PluginScores, PostFilterRun,
-    PreFilterRun, PreFlight, ScoreEntry, ScoreRun,
+    BuildError, Entry, EventPlugin, Framework, MAX_NODE_SCORE, PermitRun, PluginScores, PostFilterRun, PreFilterRun,
+    PreFlight, ScoreEntry, ScoreRun,
 };
-pub(crate) use runtime::{FilterCalls, FilterPass, NodeVerdict, filter_error};
+pub use scratch::Scratch;
+pub(crate) use scratch::ScratchBoard;
 pub use state::{CycleState, Slot};
 pub use waiting::{MAX_PERMIT_TIMEOUT, WaitDecision, WaitingPod, WaitingPods};

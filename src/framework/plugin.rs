@@ -9,12 +9,12 @@ use std::sync::Arc;
 pub use futures::future::BoxFuture;
 
 use super::{
-    BindOutcome, CandidateReview, Candidates, CycleContext, CycleState, Diagnosis, FilterRunner, NodeScores,
+    BindOutcome, CandidateReview, Candidates, CycleContext, CycleState, Diagnosis, FilterRunner, NodeRef, NodeScores,
     PermitOutcome, PluginError, PostFilterOutcome, PreBindOutcome, PreBindPreFlight, PreFilterOutcome, PreScoreOutcome,
     Scratch, SignOutcome, Verdict,
 };
 use crate::clock::Mono;
-use crate::model::{NodeInfo, PodInfo};
+use crate::model::PodInfo;
 
 /// What all plugins have.
 pub trait Plugin: Send + Sync + 'static {
@@ -64,11 +64,15 @@ pub trait PreFilterPlugin: Plugin {
 /// Keeps what `PreFilter` prepared up to date in a what-if: on a clone of the state and a copy of the node.
 pub trait PreFilterExtensions {
     /// `added` came to the node.
-    fn add_pod(&self, cx: &mut CycleContext<'_>, added: &PodInfo, node: &NodeInfo) -> Result<Verdict, PluginError>;
+    fn add_pod(&self, cx: &mut CycleContext<'_>, added: &PodInfo, node: NodeRef<'_>) -> Result<Verdict, PluginError>;
 
     /// `removed` left the node.
-    fn remove_pod(&self, cx: &mut CycleContext<'_>, removed: &PodInfo, node: &NodeInfo)
-    -> Result<Verdict, PluginError>;
+    fn remove_pod(
+        &self,
+        cx: &mut CycleContext<'_>,
+        removed: &PodInfo,
+        node: NodeRef<'_>,
+    ) -> Result<Verdict, PluginError>;
 }
 
 /// Decides whether a node can take the pod.
@@ -76,7 +80,7 @@ pub trait FilterPlugin: Plugin {
     /// Decides one node. Same inputs, same verdict, on any thread; what `Score` or `Reserve` needs later goes into
     /// `scratch`, the plugin's own slot for this node in this cycle. `node` may differ from the snapshot's (nominated pods
     /// added, victims removed) and is what counts.
-    fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, scratch: &mut Scratch) -> Result<Verdict, PluginError>;
+    fn filter(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, scratch: &mut Scratch) -> Result<Verdict, PluginError>;
 
     /// Decides a block of nodes. The provided method is compiled for each plugin, so one virtual call serves the block and
     /// the call for each node inlines; override it to read the cycle's state once.
@@ -111,13 +115,13 @@ pub trait PostFilterPlugin: Plugin {
 /// Looks at the feasible nodes as a whole before they are scored.
 pub trait PreScorePlugin: Plugin {
     /// Prepares the cycle's state, or opts out of scoring.
-    fn pre_score(&self, cx: &mut CycleContext<'_>, nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError>;
+    fn pre_score(&self, cx: &mut CycleContext<'_>, nodes: &[NodeRef<'_>]) -> Result<PreScoreOutcome, PluginError>;
 }
 
 /// Scores feasible nodes.
 pub trait ScorePlugin: Plugin {
     /// Scores one node: 0 to 100, unless the plugin also normalises. Same inputs, same score, on any thread.
-    fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, scratch: Option<&Scratch>) -> Result<i64, PluginError>;
+    fn score(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, scratch: Option<&Scratch>) -> Result<i64, PluginError>;
 
     /// Scores all feasible nodes; override it to read the cycle's state once.
     fn score_block(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {

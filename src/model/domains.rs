@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::NodeInfo;
+use super::{NodeInfo, NodeOrdinal};
 
 /// Keys whose domains are kept. Clusters use a handful; a thousand pods may name a thousand others.
 const KEPT: usize = 32;
@@ -15,7 +15,7 @@ const NONE: u32 = u32::MAX;
 /// domain stands in an array.
 #[derive(Debug, Default)]
 pub struct Domains {
-    /// The domain of each node, by its position in the snapshot.
+    /// The domain of each node, by ordinal.
     of: Vec<u32>,
     values: Vec<Arc<str>>,
 }
@@ -39,9 +39,9 @@ impl Domains {
         domains
     }
 
-    /// The domain of the node at this position of the snapshot; none if it does not have the label.
-    pub fn of(&self, position: usize) -> Option<usize> {
-        self.of.get(position).filter(|domain| **domain != NONE).map(|domain| *domain as usize)
+    /// The domain of this node of the snapshot, or none if the node does not have the label.
+    pub fn of(&self, node: NodeOrdinal) -> Option<usize> {
+        self.of.get(node.index()).filter(|domain| **domain != NONE).map(|domain| *domain as usize)
     }
 
     /// How many domains there are.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{AffinityTerms, LabelClass};
+use super::{AffinityTerms, LabelClass, NodeOrdinal};
 
 /// What many pods share, under a dense number.
 pub(super) trait Shared {
@@ -32,7 +32,7 @@ pub(super) struct Count {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct OnNode {
-    position: u32,
+    node: NodeOrdinal,
     count: Count,
 }
 
@@ -40,7 +40,7 @@ struct OnNode {
 #[derive(Debug)]
 pub struct Occurrence<T> {
     shared: Arc<T>,
-    /// Sorted by position; a node without such pods is not among them.
+    /// Sorted by ordinal; a node without such pods is not among them.
     on: Vec<OnNode>,
 }
 
@@ -50,18 +50,18 @@ impl<T> Occurrence<T> {
         &self.shared
     }
 
-    /// The positions of the nodes, ascending, each with how many of the pods it has: one at least.
-    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (usize, usize)> {
-        self.on.iter().map(|on| (on.position as usize, on.count.pods as usize))
+    /// The nodes with such pods, by ascending ordinal, each with how many of the pods it has: one at least.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeOrdinal, usize)> {
+        self.on.iter().map(|on| (on.node, on.count.pods as usize))
     }
 
     /// The same with how many of them are not being deleted, which may be none.
-    pub fn staying(&self) -> impl ExactSizeIterator<Item = (usize, usize)> {
-        self.on.iter().map(|on| (on.position as usize, on.count.staying as usize))
+    pub fn staying(&self) -> impl ExactSizeIterator<Item = (NodeOrdinal, usize)> {
+        self.on.iter().map(|on| (on.node, on.count.staying as usize))
     }
 
-    fn find(&self, position: u32) -> Result<usize, usize> {
-        self.on.binary_search_by_key(&position, |on| on.position)
+    fn find(&self, node: NodeOrdinal) -> Result<usize, usize> {
+        self.on.binary_search_by_key(&node, |on| on.node)
     }
 }
 
@@ -99,41 +99,40 @@ impl<T: Shared> Occurrences<T> {
     /// Brings one node up to date: what it had, by number, and what it has, both sorted by number.
     pub(super) fn update<'a>(
         &mut self,
-        position: usize,
+        node: NodeOrdinal,
         before: impl Iterator<Item = (usize, Count)>,
         after: impl Iterator<Item = (&'a Arc<T>, Count)>,
     ) where
         T: 'a,
     {
-        let position = u32::try_from(position).expect("a cluster has fewer nodes");
         let mut before = before.peekable();
         for (shared, count) in after {
             while let Some((gone, _)) = before.next_if(|(number, _)| *number < shared.number()) {
-                self.remove(gone, position);
+                self.remove(gone, node);
             }
             if before.next_if(|(number, _)| *number == shared.number()).is_none_or(|(_, known)| known != count) {
-                self.set(shared, position, count);
+                self.set(shared, node, count);
             }
         }
-        before.for_each(|(gone, _)| self.remove(gone, position));
+        before.for_each(|(gone, _)| self.remove(gone, node));
     }
 
-    fn set(&mut self, shared: &Arc<T>, position: u32, count: Count) {
+    fn set(&mut self, shared: &Arc<T>, node: NodeOrdinal, count: Count) {
         let number = shared.number();
         if self.0.len() <= number {
             self.0.resize_with(number + 1, || None);
         }
         let occurrence = self.0[number].get_or_insert_with(|| Occurrence { shared: shared.clone(), on: Vec::new() });
-        match occurrence.find(position) {
+        match occurrence.find(node) {
             Ok(at) => occurrence.on[at].count = count,
-            Err(at) => occurrence.on.insert(at, OnNode { position, count }),
+            Err(at) => occurrence.on.insert(at, OnNode { node, count }),
         }
     }
 
-    fn remove(&mut self, number: usize, position: u32) {
+    fn remove(&mut self, number: usize, node: NodeOrdinal) {
         let Some(entry) = self.0.get_mut(number) else { return };
         let Some(occurrence) = entry else { return };
-        if let Ok(at) = occurrence.find(position) {
+        if let Ok(at) = occurrence.find(node) {
             occurrence.on.remove(at);
         }
         if occurrence.on.is_empty() {

@@ -1,19 +1,19 @@
-//! What one scheduling cycle sees of the cluster.
+//! The cluster as one scheduling cycle sees it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::domains::{Domains, DomainsByKey};
 use super::occurrence::{Count, Occurrence, Occurrences};
-use super::{AffinityTerms, LabelClass, NodeInfo};
+use super::{AffinityTerms, LabelClass, NodeInfo, NodeOrdinal};
 
 /// The nodes as they were when a cycle began, in the order in which they are tried: zone by turns. The cache brings it up
 /// to date in place between cycles; during a cycle it does not change.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     nodes: Vec<Arc<NodeInfo>>,
-    /// Position in `nodes` by name. Looked up only, never iterated.
-    positions: HashMap<Arc<str>, usize>,
+    /// Ordinals by the name of the node. Looked up only, never iterated.
+    ordinals: HashMap<Arc<str>, NodeOrdinal>,
     classes: Occurrences<LabelClass>,
     affinity_terms: Occurrences<AffinityTerms>,
     /// On how many nodes a claim is in use, by `namespace/claim`. Looked up only, never iterated.
@@ -31,12 +31,12 @@ impl Snapshot {
         snapshot
     }
 
-    /// The nodes in the order in which they are tried.
+    /// The nodes in the order in which they are tried: by ordinal.
     pub fn nodes(&self) -> &[Arc<NodeInfo>] {
         &self.nodes
     }
 
-    /// How many nodes there are.
+    /// Number of nodes in the snapshot.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -46,14 +46,24 @@ impl Snapshot {
         self.nodes.is_empty()
     }
 
-    /// Where node `name` stands in [`Self::nodes`].
-    pub fn position(&self, name: &str) -> Option<usize> {
-        self.positions.get(name).copied()
+    /// The ordinals of all nodes, ascending.
+    pub fn ordinals(&self) -> impl ExactSizeIterator<Item = NodeOrdinal> + use<> {
+        (0..self.nodes.len()).map(NodeOrdinal::new)
     }
 
-    /// Node `name`.
+    /// The ordinal of the node of this name.
+    pub fn ordinal(&self, name: &str) -> Option<NodeOrdinal> {
+        self.ordinals.get(name).copied()
+    }
+
+    /// The node with this ordinal, which has to be one of this snapshot.
+    pub fn node(&self, ordinal: NodeOrdinal) -> &Arc<NodeInfo> {
+        &self.nodes[ordinal.index()]
+    }
+
+    /// The node of this name.
     pub fn get(&self, name: &str) -> Option<&Arc<NodeInfo>> {
-        self.position(name).map(|at| &self.nodes[at])
+        self.ordinal(name).map(|ordinal| self.node(ordinal))
     }
 
     /// The newest generation that the snapshot holds.
@@ -87,20 +97,20 @@ impl Snapshot {
     }
 
     /// Replaces one node by its newer state.
-    pub fn replace(&mut self, position: usize, node: Arc<NodeInfo>) {
-        debug_assert_eq!(self.nodes[position].name(), node.name(), "a node keeps its place");
-        let old = std::mem::replace(&mut self.nodes[position], node);
+    pub fn replace(&mut self, ordinal: NodeOrdinal, node: Arc<NodeInfo>) {
+        debug_assert_eq!(self.node(ordinal).name(), node.name(), "a node keeps its place");
+        let old = std::mem::replace(&mut self.nodes[ordinal.index()], node);
         uncount(&mut self.claims, &old);
-        self.recount(position, numbers_of_classes(&old), numbers_of_terms(&old));
-        if !has_same_labels(&old, &self.nodes[position]) {
+        self.recount(ordinal, numbers_of_classes(&old), numbers_of_terms(&old));
+        if !has_same_labels(&old, self.node(ordinal)) {
             self.domains.clear();
         }
-        self.count(position);
+        self.count(ordinal);
     }
 
     /// Changes one node in place. Returns false, and changes nothing, if somebody else still holds its state.
-    pub fn change(&mut self, position: usize, change: impl FnOnce(&mut NodeInfo)) -> bool {
-        let Some(node) = Arc::get_mut(&mut self.nodes[position]) else { return false };
+    pub fn change(&mut self, ordinal: NodeOrdinal, change: impl FnOnce(&mut NodeInfo)) -> bool {
+        let Some(node) = Arc::get_mut(&mut self.nodes[ordinal.index()]) else { return false };
         uncount(&mut self.claims, node);
         let object = node.node().clone();
         let classes: Vec<_> = numbers_of_classes(node).collect();
@@ -109,43 +119,44 @@ impl Snapshot {
         if !Arc::ptr_eq(&object, node.node()) && object.labels() != node.node().labels() {
             self.domains.clear();
         }
-        self.recount(position, classes.into_iter(), terms.into_iter());
-        self.count(position);
+        self.recount(ordinal, classes.into_iter(), terms.into_iter());
+        self.count(ordinal);
         true
     }
 
     /// Replaces the list, when nodes came, went or changed places.
     pub fn set_nodes(&mut self, nodes: Vec<Arc<NodeInfo>>) {
-        self.positions.clear();
-        self.positions.extend(nodes.iter().enumerate().map(|(at, node)| (node.name_arc().clone(), at)));
+        self.ordinals.clear();
+        let numbered = nodes.iter().enumerate();
+        self.ordinals.extend(numbered.map(|(at, node)| (node.name_arc().clone(), NodeOrdinal::new(at))));
         self.nodes = nodes;
         self.domains.clear();
         self.classes.clear();
         self.affinity_terms.clear();
         self.claims.clear();
-        for position in 0..self.nodes.len() {
-            self.recount(position, std::iter::empty(), std::iter::empty());
-            self.count(position);
+        for ordinal in self.ordinals() {
+            self.recount(ordinal, std::iter::empty(), std::iter::empty());
+            self.count(ordinal);
         }
     }
 
-    /// Brings up to date where the pods are, after the node at this position had these numbers of pods.
+    /// Brings up to date where the pods are, after the node had these numbers of pods.
     fn recount(
         &mut self,
-        position: usize,
+        ordinal: NodeOrdinal,
         classes: impl Iterator<Item = (usize, Count)>,
         terms: impl Iterator<Item = (usize, Count)>,
     ) {
-        let node = &self.nodes[position];
+        let node = &self.nodes[ordinal.index()];
         let present = node.classes().iter().map(|count| (count.class(), count.count()));
-        self.classes.update(position, classes, present);
+        self.classes.update(ordinal, classes, present);
         let present = node.affinity_terms().iter().map(|count| (count.terms(), count.count()));
-        self.affinity_terms.update(position, terms, present);
+        self.affinity_terms.update(ordinal, terms, present);
     }
 
-    /// Takes the claims of the node at this position into the count.
-    fn count(&mut self, position: usize) {
-        let node = &self.nodes[position];
+    /// Takes the claims of the node into the count.
+    fn count(&mut self, ordinal: NodeOrdinal) {
+        let node = &self.nodes[ordinal.index()];
         for claim in node.claim_arcs() {
             if let Some(nodes) = self.claims.get_mut(claim) {
                 *nodes += 1;
@@ -210,13 +221,13 @@ mod tests {
         Arc::new(info)
     }
 
-    /// Positions, each with how many pods: of pods with empty affinity, and of those with required anti-affinity.
+    /// Indices of nodes, each with how many pods: of pods with empty affinity, and of those with required anti-affinity.
     #[track_caller]
     fn check(snapshot: &Snapshot, affine: &str, exclusive: &str, claims: &[(&str, bool)]) {
         let places = |wanted: fn(&AffinityTerms) -> bool| {
             let of_kind = snapshot.affinity_terms().filter(|one| wanted(one.shared()));
             let places: Vec<String> =
-                of_kind.flat_map(Occurrence::nodes).map(|(at, pods)| format!("{at}:{pods}")).collect();
+                of_kind.flat_map(Occurrence::nodes).map(|(at, pods)| format!("{}:{pods}", at.index())).collect();
             places.join(" ")
         };
         assert_eq!(places(|terms| terms.required_anti_affinity().is_empty()), affine);
@@ -232,17 +243,18 @@ mod tests {
         let mut snapshot = Snapshot::from_nodes(vec![in_zone("a", "x"), in_zone("b", "y"), with("c", vec![])]);
         let zones = |snapshot: &Snapshot| {
             let domains = snapshot.domains("zone");
-            let of = |at| domains.of(at).map_or("-".to_owned(), |domain| domains.value(domain).to_owned());
+            let of =
+                |at| domains.of(NodeOrdinal::new(at)).map_or("-".to_owned(), |domain| domains.value(domain).to_owned());
             format!("{} {}", domains.len(), (0..4).map(of).collect::<Vec<_>>().join(" "))
         };
         assert_eq!(zones(&snapshot), "2 x y - -");
         assert!(snapshot.domains("region").is_empty());
         let kept = snapshot.domains("zone");
-        snapshot.replace(2, with("c", vec![claiming("p", "c")]));
+        snapshot.replace(NodeOrdinal::new(2), with("c", vec![claiming("p", "c")]));
         assert!(Arc::ptr_eq(&kept, &snapshot.domains("zone")));
-        snapshot.replace(2, in_zone("c", "x"));
+        snapshot.replace(NodeOrdinal::new(2), in_zone("c", "x"));
         assert_eq!(zones(&snapshot), "2 x y x -");
-        assert!(snapshot.change(0, |info| info.set_node(node("a").label("zone", "z").build())));
+        assert!(snapshot.change(NodeOrdinal::new(0), |info| info.set_node(node("a").label("zone", "z").build())));
         assert_eq!(zones(&snapshot), "3 z y x -");
         snapshot.set_nodes(vec![in_zone("b", "y")]);
         assert_eq!(zones(&snapshot), "1 y - - -");
@@ -258,25 +270,25 @@ mod tests {
             with("c", vec![exclusive("r"), claiming("s", "c"), claiming("t", "d")]),
         ]);
         check(&snapshot, "1:2", "2:1", &[("default/c", true), ("default/d", true), ("other/c", false)]);
-        snapshot.replace(2, with("c", vec![claiming("s", "c")]));
+        snapshot.replace(NodeOrdinal::new(2), with("c", vec![claiming("s", "c")]));
         check(&snapshot, "1:2", "", &[("default/c", true), ("default/d", false)]);
-        snapshot.replace(0, with("a", vec![exclusive("u"), affine("v")]));
+        snapshot.replace(NodeOrdinal::new(0), with("a", vec![exclusive("u"), affine("v")]));
         check(&snapshot, "0:1 1:2", "0:1", &[("default/c", true)]);
-        snapshot.replace(2, with("c", vec![]));
+        snapshot.replace(NodeOrdinal::new(2), with("c", vec![]));
         check(&snapshot, "0:1 1:2", "0:1", &[("default/c", false)]);
         let pod = claiming("v", "e").on("c").info();
-        assert!(snapshot.change(2, |node| node.add_pod(pod.clone())));
+        assert!(snapshot.change(NodeOrdinal::new(2), |node| node.add_pod(pod.clone())));
         check(&snapshot, "0:1 1:2", "0:1", &[("default/e", true)]);
         let held = snapshot.nodes()[2].clone();
-        assert!(!snapshot.change(2, |node| assert!(node.take_pod(&pod))));
+        assert!(!snapshot.change(NodeOrdinal::new(2), |node| assert!(node.take_pod(&pod))));
         check(&snapshot, "0:1 1:2", "0:1", &[("default/e", true)]);
         drop(held);
-        assert!(snapshot.change(2, |node| assert!(node.take_pod(&pod))));
+        assert!(snapshot.change(NodeOrdinal::new(2), |node| assert!(node.take_pod(&pod))));
         check(&snapshot, "0:1 1:2", "0:1", &[("default/e", false)]);
-        assert!(snapshot.change(1, |node| assert!(node.remove_pod("q").is_some())));
+        assert!(snapshot.change(NodeOrdinal::new(1), |node| assert!(node.remove_pod("q").is_some())));
         check(&snapshot, "0:1 1:1", "0:1", &[]);
         snapshot.set_nodes(vec![with("b", vec![affine("q")])]);
         check(&snapshot, "0:1", "", &[]);
-        assert_eq!((snapshot.position("b"), snapshot.position("a")), (Some(0), None));
+        assert_eq!((snapshot.ordinal("b"), snapshot.ordinal("a")), (Some(NodeOrdinal::new(0)), None));
     }
 }

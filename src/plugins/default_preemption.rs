@@ -112,8 +112,7 @@ mod tests {
     use super::*;
     use crate::clock::Mono;
     use crate::config::{DefaultPreemptionArgs, FeatureGates};
-    use crate::framework::{CycleState, Diagnosis, FilterRunner, WaitDecision};
-    use crate::model::NodeInfo;
+    use crate::framework::{CycleState, Diagnosis, FilterRunner, NodeRef, WaitDecision};
     use crate::testing::{Harness, PodFixture, node, pod};
 
     fn plugin(gates: FeatureGates) -> Harness {
@@ -153,23 +152,23 @@ mod tests {
     struct Empty;
 
     impl FilterRunner for Empty {
-        fn run_filters(&self, _: &CycleContext<'_>, node: &NodeInfo) -> Result<Verdict, PluginError> {
+        fn run_filters(&self, _: &CycleContext<'_>, node: NodeRef<'_>) -> Result<Verdict, PluginError> {
             Ok(if node.pods().is_empty() { Verdict::Pass } else { Verdict::unschedulable("full") })
         }
 
         fn run_filters_with_nominated_pods(
             &self,
             cx: &CycleContext<'_>,
-            node: &NodeInfo,
+            node: NodeRef<'_>,
         ) -> Result<Verdict, PluginError> {
             self.run_filters(cx, node)
         }
 
-        fn add_pod(&self, _: &mut CycleContext<'_>, _: &PodInfo, _: &NodeInfo) -> Result<(), PluginError> {
+        fn add_pod(&self, _: &mut CycleContext<'_>, _: &PodInfo, _: NodeRef<'_>) -> Result<(), PluginError> {
             Ok(())
         }
 
-        fn remove_pod(&self, _: &mut CycleContext<'_>, _: &PodInfo, _: &NodeInfo) -> Result<(), PluginError> {
+        fn remove_pod(&self, _: &mut CycleContext<'_>, _: &PodInfo, _: NodeRef<'_>) -> Result<(), PluginError> {
             Ok(())
         }
     }
@@ -221,23 +220,23 @@ mod tests {
     struct Alone;
 
     impl FilterRunner for Alone {
-        fn run_filters(&self, _: &CycleContext<'_>, node: &NodeInfo) -> Result<Verdict, PluginError> {
+        fn run_filters(&self, _: &CycleContext<'_>, node: NodeRef<'_>) -> Result<Verdict, PluginError> {
             Ok(if node.pods().is_empty() { Verdict::Pass } else { Verdict::unschedulable("taken") })
         }
 
         fn run_filters_with_nominated_pods(
             &self,
             cx: &CycleContext<'_>,
-            on: &NodeInfo,
+            on: NodeRef<'_>,
         ) -> Result<Verdict, PluginError> {
             self.run_filters(cx, on)
         }
 
-        fn add_pod(&self, _: &mut CycleContext<'_>, _: &PodInfo, _: &NodeInfo) -> Result<(), PluginError> {
+        fn add_pod(&self, _: &mut CycleContext<'_>, _: &PodInfo, _: NodeRef<'_>) -> Result<(), PluginError> {
             Ok(())
         }
 
-        fn remove_pod(&self, _: &mut CycleContext<'_>, _: &PodInfo, _: &NodeInfo) -> Result<(), PluginError> {
+        fn remove_pod(&self, _: &mut CycleContext<'_>, _: &PodInfo, _: NodeRef<'_>) -> Result<(), PluginError> {
             Ok(())
         }
     }

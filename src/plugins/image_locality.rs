@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::json;
 use crate::framework::{
-    CycleContext, Handle, MAX_NODE_SCORE, NodeScores, Plugin, PluginArgs, PluginError, Registration, ScorePlugin,
-    Scratch, SignOutcome, SignPlugin,
+    CycleContext, Handle, MAX_NODE_SCORE, NodeRef, NodeScores, Plugin, PluginArgs, PluginError, Registration,
+    ScorePlugin, Scratch, SignOutcome, SignPlugin,
 };
 use crate::k8s::{Pod, VolumeSource, normalized_image_name};
 use crate::model::{ImageState, NodeInfo, PodInfo};
@@ -106,8 +106,8 @@ impl Plugin for ImageLocality {
 }
 
 impl ScorePlugin for ImageLocality {
-    fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
-        Ok(Images::new(cx).score(node))
+    fn score(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
+        Ok(Images::new(cx).score(&node))
     }
 
     fn score_block(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
@@ -186,11 +186,11 @@ mod tests {
             let (pod, mut state) = (pod.info(), CycleState::default());
             let snapshot = Snapshot::from_nodes(vec![Arc::new(info.clone())]);
             let cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now: Clock::real().now() };
-            let (nodes, mut scores) = ([&info, &info], [-1; 2]);
+            let (nodes, mut scores) = ([NodeRef::outside(&info); 2], [-1; 2]);
             let mut list = NodeScores { nodes: &nodes, scores: &mut scores, scratch: &[] };
             ImageLocality.score_block(&cx, &mut list).expect("does not fail");
             assert_eq!(scores, [expected; 2]);
-            assert_eq!(ImageLocality.score(&cx, &info, None), Ok(expected));
+            assert_eq!(ImageLocality.score(&cx, nodes[0], None), Ok(expected));
         };
         let part = |times: i64, containers: i64| {
             100 * (times * 250 * MIB - MIN_THRESHOLD) / (containers * MAX_CONTAINER_THRESHOLD - MIN_THRESHOLD)
@@ -212,7 +212,7 @@ mod tests {
             let (pod, mut state) = (pod("p").image("a").info(), CycleState::default());
             let snapshot = Snapshot::from_nodes(vec![Arc::new(info.clone())]);
             let cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now: Clock::real().now() };
-            assert_eq!(ImageLocality.score(&cx, &info, None), Ok(expected), "{size}");
+            assert_eq!(ImageLocality.score(&cx, NodeRef::outside(&info), None), Ok(expected), "{size}");
         };
         let hundredth = (MAX_CONTAINER_THRESHOLD - MIN_THRESHOLD) / 100;
         check(MIN_THRESHOLD + hundredth, 0);
@@ -224,7 +224,7 @@ mod tests {
         let (pod, mut state, info) = (pod("p").image("a").info(), CycleState::default(), node("n").info());
         let snapshot = Snapshot::from_nodes(vec![Arc::new(info.clone())]);
         let cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now: Clock::real().now() };
-        assert_eq!(ImageLocality.score(&cx, &info, None), Ok(0));
+        assert_eq!(ImageLocality.score(&cx, NodeRef::outside(&info), None), Ok(0));
     }
 
     #[test]

@@ -14,13 +14,13 @@ use super::normalize::default_normalize_score;
 use crate::apimachinery::field_error::{FieldErrors, aggregate};
 use crate::config::NodeAffinityArgs;
 use crate::framework::{
-    Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, MAX_NODE_SCORE, NodeScores,
-    NormalizeScore, Plugin, PluginArgs, PluginError, PreFilterOutcome, PreFilterPlugin, PreScoreOutcome,
+    Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, MAX_NODE_SCORE, NodeRef,
+    NodeScores, NormalizeScore, Plugin, PluginArgs, PluginError, PreFilterOutcome, PreFilterPlugin, PreScoreOutcome,
     PreScorePlugin, QueueingHint, Registration, Rejection, ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot,
     Verdict,
 };
 use crate::k8s::{Node, NodeSelector, Pod, PreferredTerms, RequiredNodeAffinity};
-use crate::model::{ActionType, EventObjects, NodeInfo, PodInfo};
+use crate::model::{ActionType, EventObjects, PodInfo};
 
 /// The plugin's name.
 pub const NAME: &str = "NodeAffinity";
@@ -192,7 +192,7 @@ impl PreFilterPlugin for NodeAffinity {
 }
 
 impl FilterPlugin for NodeAffinity {
-    fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
+    fn filter(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
         Ok(self.decide(&self.required(cx), node.node()))
     }
 
@@ -204,7 +204,7 @@ impl FilterPlugin for NodeAffinity {
 }
 
 impl PreScorePlugin for NodeAffinity {
-    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
+    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[NodeRef<'_>]) -> Result<PreScoreOutcome, PluginError> {
         let preferred = preferred(cx.pod.pod())?;
         if preferred.is_none() && self.added.preferred.is_none() {
             return Ok(PreScoreOutcome::Skip);
@@ -215,7 +215,7 @@ impl PreScorePlugin for NodeAffinity {
 }
 
 impl ScorePlugin for NodeAffinity {
-    fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
+    fn score(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
         Ok(self.sum(self.preferred(cx)?.as_deref(), node.node()))
     }
 

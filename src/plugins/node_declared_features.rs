@@ -9,7 +9,7 @@ use super::event::{changed_node, hint, updated_pod};
 use super::json;
 use crate::config::Gate;
 use crate::framework::{
-    Candidates, CycleContext, CycleState, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, Plugin,
+    Candidates, CycleContext, CycleState, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeRef, Plugin,
     PluginArgs, PluginError, PreFilterOutcome, PreFilterPlugin, QueueingHint, Registration, Scratch, SignOutcome,
     SignPlugin, Slot, Verdict,
 };
@@ -124,17 +124,17 @@ impl PreFilterPlugin for NodeDeclaredFeatures {
 }
 
 impl FilterPlugin for NodeDeclaredFeatures {
-    fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
+    fn filter(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
         if !self.enabled {
             return Ok(Verdict::Pass);
         }
-        Ok(decide(self.required(cx.state)?, node))
+        Ok(decide(self.required(cx.state)?, &node))
     }
 
     fn filter_block(&self, cx: &CycleContext<'_>, block: &mut Candidates<'_>) -> Result<(), PluginError> {
         if self.enabled {
             let required = self.required(cx.state)?;
-            block.retain(|node, _| Ok(decide(required, node)));
+            block.retain(|node, _| Ok(decide(required, &node)));
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::event::{hints_enabled, node_event};
 use super::json;
 use crate::framework::{
-    Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, Plugin, PluginArgs,
+    Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeRef, Plugin, PluginArgs,
     PluginError, Registration, Scratch, SignOutcome, SignPlugin, Verdict,
 };
 use crate::model::{ActionType, NodeInfo, PodInfo};
@@ -43,14 +43,14 @@ impl Plugin for NodeName {
 }
 
 impl FilterPlugin for NodeName {
-    fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
-        Ok(decide(cx.pod.pod().node_name(), node))
+    fn filter(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
+        Ok(decide(cx.pod.pod().node_name(), &node))
     }
 
     fn filter_block(&self, cx: &CycleContext<'_>, block: &mut Candidates<'_>) -> Result<(), PluginError> {
         let wanted = cx.pod.pod().node_name();
         if wanted.is_some() {
-            block.retain(|node, _| Ok(decide(wanted, node)));
+            block.retain(|node, _| Ok(decide(wanted, &node)));
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::event::{deleted_pod, hint, hints_enabled, node_event};
 use super::json;
 use crate::framework::{
-    Candidates, CycleContext, CycleState, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, Plugin,
+    Candidates, CycleContext, CycleState, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeRef, Plugin,
     PluginArgs, PluginError, PreFilterOutcome, PreFilterPlugin, QueueingHint, Registration, Scratch, SignOutcome,
     SignPlugin, Slot, Verdict,
 };
@@ -70,15 +70,15 @@ impl PreFilterPlugin for NodePorts {
 }
 
 impl FilterPlugin for NodePorts {
-    fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
+    fn filter(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
         self.require_prepared(cx.state)?;
-        Ok(decide(cx.pod.host_ports(), node))
+        Ok(decide(cx.pod.host_ports(), &node))
     }
 
     fn filter_block(&self, cx: &CycleContext<'_>, block: &mut Candidates<'_>) -> Result<(), PluginError> {
         self.require_prepared(cx.state)?;
         let wanted = cx.pod.host_ports();
-        block.retain(|node, _| Ok(decide(wanted, node)));
+        block.retain(|node, _| Ok(decide(wanted, &node)));
         Ok(())
     }
 }

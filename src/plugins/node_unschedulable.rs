@@ -10,11 +10,11 @@ use super::event::{changed_node, hint, hints_enabled, node_event, updated_pod};
 use super::json;
 use crate::config::Gate;
 use crate::framework::{
-    Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, Plugin, PluginArgs,
+    Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeRef, Plugin, PluginArgs,
     PluginError, QueueingHint, Registration, Scratch, SignOutcome, SignPlugin, Verdict,
 };
 use crate::k8s::{Pod, tolerations};
-use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, NodeInfo, PodInfo};
+use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, PodInfo};
 
 /// The plugin's name.
 pub const NAME: &str = "NodeUnschedulable";
@@ -65,7 +65,7 @@ impl Plugin for NodeUnschedulable {
 }
 
 impl FilterPlugin for NodeUnschedulable {
-    fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
+    fn filter(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
         if !node.is_unschedulable() || self.tolerates(cx.pod.pod()) {
             return Ok(Verdict::Pass);
         }

@@ -12,8 +12,8 @@ use super::normalize::default_normalize_score;
 use crate::config::Gate;
 use crate::framework::{
     Candidates, CycleContext, CycleState, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, MAX_NODE_SCORE,
-    NodeScores, NormalizeScore, Plugin, PluginArgs, PluginError, PreScoreOutcome, PreScorePlugin, QueueingHint,
-    Registration, ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot, Verdict,
+    NodeRef, NodeScores, NormalizeScore, Plugin, PluginArgs, PluginError, PreScoreOutcome, PreScorePlugin,
+    QueueingHint, Registration, ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot, Verdict,
 };
 use crate::k8s::tolerations::{do_not_schedule, find_untolerated_taint, tolerated};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, NodeInfo, PodInfo};
@@ -91,19 +91,19 @@ impl Plugin for TaintToleration {
 }
 
 impl FilterPlugin for TaintToleration {
-    fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
-        Ok(self.decide(&cx.pod.pod().spec.tolerations, node))
+    fn filter(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
+        Ok(self.decide(&cx.pod.pod().spec.tolerations, &node))
     }
 
     fn filter_block(&self, cx: &CycleContext<'_>, block: &mut Candidates<'_>) -> Result<(), PluginError> {
         let tolerations = &cx.pod.pod().spec.tolerations;
-        block.retain(|node, _| Ok(self.decide(tolerations, node)));
+        block.retain(|node, _| Ok(self.decide(tolerations, &node)));
         Ok(())
     }
 }
 
 impl PreScorePlugin for TaintToleration {
-    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
+    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[NodeRef<'_>]) -> Result<PreScoreOutcome, PluginError> {
         let covers_soft =
             |toleration: &&Toleration| matches!(toleration.effect.as_deref(), None | Some("" | PREFER_NO_SCHEDULE));
         let soft = cx.pod.pod().spec.tolerations.iter().filter(covers_soft).cloned().collect();
@@ -113,8 +113,8 @@ impl PreScorePlugin for TaintToleration {
 }
 
 impl ScorePlugin for TaintToleration {
-    fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
-        Ok(self.count(self.soft(cx.state)?, node))
+    fn score(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
+        Ok(self.count(self.soft(cx.state)?, &node))
     }
 
     fn score_block(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use super::json;
 use crate::framework::{
     BindContext, BoxFuture, Candidates, CycleContext, CycleState, EnqueueExtensions, EventRegistration, FilterPlugin,
-    NodeScores, NormalizeScore, Plugin, PluginError, PreBindOutcome, PreBindPlugin, PreBindPreFlight, PreFilterOutcome,
-    PreFilterPlugin, PreScoreOutcome, PreScorePlugin, Rejection, ReservePlugin, ScorePlugin, Scratch, SignOutcome,
-    SignPlugin, Verdict,
+    NodeRef, NodeScores, NormalizeScore, Plugin, PluginError, PreBindOutcome, PreBindPlugin, PreBindPreFlight,
+    PreFilterOutcome, PreFilterPlugin, PreScoreOutcome, PreScorePlugin, Rejection, ReservePlugin, ScorePlugin, Scratch,
+    SignOutcome, SignPlugin, Verdict,
 };
 use crate::k8s::Volume;
-use crate::model::{NodeInfo, PodInfo};
+use crate::model::PodInfo;
 
 /// What is known of a plugin that is not built yet.
 pub(super) trait Missing: Send + Sync + 'static {
@@ -104,7 +104,12 @@ impl<M: Missing> PreFilterPlugin for Unsupported<M> {
 
 /// Reached only in a profile that leaves out `PreFilter`.
 impl<M: Missing> FilterPlugin for Unsupported<M> {
-    fn filter(&self, cx: &CycleContext<'_>, _node: &NodeInfo, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
+    fn filter(
+        &self,
+        cx: &CycleContext<'_>,
+        _node: NodeRef<'_>,
+        _scratch: &mut Scratch,
+    ) -> Result<Verdict, PluginError> {
         Ok(self.missing.requirement(cx).map_or(Verdict::Pass, Verdict::unresolvable))
     }
 
@@ -117,13 +122,18 @@ impl<M: Missing> FilterPlugin for Unsupported<M> {
 }
 
 impl<M: Missing> PreScorePlugin for Unsupported<M> {
-    fn pre_score(&self, _cx: &mut CycleContext<'_>, _nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
+    fn pre_score(&self, _cx: &mut CycleContext<'_>, _nodes: &[NodeRef<'_>]) -> Result<PreScoreOutcome, PluginError> {
         Ok(PreScoreOutcome::Skip)
     }
 }
 
 impl<M: Missing> ScorePlugin for Unsupported<M> {
-    fn score(&self, _cx: &CycleContext<'_>, _node: &NodeInfo, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
+    fn score(
+        &self,
+        _cx: &CycleContext<'_>,
+        _node: NodeRef<'_>,
+        _scratch: Option<&Scratch>,
+    ) -> Result<i64, PluginError> {
         Ok(0)
     }
 

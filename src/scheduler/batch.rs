@@ -4,19 +4,20 @@
 //! took. If that node has no room for another, the best of the others is the best of all, and neither filters nor scores
 //! have to run on the rest.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Scheduler;
+use super::search::Choice;
 use crate::clock::Mono;
-use crate::framework::{CycleContext, Framework, Ranking};
+use crate::framework::{CycleContext, Framework, NodeRef, Ranking};
 use crate::metrics::{BatchAttempt, BatchFlush};
-use crate::model::NodeInfo;
 
 /// Results that are older are not used. Follows `pkg/scheduler/framework/runtime/batch.go#maxBatchAge @v1.36.3`.
 const MAX_AGE: Duration = Duration::from_millis(500);
 
-/// What one profile keeps. Follows `pkg/scheduler/framework/runtime/batch.go#OpportunisticBatch @v1.36.3`.
+/// The results that one profile keeps for the next pod.
+/// Follows `pkg/scheduler/framework/runtime/batch.go#OpportunisticBatch @v1.36.3`.
 #[derive(Default)]
 pub(super) struct Batch {
     /// The last cycle in which a node was chosen. A failed one leaves no trace but the gap in the count.
@@ -26,7 +27,7 @@ pub(super) struct Batch {
     results: Option<Results>,
 }
 
-/// What an evaluation found out.
+/// The outcome of a search, kept for equal pods.
 struct Results {
     signature: Arc<str>,
     since: Mono,
@@ -65,7 +66,7 @@ impl Batch {
         if now > results.since + MAX_AGE {
             return Some(BatchFlush::Expired);
         }
-        let Some(node) = cx.snapshot.get(&self.last_node) else { return Some(BatchFlush::NodeMissing) };
+        let Some(node) = NodeRef::named(cx.snapshot, &self.last_node) else { return Some(BatchFlush::NodeMissing) };
         // How the node would score now is not known: only if it is full it does not matter.
         match framework.run_filters_on(cx, node) {
             Ok(Some(_)) => None,
@@ -91,56 +92,55 @@ impl Batch {
     }
 }
 
-/// How an evaluation ended.
-pub(super) struct Ended<'a> {
-    /// The node that an equal pod's results named.
-    pub(super) hint: Option<Arc<str>>,
-    /// The node that was chosen.
-    pub(super) chosen: &'a Arc<str>,
-    /// All nodes that could have taken the pod.
-    pub(super) nodes: &'a [&'a NodeInfo],
-    /// Those that were not chosen; none if there was nothing to rank.
-    pub(super) others: Option<Ranking>,
-}
+/// The results of each profile, by schedulerName; none of a profile that keeps nothing.
+pub(super) struct Batches(BTreeMap<String, Batch>);
 
-impl Scheduler {
+impl Batches {
+    /// Keeps results for these profiles.
+    pub(super) fn new(profiles: impl Iterator<Item = String>) -> Self {
+        Self(profiles.map(|profile| (profile, Batch::default())).collect())
+    }
+
     /// The node that an equal pod's results name for this pod.
     /// Follows `pkg/scheduler/framework/runtime/batch.go#GetNodeHint @v1.36.3`.
-    pub(super) fn node_hint(
+    pub(super) fn hint(
         &mut self,
         framework: &Framework,
         cx: &CycleContext<'_>,
         attempt: Attempt<'_>,
     ) -> Option<Arc<str>> {
-        let batch = self.batches.get_mut(&**framework.name())?;
-        let started = self.shared.clock.mono();
+        let batch = self.0.get_mut(&**framework.name())?;
+        let clock = framework.handle().clock();
+        let started = clock.mono();
         let hint = batch.next(framework, cx, attempt, started);
         match &hint {
             Some(node) => tracing::debug!(pod = &**cx.pod.key(), node = &**node, "An equal pod's results name a node"),
             None => framework.metrics().batch_attempt(BatchAttempt::NoHint),
         }
-        framework.metrics().node_hint_asked(hint.is_some(), self.shared.clock.mono().seconds_since(started));
+        framework.metrics().node_hint_asked(hint.is_some(), clock.mono().seconds_since(started));
         hint
     }
 
-    /// Keeps what an evaluation found out for the next pod.
+    /// Keeps the outcome of a search for the next pod.
     /// Follows `pkg/scheduler/framework/runtime/batch.go#StoreScheduleResults @v1.36.3`.
-    pub(super) fn keep_results(&mut self, framework: &Framework, attempt: Attempt<'_>, ended: Ended<'_>) {
-        let Some(batch) = self.batches.get_mut(&**framework.name()) else { return };
+    pub(super) fn keep(&mut self, framework: &Framework, attempt: Attempt<'_>, choice: &mut Choice<'_>) {
+        let Some(batch) = self.0.get_mut(&**framework.name()) else { return };
         let metrics = framework.metrics();
-        let started = self.shared.clock.mono();
+        let clock = framework.handle().clock();
+        let started = clock.mono();
+        let nodes = choice.feasible.nodes();
         batch.last_cycle = attempt.cycle;
-        batch.last_node = ended.chosen.clone();
-        if ended.hint.as_ref() == Some(ended.chosen) {
+        batch.last_node = nodes[choice.host].name_arc().clone();
+        if choice.hint.as_ref() == Some(&batch.last_node) {
             metrics.batch_attempt(BatchAttempt::HintUsed);
         } else {
-            if ended.hint.is_some() {
+            if choice.hint.is_some() {
                 metrics.batch_attempt(BatchAttempt::HintNotUsed);
             }
-            let others = ended.others.filter(|others| !others.is_empty());
+            let others = choice.others.take().filter(|others| !others.is_empty());
             batch.results = match (attempt.signature, others) {
                 (Some(signature), Some(others)) => {
-                    let nodes = ended.nodes.iter().map(|node| node.name_arc().clone()).collect();
+                    let nodes = nodes.iter().map(|node| node.name_arc().clone()).collect();
                     Some(Results { signature: signature.clone(), since: started, nodes, others })
                 }
                 (_, others) => {
@@ -150,6 +150,6 @@ impl Scheduler {
                 }
             };
         }
-        metrics.results_stored(self.shared.clock.mono().seconds_since(started));
+        metrics.results_stored(clock.mono().seconds_since(started));
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tracing::Instrument as _;
+
 use super::reservation::Reservation;
 use super::{Failure, SchedulerContext};
 use crate::clock::Mono;
@@ -38,16 +40,16 @@ impl BindingCycle {
     /// Follows `pkg/scheduler/schedule_one.go#bindingCycle @v1.36.3`.
     async fn bind(&mut self) -> Result<(), Failure> {
         let work = self.pre_flight()?;
-        self.wait_on_permit().await?;
+        self.wait_on_permit().instrument(tracing::debug_span!("WaitOnPermit")).await?;
         // A failure after this is retried after its backoff, whatever happens in the cluster until then, so the events
         // since the pod was popped need not be kept any longer.
         self.shared.queue.done(self.reservation.pod().uid());
-        self.pre_bind(work).await?;
+        self.pre_bind(work).instrument(tracing::debug_span!("PreBind")).await?;
         if let Some(by_extender) = self.bind_by_extender().await {
             return by_extender;
         }
         let cx = BindContext { pod: self.reservation.pod(), node: self.reservation.node(), state: &self.state };
-        match self.framework.run_bind(cx).await? {
+        match self.framework.run_bind(cx).instrument(tracing::debug_span!("Bind")).await? {
             Ok(BindOutcome::Bound) => Ok(()),
             Ok(BindOutcome::Skip | BindOutcome::Reject(_)) => Err(Failure::NotBound),
             Err((_, rejection)) => Err(Failure::Rejected(rejection)),
@@ -136,7 +138,8 @@ impl BindingCycle {
             shared.metrics.pod_scheduling_sli_duration(attempts).observe(now.seconds_since(first));
         }
         tracing::debug!(pod = &**pod.key(), node = &*node, "Successfully bound pod to node");
-        self.framework.run_post_bind(BindContext { pod: &pod, node: &node, state: &self.state }).await;
+        let cx = BindContext { pod: &pod, node: &node, state: &self.state };
+        self.framework.run_post_bind(cx).instrument(tracing::debug_span!("PostBind")).await;
         shared.activate(&self.pods_to_activate, shared.clock.now());
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::framework::{BoxFuture, PluginError};
+use crate::framework::{BoxFuture, NodeRef, PluginError};
 use crate::model::{NodeInfo, PodInfo, Snapshot};
 
 /// The nodes that an extender keeps.
@@ -11,8 +11,8 @@ use crate::model::{NodeInfo, PodInfo, Snapshot};
 pub enum Kept {
     /// Some of those that it was given, by position in that list, in the order of its reply.
     Positions(Vec<usize>),
-    /// What it made of them: nodes built from the objects in its reply, without the pods on them. Scores of this pod see
-    /// them like that.
+    /// Nodes built from the objects in the extender's reply, without the pods on them. Scores of this pod see them like
+    /// that.
     Nodes(Vec<Arc<NodeInfo>>),
 }
 
@@ -22,7 +22,7 @@ impl Default for Kept {
     }
 }
 
-/// What an extender leaves of the nodes.
+/// The answer of an extender that filters nodes.
 #[derive(Clone, Debug, Default)]
 pub struct ExtenderFilter {
     /// The nodes it keeps.
@@ -37,9 +37,9 @@ pub struct ExtenderFilter {
 /// Follows `kube-scheduler/extender/v1/types.go#Victims @v1.36.3`.
 #[derive(Clone, Debug, Default)]
 pub struct Victims {
-    /// Which they are.
+    /// The pods to evict.
     pub pods: Vec<Arc<PodInfo>>,
-    /// How many of them a `PodDisruptionBudget` would rather keep.
+    /// Number of these pods that a `PodDisruptionBudget` protects.
     pub num_pdb_violations: i64,
 }
 
@@ -81,10 +81,10 @@ pub trait Extender: Send + Sync {
     /// Whether it binds pods.
     fn is_binder(&self) -> bool;
     /// Leaves out nodes that it does not want. One without filter keeps all.
-    fn filter(&self, pod: &PodInfo, nodes: &[&NodeInfo]) -> Result<ExtenderFilter, PluginError>;
+    fn filter(&self, pod: &PodInfo, nodes: &[NodeRef<'_>]) -> Result<ExtenderFilter, PluginError>;
     /// Scores nodes from 0 to 10, by name, and says what the scores are multiplied with. One that does not score gives
     /// every node 0.
-    fn prioritize(&self, pod: &PodInfo, nodes: &[&NodeInfo]) -> Result<(Vec<(String, i64)>, i64), PluginError>;
+    fn prioritize(&self, pod: &PodInfo, nodes: &[NodeRef<'_>]) -> Result<(Vec<(String, i64)>, i64), PluginError>;
     /// Binds the pod to a node, in the pod's own task.
     fn bind<'a>(&'a self, pod: &'a PodInfo, node: &'a str) -> BoxFuture<'a, Result<(), PluginError>>;
     /// Whether it takes part in preemption.

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Kept, Scheduler};
-use crate::framework::{CycleContext, EXTENDER, NodeRejection, PluginError, Rejection, ScratchBoard};
-use crate::model::{NodeInfo, Snapshot};
+use super::Kept;
+use super::search::NodeSearch;
+use crate::framework::{CycleContext, EXTENDER, NodeRef, NodeRejection, PluginError, Rejection, ScratchBoard};
+use crate::model::{NodeInfo, NodeOrdinal, Snapshot};
 
 /// Stands for a node that the filters have not seen: an extender made it up.
 const UNSEEN: usize = usize::MAX;
@@ -14,17 +15,17 @@ const UNSEEN: usize = usize::MAX;
 /// The nodes that can take a pod, in the order in which they were found.
 #[derive(Default)]
 pub(super) struct Feasible<'a> {
-    nodes: Vec<&'a NodeInfo>,
-    /// What an extender made of them, which then counts instead.
+    nodes: Vec<NodeRef<'a>>,
+    /// The nodes that an extender returned, which then count instead.
     rebuilt: Option<Vec<Arc<NodeInfo>>>,
-    /// What the filters left for each, by position.
+    /// Scratch slots that the filters filled, by position.
     pub(super) scratch: ScratchBoard,
 }
 
 impl<'a> Feasible<'a> {
-    /// Nodes of the snapshot, by position.
-    pub(super) fn new(snapshot: &'a Snapshot, positions: &[usize], scratch: ScratchBoard) -> Self {
-        let nodes = positions.iter().map(|&position| &*snapshot.nodes()[position]).collect();
+    /// Nodes of the snapshot.
+    pub(super) fn new(snapshot: &'a Snapshot, nodes: &[NodeOrdinal], scratch: ScratchBoard) -> Self {
+        let nodes = nodes.iter().map(|node| NodeRef::new(snapshot, *node)).collect();
         Self { nodes, rebuilt: None, scratch }
     }
 
@@ -37,10 +38,10 @@ impl<'a> Feasible<'a> {
     }
 
     /// The nodes in order.
-    pub(super) fn nodes(&self) -> Cow<'_, [&NodeInfo]> {
+    pub(super) fn nodes(&self) -> Cow<'_, [NodeRef<'_>]> {
         match &self.rebuilt {
             None => Cow::Borrowed(&self.nodes),
-            Some(rebuilt) => Cow::Owned(rebuilt.iter().map(|node| &**node).collect()),
+            Some(rebuilt) => Cow::Owned(rebuilt.iter().map(|node| NodeRef::outside(node)).collect()),
         }
     }
 
@@ -67,7 +68,7 @@ impl<'a> Feasible<'a> {
     }
 }
 
-impl Scheduler {
+impl NodeSearch<'_> {
     /// Asks the extenders, in order, which of the nodes they keep. What they say of the others replaces what was said of
     /// them before.
     /// Follows `pkg/scheduler/schedule_one.go#findNodesThatPassExtenders @v1.36.3`.
@@ -77,7 +78,7 @@ impl Scheduler {
         mut feasible: Feasible<'a>,
         rejected: &mut Vec<NodeRejection>,
     ) -> Result<Feasible<'a>, PluginError> {
-        for extender in self.extenders.iter() {
+        for extender in self.extenders {
             if feasible.is_empty() {
                 break;
             }
@@ -106,19 +107,19 @@ impl Scheduler {
 
 /// Notes what an extender says of nodes; names that the snapshot does not have are left out.
 fn record(snapshot: &Snapshot, rejected: &mut Vec<NodeRejection>, said: impl Iterator<Item = (String, Rejection)>) {
-    let mut said = said.filter_map(|(name, rejection)| Some((snapshot.position(&name)?, rejection))).peekable();
+    let mut said = said.filter_map(|(name, rejection)| Some((snapshot.ordinal(&name)?, rejection))).peekable();
     if said.peek().is_none() {
         return;
     }
-    let mut known: BTreeMap<usize, usize> =
-        rejected.iter().enumerate().map(|(at, rejection)| (rejection.position, at)).collect();
+    let mut known: BTreeMap<NodeOrdinal, usize> =
+        rejected.iter().enumerate().map(|(at, rejection)| (rejection.node, at)).collect();
     let plugin: Arc<str> = Arc::from(EXTENDER);
-    for (position, rejection) in said {
-        let said = NodeRejection { position, plugin: plugin.clone(), rejection };
-        if let Some(&at) = known.get(&position) {
+    for (node, rejection) in said {
+        let said = NodeRejection { node, plugin: plugin.clone(), rejection };
+        if let Some(&at) = known.get(&node) {
             rejected[at] = said;
         } else {
-            known.insert(position, rejected.len());
+            known.insert(node, rejected.len());
             rejected.push(said);
         }
     }

@@ -1,17 +1,12 @@
-//! Finds the nodes that can take a pod.
+//! Filters nodes, block by block, until enough are found that can take the pod.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use super::batch::Attempt;
-use super::feasible::Feasible;
-use super::{Failure, Scheduler};
-use crate::framework::{
-    BlockRun, Code, CycleContext, Diagnosis, EXTENDER, FilterCalls, FilterPass, Framework, NodeOutcome, NodeRejection,
-    NodeVerdict, PluginError, Rejection, ScratchBoard, filter_error,
-};
+use super::observer::SearchObserver;
+use super::search::{NodeSearch, Nodes};
+use crate::framework::{BlockRun, Code, CycleContext, NodeOutcome, NodeRef, NodeRejection, PluginError, ScratchBoard};
 use crate::metrics::{Operation, Point};
-use crate::model::NodeInfo;
+use crate::model::NodeOrdinal;
 
 /// Fewer nodes than this are all looked at. Follows `pkg/scheduler/schedule_one.go#minFeasibleNodesToFind @v1.36.3`.
 const MIN_FEASIBLE_NODES_TO_FIND: usize = 100;
@@ -24,52 +19,30 @@ const MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND: usize = 5;
 /// cache and to throw little away where the search stops.
 const BLOCK: usize = 128;
 
-/// So many blocks are filtered by one thread.
+/// Up to this many blocks are filtered by one thread.
 const FEW_BLOCKS: usize = 5;
 
-/// The nodes that can take the pod, and why the others cannot.
-pub(super) struct Found<'a> {
-    pub(super) feasible: Feasible<'a>,
-    pub(super) diagnosis: Diagnosis,
-    /// The node that an equal pod's results named.
-    pub(super) hint: Option<Arc<str>>,
-}
-
-/// The nodes to look at, by position in the snapshot.
-enum Search {
-    All(usize),
-    Only(Vec<usize>),
-}
-
-impl Search {
-    fn len(&self) -> usize {
-        match self {
-            Self::All(count) => *count,
-            Self::Only(positions) => positions.len(),
-        }
-    }
-
-    /// The position of the `at`-th node, counted from `start`, which is one of them, and around the end.
-    fn position(&self, start: usize, at: usize) -> usize {
-        let index = start + at;
-        let index = if index < self.len() { index } else { index - self.len() };
-        match self {
-            Self::All(_) => index,
-            Self::Only(positions) => positions[index],
-        }
-    }
-}
-
-/// What a search found.
+/// The verdicts on the nodes that were filtered.
 #[derive(Default)]
-struct Searched {
-    /// Positions in the snapshot, in the order in which they were found.
-    feasible: Vec<usize>,
-    scratch: ScratchBoard,
-    rejected: Vec<NodeRejection>,
+pub(super) struct Filtered {
+    /// The nodes that can take the pod, in the order in which they were found.
+    pub(super) feasible: Vec<NodeOrdinal>,
+    /// Scratch slots that the filters filled for the feasible nodes, by position.
+    pub(super) scratch: ScratchBoard,
+    pub(super) rejected: Vec<NodeRejection>,
+    /// The error of a filter, which ends the attempt.
+    pub(super) failed: Option<PluginError>,
 }
 
-/// How many feasible nodes are enough, among `nodes` nodes with this percentage (0 adapts it to their number).
+impl Filtered {
+    fn has_each_node_once(&self) -> bool {
+        let mut seen = BTreeSet::new();
+        let rejected = self.rejected.iter().map(|rejection| rejection.node);
+        self.feasible.iter().copied().chain(rejected).all(|node| seen.insert(node))
+    }
+}
+
+/// Number of feasible nodes that is enough, among `nodes` nodes with this percentage (0 adapts it to their number).
 /// Follows `pkg/scheduler/schedule_one.go#numFeasibleNodesToFind @v1.36.3`.
 fn enough(percentage: i32, nodes: usize) -> usize {
     if nodes < MIN_FEASIBLE_NODES_TO_FIND {
@@ -82,272 +55,128 @@ fn enough(percentage: i32, nodes: usize) -> usize {
     (nodes * percentage / 100).max(MIN_FEASIBLE_NODES_TO_FIND)
 }
 
-impl Scheduler {
-    /// Finds the nodes that can take the pod: `PreFilter`, first the node that is nominated or that an equal pod's results
-    /// name, then as many nodes as are enough, and last the extenders. Follows `pkg/scheduler/schedule_one.go#findNodesThatFitPod @v1.36.3`.
-    pub(super) fn find_nodes<'a>(
-        &mut self,
-        framework: &Framework,
-        cx: &mut CycleContext<'a>,
-        attempt: Attempt<'_>,
-    ) -> Result<Found<'a>, Failure> {
-        let snapshot = cx.snapshot;
-        let pre_filter = framework.run_pre_filter(cx)?;
-        let mut diagnosis = Diagnosis { unschedulable_plugins: pre_filter.plugins_with_nodes, ..Diagnosis::default() };
-        if let Some((plugin, rejection)) = pre_filter.rejection {
-            diagnosis.pre_filter_message = rejection.reasons.to_string();
-            diagnosis.unschedulable_plugins.extend(plugin);
-            diagnosis.absent = Some(rejection);
-            return Ok(Found { feasible: Feasible::default(), diagnosis, hint: None });
-        }
-        // Asked for even if another node is nominated: the next pod gets the next one.
-        let hint = self.node_hint(framework, cx, attempt);
-        let mut tried = Vec::new();
-        if let Some(nominated) = cx.pod.pod().nominated_node_name().or(hint.as_deref()) {
-            match self.try_nominated(framework, cx, nominated, &mut diagnosis) {
-                Ok(Nominated::Fits(feasible)) => return Ok(Found { feasible, diagnosis, hint }),
-                Ok(Nominated::Rejected(rejected)) => tried = rejected,
-                Err(error) => {
-                    let pod = &**cx.pod.key();
-                    tracing::error!(pod, node = nominated, %error, "Evaluation failed on nominated node");
-                }
-            }
-        }
-        let search = match pre_filter.nodes {
-            None => Search::All(snapshot.len()),
-            Some(names) => {
-                let plugins: Vec<&str> = diagnosis.unschedulable_plugins.iter().map(|name| &**name).collect();
-                let plugins = plugins.join(" ");
-                diagnosis.absent =
-                    Some(Rejection::unresolvable(format!("node(s) didn't satisfy plugin(s) [{plugins}]")));
-                Search::Only(names.iter().filter_map(|name| snapshot.position(name)).collect())
-            }
-        };
-        let (searched, failed) = self.search(framework, cx, &search);
-        for rejection in searched.rejected {
-            diagnosis.record(rejection);
-        }
-        // The nominated node's rejection counts too, unless the search came across that node again.
-        tried.retain(|tried| diagnosis.nodes.iter().all(|node| node.position != tried.position));
-        diagnosis.nodes.extend(tried);
-        let processed = searched.feasible.len() + diagnosis.nodes.len();
-        self.next_start_node_index = (self.next_start_node_index + processed) % snapshot.len();
-        if let Some(error) = failed {
-            return Err(Failure::Error(error));
-        }
-        let feasible = Feasible::new(snapshot, &searched.feasible, searched.scratch);
-        let before = feasible.len();
-        let feasible = self.filter_by_extenders(cx, feasible, &mut diagnosis.nodes)?;
-        if feasible.len() != before {
-            diagnosis.unschedulable_plugins.insert(Arc::from(EXTENDER));
-        }
-        Ok(Found { feasible, diagnosis, hint })
-    }
-
-    /// Tries a node before all others: the one that is held for the pod, or that an equal pod's results name.
-    /// Follows `pkg/scheduler/schedule_one.go#evaluateNominatedNode @v1.36.3`.
-    fn try_nominated<'a>(
-        &self,
-        framework: &Framework,
-        cx: &mut CycleContext<'a>,
-        nominated: &str,
-        diagnosis: &mut Diagnosis,
-    ) -> Result<Nominated<'a>, PluginError> {
-        let snapshot = cx.snapshot;
-        let Some(position) = snapshot.position(nominated) else {
-            return Err(PluginError::new(format!("nodeinfo not found for node name {nominated:?}")));
-        };
-        let (searched, failed) = self.search(framework, cx, &Search::Only(vec![position]));
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        let mut rejected = searched.rejected;
-        // Of what this try found out only the plugin lasts: that it is pending is forgotten, as upstream forgets it.
-        diagnosis.unschedulable_plugins.extend(rejected.iter().map(|rejection| rejection.plugin.clone()));
-        let feasible = Feasible::new(snapshot, &searched.feasible, searched.scratch);
-        let feasible = self.filter_by_extenders(cx, feasible, &mut rejected)?;
-        Ok(if feasible.is_empty() { Nominated::Rejected(rejected) } else { Nominated::Fits(feasible) })
-    }
-
+impl NodeSearch<'_> {
     /// Filters nodes from where the last search ended, until one more than enough is found; that one is dropped.
     /// Follows `pkg/scheduler/schedule_one.go#findNodesThatPassFilters @v1.36.3` with a single worker.
-    fn search(&self, framework: &Framework, cx: &CycleContext<'_>, search: &Search) -> (Searched, Option<PluginError>) {
-        let percentage = framework.percentage_of_nodes_to_score().unwrap_or(self.percentage_of_nodes_to_score);
-        let scores = framework.has_score_plugins() || self.extenders.iter().any(|extender| extender.is_prioritizer());
+    pub(super) fn filter<O: SearchObserver>(&self, cx: &CycleContext<'_>, nodes: &Nodes, observer: &mut O) -> Filtered {
+        let _span = tracing::debug_span!("Filter").entered();
+        let scores =
+            self.framework.has_score_plugins() || self.extenders.iter().any(|extender| extender.is_prioritizer());
         let filters = self.extenders.iter().any(|extender| extender.is_filter());
-        let wanted = if scores || filters { enough(percentage, search.len()) } else { search.len().min(1) };
-        let start = if search.len() == 0 { 0 } else { self.next_start_node_index % search.len() };
-        let mut searched = Searched::default();
-        if !framework.has_filter_plugins() {
-            searched.feasible = (0..wanted).map(|at| search.position(start, at)).collect();
-            return (searched, None);
+        let all = nodes.len();
+        let wanted = if scores || filters { enough(self.percentage_of_nodes_to_score, all) } else { all.min(1) };
+        let start = if all == 0 { 0 } else { *self.next_start_node_index % all };
+        let mut filtered = Filtered::default();
+        if !self.framework.has_filter_plugins() {
+            filtered.feasible = (0..wanted).map(|at| nodes.ordinal(start, at)).collect();
+            if O::EVERY_NODE {
+                (0..all).for_each(|at| observer.filtered(nodes.ordinal(start, at), &NodeOutcome::Feasible, &[]));
+            }
+            return filtered;
         }
-        let _running = self.shared.metrics.running(Operation::Filter);
-        let began = self.shared.clock.mono();
-        let failed = search_blocks(framework, cx, search, start, wanted, &mut searched);
-        let code = if failed.is_some() { Code::Error } else { Code::Success };
-        let seconds = self.shared.clock.mono().seconds_since(began);
-        framework.metrics().point(Point::Filter, code, seconds);
-        (searched, failed)
+        let handle = self.framework.handle();
+        let _running = handle.metrics().running(Operation::Filter);
+        let began = handle.clock().mono();
+        self.filter_blocks(cx, nodes, (start, wanted), observer, &mut filtered);
+        let code = if filtered.failed.is_some() { Code::Error } else { Code::Success };
+        let seconds = handle.clock().mono().seconds_since(began);
+        self.framework.metrics().point(Point::Filter, code, seconds);
+        debug_assert!(filtered.has_each_node_once(), "a node is either feasible or rejected");
+        debug_assert!(filtered.feasible.len() <= wanted, "no more nodes are kept than are wanted");
+        debug_assert!(
+            filtered.failed.is_some()
+                || filtered.feasible.len() == wanted
+                || filtered.feasible.len() + filtered.rejected.len() == all,
+            "a search that finds too few nodes looks at all of them"
+        );
+        filtered
     }
-}
 
-fn search_blocks(
-    framework: &Framework,
-    cx: &CycleContext<'_>,
-    search: &Search,
-    start: usize,
-    wanted: usize,
-    searched: &mut Searched,
-) -> Option<PluginError> {
-    let parallelizer = framework.handle().parallelizer();
-    let mut at = 0;
-    while at < search.len() {
-        let (missing, left) = (wanted + 1 - searched.feasible.len(), search.len() - at);
-        // So many blocks are looked at in any case. A few are not worth waking another thread.
-        let blocks = if missing < left { missing / BLOCK } else { left.div_ceil(BLOCK) };
-        let blocks = if blocks > FEW_BLOCKS { blocks } else { 1 };
-        let positions = |block: usize| {
-            let first = at + block * BLOCK;
-            (first..search.len().min(first + BLOCK)).map(|at| search.position(start, at))
-        };
-        let runs = parallelizer.map(blocks, |block| {
-            let nodes: Vec<&NodeInfo> = positions(block).map(|position| &*cx.snapshot.nodes()[position]).collect();
-            filter_block(framework, cx, &nodes)
-        });
-        for (block, run) in runs.into_iter().enumerate() {
-            match take_block(framework, cx, positions(block), run, wanted, searched) {
-                Taken::All => {}
-                Taken::Enough => return None,
-                Taken::Failed(error) => return Some(error),
-            }
-        }
-        at += blocks * BLOCK;
-    }
-    None
-}
-
-/// What became of the node that is held for the pod.
-enum Nominated<'a> {
-    Fits(Feasible<'a>),
-    /// With what was said, which may be nothing if an extender dropped it.
-    Rejected(Vec<NodeRejection>),
-}
-
-/// How a block was taken in.
-enum Taken {
-    All,
-    Enough,
-    Failed(PluginError),
-}
-
-/// What the filters say of a block. Nodes that are held for other pods are looked at one by one, with those pods on them.
-fn filter_block(framework: &Framework, cx: &CycleContext<'_>, nodes: &[&NodeInfo]) -> Block {
-    let crowded: BTreeSet<usize> = match framework.handle().nominator() {
-        Some(nominator) if nominator.has_nominated_pods() => {
-            (0..nodes.len()).filter(|&at| !nominator.nominated_pods_for_node(nodes[at].name()).is_empty()).collect()
-        }
-        _ => BTreeSet::new(),
-    };
-    if crowded.is_empty() {
-        return Block { run: framework.run_filter_block(cx, nodes), crowded: Vec::new() };
-    }
-    let plain: Vec<&NodeInfo> =
-        nodes.iter().enumerate().filter(|(at, _)| !crowded.contains(at)).map(|(_, node)| *node).collect();
-    let run = framework.run_filter_block(cx, &plain);
-    let crowded = crowded.into_iter().map(|at| (at, framework.run_passes(cx, nodes[at]))).collect();
-    Block { run, crowded }
-}
-
-type Verdicts = Result<Option<(Arc<str>, Rejection)>, PluginError>;
-
-struct Block {
-    run: BlockRun,
-    /// Verdicts of the nodes that were looked at one by one, by position in the block; `run` has all others, in order.
-    crowded: Vec<(usize, (NodeVerdict, Vec<FilterPass>))>,
-}
-
-/// Takes a block's verdicts in, node by node in the order of the search, and stops where upstream's search would: only the
-/// calls up to there count.
-fn take_block(
-    framework: &Framework,
-    cx: &CycleContext<'_>,
-    mut positions: impl ExactSizeIterator<Item = usize>,
-    block: Block,
-    wanted: usize,
-    searched: &mut Searched,
-) -> Taken {
-    let mut calls = FilterCalls::new(framework.filter_count());
-    let BlockRun { mut outcomes, mut scratch, seconds } = block.run;
-    if outcomes.is_empty() && scratch.is_empty() && block.crowded.is_empty() {
-        let room = wanted - searched.feasible.len();
-        let taken = if positions.len() > room { Taken::Enough } else { Taken::All };
-        // The node that is too much was looked at, too.
-        calls.passed = positions.len().min(room + 1);
-        searched.feasible.extend(positions.by_ref().take(room));
-        framework.count_block(cx.state, &calls, &seconds);
-        return taken;
-    }
-    if outcomes.is_empty() {
-        outcomes.resize_with(positions.len() - block.crowded.len(), || NodeOutcome::Feasible);
-    }
-    scratch.sort_unstable_by_key(|(at, plugin, _)| (*at, *plugin));
-    let mut scratch = scratch.into_iter().peekable();
-    let mut plain = outcomes.into_iter().enumerate();
-    let mut crowded = block.crowded.into_iter().peekable();
-    let mut taken = Taken::All;
-    for (at, position) in positions.enumerate() {
-        let mut slots = Vec::new();
-        let verdict = if let Some((_, (verdict, mut passes))) = crowded.next_if(|(crowded, _)| *crowded == at) {
-            for pass in &passes {
-                framework.count_pass(cx.state, pass);
-            }
-            slots = passes.pop().map(|last| last.scratch).unwrap_or_default();
-            verdict.map_err(|(_, error)| error)
-        } else {
-            let (index, outcome) = plain.next().expect("every other node is in the run");
-            while let Some((_, filter, slot)) = scratch.next_if(|(node, ..)| *node as usize <= index) {
-                slots.push((filter, slot));
-            }
-            plain_verdict(framework, outcome, &mut calls)
-        };
-        match verdict {
-            Ok(None) if searched.feasible.len() == wanted => {
-                taken = Taken::Enough;
-                break;
-            }
-            Ok(None) => {
-                for (filter, slot) in slots {
-                    searched.scratch.push(searched.feasible.len(), framework.filter_index(filter), slot);
+    fn filter_blocks<O: SearchObserver>(
+        &self,
+        cx: &CycleContext<'_>,
+        nodes: &Nodes,
+        (start, wanted): (usize, usize),
+        observer: &mut O,
+        filtered: &mut Filtered,
+    ) {
+        let parallelizer = self.framework.handle().parallelizer();
+        let mut decided = false;
+        let mut at = 0;
+        while at < nodes.len() && (O::EVERY_NODE || !decided) {
+            let (missing, left) = (wanted + 1 - filtered.feasible.len(), nodes.len() - at);
+            // So many blocks are looked at in any case. A few are not worth waking another thread.
+            let blocks = if missing < left { missing / BLOCK } else { left.div_ceil(BLOCK) };
+            let blocks = if blocks > FEW_BLOCKS { blocks } else { 1 };
+            let ordinals = |block: usize| {
+                let first = at + block * BLOCK;
+                (first..nodes.len().min(first + BLOCK)).map(|at| nodes.ordinal(start, at))
+            };
+            let runs = parallelizer.map(blocks, |block| {
+                let nodes: Vec<NodeRef<'_>> = ordinals(block).map(|node| NodeRef::new(cx.snapshot, node)).collect();
+                self.framework.run_filters_on_block(cx, &nodes)
+            });
+            for (block, run) in runs.into_iter().enumerate() {
+                if O::EVERY_NODE || !decided {
+                    decided = self.take_block(cx, ordinals(block), run, (wanted, decided), observer, filtered);
                 }
-                searched.feasible.push(position);
             }
-            Ok(Some((plugin, rejection))) => searched.rejected.push(NodeRejection { position, plugin, rejection }),
-            Err(error) => {
-                taken = Taken::Failed(error);
+            at += blocks * BLOCK;
+        }
+    }
+
+    /// Takes a block's verdicts in, node by node in the order of the search, and stops where upstream's search would: only
+    /// the calls up to there count. Returns whether the search is decided.
+    fn take_block<O: SearchObserver>(
+        &self,
+        cx: &CycleContext<'_>,
+        mut nodes: impl ExactSizeIterator<Item = NodeOrdinal>,
+        run: BlockRun,
+        (wanted, mut decided): (usize, bool),
+        observer: &mut O,
+        filtered: &mut Filtered,
+    ) -> bool {
+        let is_plain_pass = run.is_plain_pass();
+        let mut verdicts = run.read(self.framework, cx.state);
+        if !O::EVERY_NODE && is_plain_pass {
+            let room = wanted - filtered.feasible.len();
+            decided = nodes.len() > room;
+            // The node that is too much was looked at, too.
+            verdicts.pass(nodes.len().min(room + 1));
+            filtered.feasible.extend(nodes.by_ref().take(room));
+            verdicts.finish();
+            return decided;
+        }
+        for node in nodes {
+            let (outcome, slots) = verdicts.next(!decided);
+            observer.filtered(node, &outcome, &slots);
+            if decided {
+                continue;
+            }
+            match outcome {
+                NodeOutcome::Feasible if filtered.feasible.len() == wanted => decided = true,
+                NodeOutcome::Feasible => {
+                    for (filter, slot) in slots {
+                        let plugin = self.framework.filter_index(filter);
+                        filtered.scratch.push(filtered.feasible.len(), plugin, slot);
+                    }
+                    filtered.feasible.push(node);
+                }
+                NodeOutcome::Rejected(filter, rejection) => {
+                    let plugin = self.framework.filter_name(filter).clone();
+                    filtered.rejected.push(NodeRejection { node, plugin, rejection });
+                }
+                NodeOutcome::Failed(filter, error) => {
+                    filtered.failed = Some(self.framework.filter_error(filter, &error));
+                    decided = true;
+                }
+            }
+            if decided && !O::EVERY_NODE {
                 break;
             }
         }
-    }
-    framework.count_block(cx.state, &calls, &seconds);
-    taken
-}
-
-/// The verdict on a node of a block, whose calls are added to those that count.
-fn plain_verdict(framework: &Framework, outcome: NodeOutcome, calls: &mut FilterCalls) -> Verdicts {
-    match outcome {
-        NodeOutcome::Feasible => {
-            calls.passed += 1;
-            Ok(None)
-        }
-        NodeOutcome::Rejected(filter, rejection) => {
-            calls.ended_at(filter, rejection.code());
-            Ok(Some((framework.filter_name(filter).clone(), rejection)))
-        }
-        NodeOutcome::Failed(filter, error) => {
-            calls.ended_at(filter, Code::Error);
-            Err(filter_error(framework.filter_name(filter), &error))
-        }
+        verdicts.finish();
+        decided
     }
 }
 

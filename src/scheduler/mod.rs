@@ -6,26 +6,35 @@
 mod batch;
 mod binding;
 mod effects;
+mod evaluate;
+mod evaluation;
 mod extender;
 mod failure;
 mod feasible;
 mod filtering;
+mod observer;
 mod preempting;
 mod reservation;
 mod scoring;
+mod search;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use tracing::Instrument as _;
+
 pub use effects::{ApiEffects, Spawn};
+pub use evaluate::{evaluate, evaluate_filters, evaluate_then, feasible_nodes};
+pub use evaluation::{Evaluation, NodeEvaluation, PreFilterEvaluation, ScoreEvaluation, StatusEvaluation};
 pub use extender::{Extender, ExtenderFilter, Kept, Victims, WholeObjects};
 pub use failure::Failure;
 
-use batch::{Attempt, Batch, Ended};
+use batch::{Attempt, Batches};
 use binding::BindingCycle;
 use preempting::Preempting;
 use reservation::Reservation;
+use search::NodeSearch;
 
 use crate::cache::Cache;
 use crate::clock::{Clock, Now, Rng};
@@ -111,11 +120,10 @@ pub struct Scheduler {
     shared: Arc<SchedulerContext>,
     /// By schedulerName.
     profiles: BTreeMap<String, Arc<Framework>>,
-    /// By schedulerName; empty if nothing is kept.
-    batches: BTreeMap<String, Batch>,
+    batches: Batches,
     extenders: Arc<[Arc<dyn Extender>]>,
     snapshot: Snapshot,
-    /// Where the next search for nodes begins, so that all nodes have the same chance.
+    /// Index of the node with which the next search begins, so that all nodes have the same chance.
     next_start_node_index: usize,
     percentage_of_nodes_to_score: i32,
     /// Decides between equals where extenders have a say, and where preemption looks first.
@@ -127,7 +135,7 @@ pub struct Scheduler {
 /// A node chosen for a pod.
 struct Chosen {
     node: Arc<str>,
-    /// What the filters left for it, by plugin.
+    /// Scratch slots that the filters filled for the node, by plugin.
     scratch: Vec<(usize, Scratch)>,
 }
 
@@ -145,7 +153,7 @@ impl Scheduler {
         let batching = profiles.keys().filter(|_| shared.batches);
         Self {
             extenders: shared.extenders.clone(),
-            batches: batching.map(|profile| (profile.clone(), Batch::default())).collect(),
+            batches: Batches::new(batching.cloned()),
             profiles,
             snapshot: Snapshot::default(),
             next_start_node_index: 0,
@@ -172,8 +180,9 @@ impl Scheduler {
         }
     }
 
-    /// Where the pod would go now, or why nowhere and what `PostFilter` makes of it; without assuming it there. Brings the
-    /// snapshot up to date first. The next search begins where this one ended, as after any attempt.
+    /// Finds the node to which the pod would go now, or the failure with the nomination that `PostFilter` wants, without
+    /// assuming the pod. Brings the snapshot up to date first. The next search begins where this one ended, as after any
+    /// attempt.
     pub fn find_node(&mut self, pod: &Arc<PodInfo>, now: Now) -> Result<Arc<str>, (Failure, NominatingInfo)> {
         let Some(framework) = self.profiles.get(pod.pod().scheduler_name()).cloned() else {
             let name = pod.pod().scheduler_name();
@@ -186,6 +195,7 @@ impl Scheduler {
     /// Follows `pkg/scheduler/schedule_one.go#scheduleOnePod @v1.36.3`.
     fn schedule(&mut self, queued: QueuedPodInfo, now: Now) {
         let pod = queued.pod.clone();
+        let _span = tracing::debug_span!("schedule", pod = &**pod.key()).entered();
         let Some(framework) = self.profiles.get(pod.pod().scheduler_name()).cloned() else {
             let name = pod.pod().scheduler_name();
             tracing::error!(pod = &**pod.key(), "profile not found for scheduler name {name:?}");
@@ -224,7 +234,8 @@ impl Scheduler {
                     started: now.mono,
                     pods_to_activate,
                 };
-                self.shared.tasks.spawn("binding", effects::task(cycle.run()));
+                let span = tracing::debug_span!(parent: None, "bind", pod = &**pod.key());
+                self.shared.tasks.spawn("binding", effects::task(cycle.run().instrument(span)));
             }
             Err(failure) => {
                 let nominating = NominatingInfo::Override(String::new());
@@ -274,6 +285,7 @@ impl Scheduler {
                     extenders: &Preempting(&self.extenders),
                     random: self.rng.next_u64(),
                 };
+                let _span = tracing::debug_span!("PostFilter").entered();
                 let run = framework.run_post_filter(&mut cx, &failed);
                 diagnosis.post_filter_message = run.message;
                 let nominating = run.nominated.map_or(NominatingInfo::Keep, NominatingInfo::Override);
@@ -286,33 +298,26 @@ impl Scheduler {
         outcome
     }
 
-    /// Chooses among the nodes that can take the pod. Follows `pkg/scheduler/schedule_one.go#schedulePod @v1.36.3`.
+    /// Searches for a node, and keeps the outcome for the next pod.
     fn fit(
         &mut self,
         framework: &Framework,
         cx: &mut CycleContext<'_>,
         attempt: Attempt<'_>,
     ) -> Result<Chosen, Failure> {
-        if cx.snapshot.is_empty() {
-            return Err(Failure::NoNodes);
-        }
-        let found = self.find_nodes(framework, cx, attempt)?;
-        if found.feasible.is_empty() {
-            let diagnosis = Box::new(found.diagnosis);
-            return Err(Failure::Fit { diagnosis, num_all_nodes: cx.snapshot.len() });
-        }
-        let nodes = found.feasible.nodes();
-        // A single node need not be scored.
-        let mut others = None;
-        let mut at = 0;
-        if nodes.len() > 1 {
-            let mut ranking = self.rank(framework, cx, &nodes, &found.feasible.scratch)?;
-            at = ranking.pop().expect("there is a feasible node");
-            others = Some(ranking);
-        }
-        let node = nodes[at].name_arc().clone();
-        self.keep_results(framework, attempt, Ended { hint: found.hint, chosen: &node, nodes: &nodes, others });
-        Ok(Chosen { node, scratch: found.feasible.scratch.into_node(at) })
+        let Self { batches, extenders, next_start_node_index, rng, .. } = self;
+        let own = framework.percentage_of_nodes_to_score();
+        let mut search = NodeSearch {
+            framework,
+            extenders,
+            percentage_of_nodes_to_score: own.unwrap_or(self.percentage_of_nodes_to_score),
+            next_start_node_index,
+            rng,
+        };
+        let mut choice = search.choose(cx, |cx| batches.hint(framework, cx, attempt), &mut ())?;
+        batches.keep(framework, attempt, &mut choice);
+        let node = choice.feasible.nodes()[choice.host].name_arc().clone();
+        Ok(Chosen { node, scratch: choice.feasible.scratch.into_node(choice.host) })
     }
 
     /// Assumes the pod on its node, reserves what it needs there, and asks whether it may go on.
@@ -329,6 +334,8 @@ impl Scheduler {
         let assumed = Arc::new(pod.assumed_on(&node));
         let reservation = Reservation::assume(&self.shared, framework, assumed.clone(), node.clone())
             .map_err(|error| Failure::Error(PluginError::new(error.to_string())))?;
+        debug_assert_eq!(reservation.pod().pod().node_name(), Some(&*node), "an assumed pod names its node");
+        let _span = tracing::debug_span!("Reserve", node = &*node).entered();
         let mut cx = CycleContext { pod: &assumed, snapshot: &self.snapshot, state, now };
         let rejected = match framework.run_reserve(&mut cx, &node, &scratch) {
             Ok(None) => match framework.run_permit(&mut cx, &node) {

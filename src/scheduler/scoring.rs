@@ -2,45 +2,48 @@
 
 use std::collections::BTreeMap;
 
-use super::{Extender, Failure, Scheduler};
-use crate::framework::{CycleContext, Framework, PluginError, Rank, Ranking, ScratchBoard};
+use super::Extender;
+use super::observer::SearchObserver;
+use super::search::NodeSearch;
+use crate::framework::{CycleContext, Framework, NodeRef, PluginError, Rank, Ranking, ScoreRun, ScratchBoard};
 use crate::metrics::Operation;
-use crate::model::NodeInfo;
 
-/// What an extender's score of 10 is worth among scores of plugins, which go to 100.
+/// Factor that brings scores of extenders, which go to 10, to the range of the plugins' scores, which go to 100.
 /// Follows `kube-scheduler/extender/v1/types.go#MaxExtenderPriority @v1.36.3`.
 const EXTENDER_SCALE: i64 = 100 / 10;
 
-impl Scheduler {
+impl NodeSearch<'_> {
     /// Ranks the feasible nodes, of which there are several, by position.
     /// Follows `pkg/scheduler/schedule_one.go#prioritizeNodes @v1.36.3`.
-    pub(super) fn rank(
+    pub(super) fn rank<O: SearchObserver>(
         &mut self,
-        framework: &Framework,
         cx: &mut CycleContext<'_>,
-        nodes: &[&NodeInfo],
+        nodes: &[NodeRef<'_>],
         scratch: &ScratchBoard,
-    ) -> Result<Ranking, Failure> {
-        if self.extenders.is_empty() && !framework.has_score_plugins() {
+        observer: &mut O,
+    ) -> Result<Ranking, PluginError> {
+        let _span = tracing::debug_span!("Score").entered();
+        if self.extenders.is_empty() && !self.framework.has_score_plugins() {
             return Ok(Ranking::new(vec![Rank { total: 1, randomizer: 0 }; nodes.len()]));
         }
-        framework.run_pre_score(cx, nodes)?;
-        let run = framework.run_score(cx, nodes, scratch, false)?;
+        let run = score(self.framework, cx, nodes, scratch, observer)?;
+        debug_assert_eq!(run.totals.len(), nodes.len(), "every feasible node has a total score");
         let mut ranks: Vec<Rank> = run.totals.into_iter().map(|total| Rank { total, randomizer: 0 }).collect();
         self.add_extender_scores(cx, nodes, &mut ranks);
         Ok(Ranking::new(ranks))
     }
 
-    /// Adds what extenders say. A node that an interested extender lists also gets a random number, which decides between
+    /// Adds the scores of the extenders. A node that an interested extender lists also gets a random number, which decides between
     /// equals.
-    fn add_extender_scores(&mut self, cx: &CycleContext<'_>, nodes: &[&NodeInfo], ranks: &mut [Rank]) {
+    fn add_extender_scores(&mut self, cx: &CycleContext<'_>, nodes: &[NodeRef<'_>], ranks: &mut [Rank]) {
         if self.extenders.is_empty() {
             return;
         }
         let mut listed: BTreeMap<String, i64> = BTreeMap::new();
         let interested = self.extenders.iter().filter(|extender| extender.is_interested(cx.pod));
+        let metrics = self.framework.handle().metrics();
         let ask = |extender: &dyn Extender| {
-            let _running = self.shared.metrics.running(Operation::PrioritizingExtender);
+            let _running = metrics.running(Operation::PrioritizingExtender);
             extender.prioritize(cx.pod, nodes)
         };
         for (extender, said) in all_at_once(interested.map(|extender| &**extender).collect(), ask) {
@@ -63,7 +66,23 @@ impl Scheduler {
     }
 }
 
-/// What each extender answers, in their order. Two or more are asked at the same time: all of them have to be waited for.
+/// Runs `PreScore` and `Score` of the profile on the feasible nodes.
+pub(super) fn score<O: SearchObserver>(
+    framework: &Framework,
+    cx: &mut CycleContext<'_>,
+    nodes: &[NodeRef<'_>],
+    scratch: &ScratchBoard,
+    observer: &mut O,
+) -> Result<ScoreRun, PluginError> {
+    let run = framework.run_pre_score(cx, nodes).and_then(|()| {
+        observer.pre_scored(cx.state);
+        framework.run_score(cx, nodes, scratch, O::EVERY_NODE)
+    });
+    observer.scored(nodes, run.as_ref());
+    run
+}
+
+/// The answer of each extender, in their order. Two or more are asked at the same time: all of them have to be waited for.
 fn all_at_once<T: Send>(
     extenders: Vec<&dyn Extender>,
     ask: impl Fn(&dyn Extender) -> T + Sync,

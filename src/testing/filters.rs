@@ -1,7 +1,7 @@
 //! A filter runner for plugins that do not simulate changes of nodes.
 
-use crate::framework::{CycleContext, FilterRunner, PluginError, Verdict};
-use crate::model::{NodeInfo, PodInfo};
+use crate::framework::{CycleContext, FilterRunner, NodeRef, PluginError, Verdict};
+use crate::model::PodInfo;
 
 /// A filter runner that fails every call.
 pub struct NoFilters;
@@ -11,23 +11,28 @@ fn failure() -> PluginError {
 }
 
 impl FilterRunner for NoFilters {
-    fn run_filters(&self, _cx: &CycleContext<'_>, _node: &NodeInfo) -> Result<Verdict, PluginError> {
+    fn run_filters(&self, _cx: &CycleContext<'_>, _node: NodeRef<'_>) -> Result<Verdict, PluginError> {
         Err(failure())
     }
 
     fn run_filters_with_nominated_pods(
         &self,
         _cx: &CycleContext<'_>,
-        _node: &NodeInfo,
+        _node: NodeRef<'_>,
     ) -> Result<Verdict, PluginError> {
         Err(failure())
     }
 
-    fn add_pod(&self, _cx: &mut CycleContext<'_>, _added: &PodInfo, _node: &NodeInfo) -> Result<(), PluginError> {
+    fn add_pod(&self, _cx: &mut CycleContext<'_>, _added: &PodInfo, _node: NodeRef<'_>) -> Result<(), PluginError> {
         Err(failure())
     }
 
-    fn remove_pod(&self, _cx: &mut CycleContext<'_>, _removed: &PodInfo, _node: &NodeInfo) -> Result<(), PluginError> {
+    fn remove_pod(
+        &self,
+        _cx: &mut CycleContext<'_>,
+        _removed: &PodInfo,
+        _node: NodeRef<'_>,
+    ) -> Result<(), PluginError> {
         Err(failure())
     }
 }

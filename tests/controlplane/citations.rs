@@ -1,9 +1,10 @@
 //! Citations of upstream's sources, looked up in the Go modules that are pinned beside this file.
 //!
-//! A citation stands in backticks, in a comment or in a document, as a path, a symbol of that file and a version. `tests/controlplane/cmd/symbols` says
-//! which paths and symbols there are. The rules for the text are:
+//! A citation stands in backticks, in a comment or in a document, such as `pkg/scheduler/schedule_one.go#ScheduleOne @v1.36.3`.
+//! `tests/controlplane/cmd/symbols` says which paths and symbols there are. The rules for the text are:
 //!
 //! - Several citations in a row may share the version, which follows the last one.
+//! - Several symbols of one file may stand in braces, separated by commas.
 //! - A symbol without a path belongs to the last path before it in the same comment. Where the comment has no path, it belongs to
 //!   a path in the file's module docs.
 //! - A path that is no Go file has to have the version. So does a citation of a folder.
@@ -129,9 +130,15 @@ fn cited(name: &str, text: &str) -> Vec<Citation> {
                 (None, None) if module_paths.is_empty() => vec![String::new()],
                 (None, None) => module_paths.clone(),
             };
-            let with_symbol = |path: String| symbol.map_or(path.clone(), |symbol| format!("{path}#{symbol}"));
-            let candidates = candidates.into_iter().map(with_symbol).collect();
-            found.push(Citation { place: format!("{name}:{line}"), text: span.clone(), candidates });
+            let braces: &[char] = &['{', '}'];
+            let symbols = symbol.map_or_else(
+                || vec![String::new()],
+                |symbol| symbol.trim_matches(braces).split(',').map(|symbol| format!("#{symbol}")).collect(),
+            );
+            for symbol in symbols {
+                let candidates = candidates.iter().map(|path| format!("{path}{symbol}")).collect();
+                found.push(Citation { place: format!("{name}:{line}"), text: span.clone(), candidates });
+            }
         }
     }
     found

@@ -19,11 +19,11 @@
 use std::sync::Arc;
 
 use kube_scheduler::framework::{
-    CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, Plugin, PluginArgs, PluginError,
+    CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeRef, Plugin, PluginArgs, PluginError,
     QueueingHint, Registration, Scratch, Verdict,
 };
 use kube_scheduler::k8s::Pod;
-use kube_scheduler::model::{ActionType, ClusterEvent, EventObjects, EventResource, NodeInfo, PodInfo};
+use kube_scheduler::model::{ActionType, ClusterEvent, EventObjects, EventResource, PodInfo};
 
 /// The name under which a profile enables the plugin.
 pub const NAME: &str = "MyPlugin";
@@ -67,7 +67,7 @@ impl Plugin for HintNode {
 impl FilterPlugin for HintNode {
     /// Both rejections are `unresolvable`: no pod that could be preempted stands in the way, so preemption is not tried.
     /// `unschedulable` would be right for what goes away with other pods, such as a port that is taken.
-    fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
+    fn filter(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
         Ok(match hint(cx.pod.pod()) {
             None => Verdict::unresolvable(NO_HINT),
             Some(name) if name != node.name() => Verdict::unresolvable(OTHER_NODE),

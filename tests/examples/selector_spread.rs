@@ -24,12 +24,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube_scheduler::framework::{
-    CycleContext, Handle, NodeScores, NormalizeScore, Plugin, PluginArgs, PluginError, PreScoreOutcome, PreScorePlugin,
-    Registration, ScorePlugin, Scratch, Slot,
+    CycleContext, Handle, NodeRef, NodeScores, NormalizeScore, Plugin, PluginArgs, PluginError, PreScoreOutcome,
+    PreScorePlugin, Registration, ScorePlugin, Scratch, Slot,
 };
 use kube_scheduler::k8s::{Node, Pod, Selector, StringMap};
 use kube_scheduler::listers::Listers;
-use kube_scheduler::model::NodeInfo;
 
 /// The name under which a profile enables the plugin.
 pub const NAME: &str = "SelectorSpread";
@@ -64,7 +63,7 @@ impl Plugin for SelectorSpread {
 impl PreScorePlugin for SelectorSpread {
     /// A pod that says itself how it is to be spread is left to `PodTopologySpread`: after `Skip`, neither `Score` nor
     /// `Normalize` is called in this cycle, and every node gets 0.
-    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
+    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[NodeRef<'_>]) -> Result<PreScoreOutcome, PluginError> {
         let pod = cx.pod.pod();
         if !pod.spec.topology_spread_constraints.is_empty() {
             return Ok(PreScoreOutcome::Skip);
@@ -77,7 +76,7 @@ impl PreScorePlugin for SelectorSpread {
 impl ScorePlugin for SelectorSpread {
     /// How many pods on the node the selector matches, in the pod's namespace; those that are going do not count. A pod
     /// that nothing selects has none.
-    fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
+    fn score(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
         let selector = cx.state.get(self.selector).ok_or("SelectorSpread: Score was called without PreScore")?;
         if selector.is_empty() {
             return Ok(0);

@@ -2,7 +2,7 @@
 //! `pkg/scheduler/scheduler.go#buildExtenders @v1.36.3`.
 //!
 //! A whole file or folder is cited without a symbol. Several symbols of one file stand in braces, separated by commas. A
-//! further symbol of the file cited just before is `#Symbol @v1.36.3`.
+//! further symbol of the file cited just before is `#buildQueueingHintMap @v1.36.3`.
 
 use std::fs;
 

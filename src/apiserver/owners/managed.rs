@@ -60,7 +60,8 @@ impl Managed {
         Some((manager, Owned { fields, version, time: text("time").parse().ok() }))
     }
 
-    /// Returns the value of `managedFields`. Follows `managedfields.go#sortEncodedManagedFields`.
+    /// Returns the value of `managedFields`. Follows
+    /// `apimachinery/pkg/util/managedfields/internal/managedfields.go#sortEncodedManagedFields`.
     fn to_value(&self) -> Value {
         let mut entries: Vec<(&Manager, &Owned)> = self.0.iter().collect();
         entries

@@ -24,7 +24,7 @@ use walk::{Difference, Walk};
 /// The manager of the objects that every cluster has.
 const SERVER: &str = "kube-apiserver";
 
-/// Metadata fields that no manager owns. `stripmeta.go#NewStripMetaManager`.
+/// Metadata fields that no manager owns. `apimachinery/pkg/util/managedfields/internal/stripmeta.go#NewStripMetaManager`.
 const UNOWNED: [&str; 9] = [
     "name",
     "namespace",

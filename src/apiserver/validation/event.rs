@@ -33,7 +33,7 @@ pub(super) fn on_create(event: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Errors of a changed event. Follows `#ValidateEventUpdate`.
+/// Errors of a changed event. Follows `pkg/apis/core/validation/events.go#ValidateEventUpdate @v1.36.3`.
 pub(super) fn on_update(event: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if event["series"] != old["series"] {
@@ -78,7 +78,7 @@ fn series_errors(event: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Errors of any event, by the rules of both groups. Follows `#legacyValidateEvent`.
+/// Errors of any event, by the rules of both groups. Follows `pkg/apis/core/validation/events.go#legacyValidateEvent @v1.36.3`.
 pub(super) fn always(kind: &Kind, event: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let namespace = meta::text(event, "namespace");

@@ -132,12 +132,12 @@ impl Model {
         }
         let of_class = |one: &Occurrence<LabelClass>| {
             let number = one.shared().id().index();
-            one.nodes().map(move |(position, pods)| ((number, position), pods)).collect::<Vec<_>>()
+            one.nodes().map(move |(node, pods)| ((number, node.index()), pods)).collect::<Vec<_>>()
         };
         assert_eq!(snapshot.classes().flat_map(of_class).collect::<BTreeMap<_, _>>(), classes);
         let of_terms = |one: &Occurrence<AffinityTerms>| {
             let number = one.shared().number();
-            one.nodes().map(move |(position, pods)| ((number, position), pods)).collect::<Vec<_>>()
+            one.nodes().map(move |(node, pods)| ((number, node.index()), pods)).collect::<Vec<_>>()
         };
         assert_eq!(snapshot.affinity_terms().flat_map(of_terms).collect::<BTreeMap<_, _>>(), terms);
     }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::super::{
-    CycleContext, CycleState, Diagnosis, FilterRunner, NodeRejection, Parallelizer, PluginError, Rejection, Verdict,
+    CycleContext, CycleState, Diagnosis, FilterRunner, NodeRef, NodeRejection, Parallelizer, PluginError, Rejection,
+    Verdict,
 };
 use super::budgets::Budgets;
 use super::importance::sort_by_importance;
 use super::{Candidate, Candidates, NO_VICTIMS, potential_victims};
 use crate::apimachinery::field_error::aggregate;
-use crate::model::{NodeInfo, PodInfo};
+use crate::model::{NodeInfo, NodeOrdinal, PodInfo};
 
 /// How many nodes are looked at together while enough candidates are known, but all of them violate budgets: the first one
 /// that does not ends the search, and what was found beyond it is thrown away.
@@ -32,6 +33,8 @@ type Outcome = Result<Result<Candidate, Rejection>, PluginError>;
 struct WhatIf<'a, 'c> {
     run: &'a DryRun<'a, 'c>,
     state: CycleState,
+    /// The node with all of its pods.
+    original: NodeRef<'a>,
     node: NodeInfo,
 }
 
@@ -40,20 +43,20 @@ impl WhatIf<'_, '_> {
         self.node.take_pod(pod);
         let DryRun { cx, filters, .. } = self.run;
         let mut what_if = CycleContext { pod: cx.pod, snapshot: cx.snapshot, state: &mut self.state, now: cx.now };
-        filters.remove_pod(&mut what_if, pod, &self.node)
+        filters.remove_pod(&mut what_if, pod, self.original.with_pods_of(&self.node))
     }
 
     fn add(&mut self, pod: &Arc<PodInfo>) -> Result<(), PluginError> {
         self.node.add_pod(pod.clone());
         let DryRun { cx, filters, .. } = self.run;
         let mut what_if = CycleContext { pod: cx.pod, snapshot: cx.snapshot, state: &mut self.state, now: cx.now };
-        filters.add_pod(&mut what_if, pod, &self.node)
+        filters.add_pod(&mut what_if, pod, self.original.with_pods_of(&self.node))
     }
 
     fn fits(&mut self) -> Result<Verdict, PluginError> {
         let DryRun { cx, filters, .. } = self.run;
         let what_if = CycleContext { pod: cx.pod, snapshot: cx.snapshot, state: &mut self.state, now: cx.now };
-        filters.run_filters_with_nominated_pods(&what_if, &self.node)
+        filters.run_filters_with_nominated_pods(&what_if, self.original.with_pods_of(&self.node))
     }
 
     /// Puts a pod back if the preemptor still fits then. A filter that fails counts as one that rejects, as upstream has it.
@@ -72,13 +75,15 @@ impl DryRun<'_, '_> {
     /// may stay that does not stand in its way, those first that a budget protects, and the most important ones first.
     /// Follows
     /// `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#DefaultPreemption.SelectVictimsOnNode @v1.36.3`.
-    fn on(&self, node: &NodeInfo) -> Outcome {
+    fn on(&self, node: NodeOrdinal) -> Outcome {
+        let original = NodeRef::new(self.cx.snapshot, node);
+        let node = original.info;
         let now = self.cx.now.wall;
         let mut pods = potential_victims(node, self.cx.pod);
         if pods.is_empty() {
             return Ok(Err(Rejection::unresolvable(NO_VICTIMS)));
         }
-        let mut what_if = WhatIf { run: self, state: (*self.cx.state).clone(), node: node.clone() };
+        let mut what_if = WhatIf { run: self, state: (*self.cx.state).clone(), original, node: node.clone() };
         for pod in &pods {
             what_if.remove(pod)?;
         }
@@ -118,7 +123,7 @@ pub(super) struct Shortlist {
     wanted: usize,
     lawful: Vec<Candidate>,
     violating: Vec<Candidate>,
-    rejected: Vec<(usize, Rejection)>,
+    rejected: Vec<(NodeOrdinal, Rejection)>,
     errors: Vec<PluginError>,
 }
 
@@ -129,7 +134,7 @@ impl Shortlist {
     pub(super) fn fill(
         run: &DryRun<'_, '_>,
         nodes: usize,
-        order: impl Fn(usize) -> usize + Sync,
+        order: impl Fn(usize) -> NodeOrdinal + Sync,
         wanted: usize,
         parallelizer: &Parallelizer,
     ) -> Self {
@@ -141,11 +146,11 @@ impl Shortlist {
             let batch = if missing == 0 { BATCH_WHILE_VIOLATING } else { missing }.min(nodes - at);
             let outcomes = parallelizer.map(batch.div_ceil(PIECE), |piece| {
                 let first = piece * PIECE;
-                let positions = (first..batch.min(first + PIECE)).map(|more| order(at + more));
-                positions.map(|position| (position, run.on(&run.cx.snapshot.nodes()[position]))).collect::<Vec<_>>()
+                let nodes = (first..batch.min(first + PIECE)).map(|more| order(at + more));
+                nodes.map(|node| (node, run.on(node))).collect::<Vec<_>>()
             });
-            for (position, outcome) in outcomes.into_iter().flatten() {
-                list.take(position, outcome);
+            for (node, outcome) in outcomes.into_iter().flatten() {
+                list.take(node, outcome);
                 if list.is_complete() {
                     break;
                 }
@@ -159,7 +164,7 @@ impl Shortlist {
         !self.lawful.is_empty() && self.lawful.len() + self.violating.len() >= self.wanted
     }
 
-    fn take(&mut self, position: usize, outcome: Outcome) {
+    fn take(&mut self, node: NodeOrdinal, outcome: Outcome) {
         match outcome {
             Ok(Ok(candidate)) => {
                 let list = if candidate.pdb_violations == 0 { &mut self.lawful } else { &mut self.violating };
@@ -168,7 +173,7 @@ impl Shortlist {
                     list.push(candidate);
                 }
             }
-            Ok(Err(rejection)) => self.rejected.push((position, rejection)),
+            Ok(Err(rejection)) => self.rejected.push((node, rejection)),
             Err(error) => self.errors.push(error),
         }
     }
@@ -180,8 +185,8 @@ impl Shortlist {
         if candidates.is_empty() && !self.errors.is_empty() {
             return Err(PluginError::new(aggregate(&self.errors)));
         }
-        for (position, rejection) in self.rejected {
-            rejected.record(NodeRejection { position, plugin: plugin.clone(), rejection });
+        for (node, rejection) in self.rejected {
+            rejected.record(NodeRejection { node, plugin: plugin.clone(), rejection });
         }
         Ok(Candidates { candidates, rejected })
     }

@@ -28,7 +28,7 @@ use crate::config::DefaultPreemptionArgs;
 use crate::k8s::Pod;
 use crate::k8s::conditions::find_pod_condition;
 use crate::metrics::Operation;
-use crate::model::{NodeInfo, PodInfo, Snapshot};
+use crate::model::{NodeInfo, NodeOrdinal, PodInfo, Snapshot};
 
 /// The condition of a pod that is on its way out for the sake of another.
 const DISRUPTION_TARGET: &str = "DisruptionTarget";
@@ -201,17 +201,17 @@ fn scale(random: u64, bound: usize) -> usize {
     usize::try_from(wide >> 64).unwrap_or(0)
 }
 
-/// Positions of the nodes that rejected the pod in a way that preemption may help, in the order of the snapshot.
+/// The nodes that rejected the pod in a way that preemption may help, in the order of the snapshot.
 /// Follows `pkg/scheduler/framework/interface.go#NodeToStatus.NodesForStatusCode @v1.36.3`.
-fn potential_nodes(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Vec<usize> {
+fn potential_nodes(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Vec<NodeOrdinal> {
     let helps = |rejection: &Rejection| rejection.kind == RejectionKind::Unschedulable;
     let mut helped = vec![diagnosis.absent.as_ref().is_some_and(helps); snapshot.len()];
     for node in &diagnosis.nodes {
-        if let Some(helped) = helped.get_mut(node.position) {
+        if let Some(helped) = helped.get_mut(node.node.index()) {
             *helped = helps(&node.rejection);
         }
     }
-    (0..helped.len()).filter(|&at| helped[at]).collect()
+    snapshot.ordinals().filter(|node| helped[node.index()]).collect()
 }
 
 /// Why the pod may not send others away.
@@ -221,10 +221,10 @@ fn ineligible(cx: &CycleContext<'_>, diagnosis: &Diagnosis) -> Option<&'static s
     if pod.spec.preemption_policy.as_deref() == Some("Never") {
         return Some("not eligible due to preemptionPolicy=Never.");
     }
-    let position = cx.snapshot.position(pod.nominated_node_name()?)?;
-    let given_up = diagnosis.kind_of(position) == RejectionKind::Unresolvable;
+    let nominated = cx.snapshot.ordinal(pod.nominated_node_name()?)?;
+    let given_up = diagnosis.kind_of(nominated) == RejectionKind::Unresolvable;
     let awaited = |other: &Arc<PodInfo>| yields(other, cx.pod) && is_terminating_by_preemption(other.pod());
-    (!given_up && cx.snapshot.nodes()[position].pods().iter().any(awaited))
+    (!given_up && cx.snapshot.node(nominated).pods().iter().any(awaited))
         .then_some("not eligible due to a terminating pod on the nominated node.")
 }
 

@@ -11,7 +11,7 @@ use super::*;
 use crate::clock::{Clock, Mono, Now};
 use crate::config::FeatureGates;
 use crate::framework::{
-    BoxFuture, CycleState, Effects, FilterRunner, HandleParts, NodeRejection, Parallelizer, PodEvent, Verdict,
+    BoxFuture, CycleState, Effects, FilterRunner, HandleParts, NodeRef, NodeRejection, Parallelizer, PodEvent, Verdict,
 };
 use crate::metrics::Metrics;
 use crate::testing::{NodeFixture, PodFixture, node, pod};
@@ -20,7 +20,7 @@ use crate::testing::{NodeFixture, PodFixture, node, pod};
 struct Cpu;
 
 impl FilterRunner for Cpu {
-    fn run_filters(&self, cx: &CycleContext<'_>, node: &NodeInfo) -> Result<Verdict, PluginError> {
+    fn run_filters(&self, cx: &CycleContext<'_>, node: NodeRef<'_>) -> Result<Verdict, PluginError> {
         if node.pods().iter().any(|pod| pod.pod().labels().contains_key("broken")) {
             return Err(PluginError::new("broken"));
         }
@@ -29,15 +29,19 @@ impl FilterRunner for Cpu {
         Ok(if fits { Verdict::Pass } else { Verdict::unschedulable("Insufficient cpu") })
     }
 
-    fn run_filters_with_nominated_pods(&self, cx: &CycleContext<'_>, node: &NodeInfo) -> Result<Verdict, PluginError> {
+    fn run_filters_with_nominated_pods(
+        &self,
+        cx: &CycleContext<'_>,
+        node: NodeRef<'_>,
+    ) -> Result<Verdict, PluginError> {
         self.run_filters(cx, node)
     }
 
-    fn add_pod(&self, _: &mut CycleContext<'_>, _: &PodInfo, _: &NodeInfo) -> Result<(), PluginError> {
+    fn add_pod(&self, _: &mut CycleContext<'_>, _: &PodInfo, _: NodeRef<'_>) -> Result<(), PluginError> {
         Ok(())
     }
 
-    fn remove_pod(&self, _: &mut CycleContext<'_>, removed: &PodInfo, _: &NodeInfo) -> Result<(), PluginError> {
+    fn remove_pod(&self, _: &mut CycleContext<'_>, removed: &PodInfo, _: NodeRef<'_>) -> Result<(), PluginError> {
         if removed.pod().labels().contains_key("sticky") { Err(PluginError::new("sticky")) } else { Ok(()) }
     }
 }
@@ -135,17 +139,18 @@ fn failed(nodes: Vec<NodeFixture>, pods: &[PodFixture]) -> Failed {
         Arc::new(info)
     });
     failed.snapshot.set_nodes(nodes.collect());
-    for position in 0..failed.snapshot.len() {
-        failed.reject(position, Rejection::unschedulable("Insufficient cpu"));
+    for at in 0..failed.snapshot.len() {
+        failed.reject(at, Rejection::unschedulable("Insufficient cpu"));
     }
     infos.iter().for_each(|pod| drop(failed.handle.listers().pods.apply(pod.pod().clone())));
     failed
 }
 
 impl Failed {
-    fn reject(&mut self, position: usize, rejection: Rejection) {
-        self.diagnosis.nodes.retain(|node| node.position != position);
-        self.diagnosis.record(NodeRejection { position, plugin: "F".into(), rejection });
+    fn reject(&mut self, at: usize, rejection: Rejection) {
+        let node = NodeOrdinal::new(at);
+        self.diagnosis.nodes.retain(|rejected| rejected.node != node);
+        self.diagnosis.record(NodeRejection { node, plugin: "F".into(), rejection });
     }
 
     fn budget(self, name: &str, app: &str, allowed: i32) -> Self {

@@ -1,8 +1,11 @@
 //! A profile at work: its plugins in order at each extension point, and the functions that run them.
 
 mod binding;
+mod block;
 mod build;
 mod filter;
+mod post_filter;
+mod pre_filter;
 mod score;
 mod sign;
 
@@ -12,9 +15,10 @@ use std::sync::Arc;
 use prometheus::IntCounter;
 
 pub use binding::{PermitRun, PreFlight};
+pub(crate) use block::BlockRun;
 pub use build::BuildError;
-pub use filter::{BlockRun, PostFilterRun, PreFilterRun};
-pub(crate) use filter::{FilterCalls, FilterPass, NodeVerdict, filter_error};
+pub use post_filter::PostFilterRun;
+pub use pre_filter::PreFilterRun;
 pub use score::{MAX_NODE_SCORE, PluginScores, ScoreRun};
 
 use super::{

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::{Code, CycleContext, CycleState, NodeScores, PluginError, PreScoreOutcome, ScratchBoard};
+use super::super::{Code, CycleContext, CycleState, NodeRef, NodeScores, PluginError, PreScoreOutcome, ScratchBoard};
 use super::{Framework, ScoreEntry, sampled};
 use crate::metrics::{Operation, Point};
-use crate::model::NodeInfo;
 
 /// The lowest score that a plugin may end with. Follows `kube-scheduler/framework/interface.go#MinNodeScore @v1.36.3`.
 const MIN_NODE_SCORE: i64 = 0;
@@ -54,7 +53,7 @@ struct Chunk {
 
 impl Framework {
     /// Runs `PreScore`. Follows `pkg/scheduler/framework/runtime/framework.go#RunPreScorePlugins @v1.36.3`.
-    pub fn run_pre_score(&self, cx: &mut CycleContext<'_>, nodes: &[&NodeInfo]) -> Result<(), PluginError> {
+    pub fn run_pre_score(&self, cx: &mut CycleContext<'_>, nodes: &[NodeRef<'_>]) -> Result<(), PluginError> {
         let started = self.mono();
         cx.state.skip_score.clear();
         let run = self.pre_score(cx, nodes);
@@ -62,7 +61,7 @@ impl Framework {
         run
     }
 
-    fn pre_score(&self, cx: &mut CycleContext<'_>, nodes: &[&NodeInfo]) -> Result<(), PluginError> {
+    fn pre_score(&self, cx: &mut CycleContext<'_>, nodes: &[NodeRef<'_>]) -> Result<(), PluginError> {
         for entry in &self.pre_score {
             let outcome = self.timed(
                 entry,
@@ -96,7 +95,7 @@ impl Framework {
     pub(crate) fn run_score(
         &self,
         cx: &CycleContext<'_>,
-        nodes: &[&NodeInfo],
+        nodes: &[NodeRef<'_>],
         scratch: &ScratchBoard,
         detailed: bool,
     ) -> Result<ScoreRun, PluginError> {
@@ -109,14 +108,14 @@ impl Framework {
 
     /// Runs `Score` on nodes for which no filter left anything, normalises and weighs, and keeps each plugin's scores: for
     /// the tests of plugins.
-    pub fn run_score_detailed(&self, cx: &CycleContext<'_>, nodes: &[&NodeInfo]) -> Result<ScoreRun, PluginError> {
+    pub fn run_score_detailed(&self, cx: &CycleContext<'_>, nodes: &[NodeRef<'_>]) -> Result<ScoreRun, PluginError> {
         self.run_score(cx, nodes, &ScratchBoard::default(), true)
     }
 
     fn score(
         &self,
         cx: &CycleContext<'_>,
-        nodes: &[&NodeInfo],
+        nodes: &[NodeRef<'_>],
         scratch: &ScratchBoard,
         detailed: bool,
     ) -> Result<ScoreRun, PluginError> {
@@ -155,12 +154,12 @@ impl Framework {
         &self,
         cx: &CycleContext<'_>,
         plugins: &[&ScoreEntry],
-        nodes: &[&NodeInfo],
+        nodes: &[NodeRef<'_>],
         scratch: &ScratchBoard,
     ) -> Result<Vec<Chunk>, PluginError> {
         // Slots are found by the node's position among all of them.
         let size = if scratch.is_empty() && nodes.len() > FEW_CHUNKS * CHUNK { CHUNK } else { nodes.len().max(1) };
-        let chunks: Vec<&[&NodeInfo]> = nodes.chunks(size).collect();
+        let chunks: Vec<&[NodeRef<'_>]> = nodes.chunks(size).collect();
         let mut done =
             self.handle.parallelizer().map(chunks.len(), |at| self.score_chunk(cx, plugins, chunks[at], scratch));
         let first_to_fail = done.iter().filter(|chunk| chunk.failure.is_some()).map(|chunk| chunk.scores.len()).min();
@@ -186,7 +185,7 @@ impl Framework {
         &self,
         cx: &CycleContext<'_>,
         plugins: &[&ScoreEntry],
-        nodes: &[&NodeInfo],
+        nodes: &[NodeRef<'_>],
         scratch: &ScratchBoard,
     ) -> Chunk {
         let mut chunk = Chunk { scores: Vec::with_capacity(plugins.len()), ..Chunk::default() };

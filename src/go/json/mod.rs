@@ -6,4 +6,4 @@ mod write;
 
 pub use scanner::{MAX_DEPTH, Source, SyntaxError, parse, syntax_error};
 pub use value::Value;
-pub use write::{Members, float, html_safe, text, to_string, to_string_pretty};
+pub use write::{Members, float, text, to_string, to_string_pretty};

@@ -49,15 +49,8 @@ pub fn float(value: f64) -> String {
     value.to_string()
 }
 
-/// JSON text that was written otherwise, with escapes where Go escapes what HTML or JavaScript could take for markup: `<`,
-/// `>`, `&`, U+2028 and U+2029.
-pub fn html_safe(json: &str) -> String {
-    let mut safe = Vec::with_capacity(json.len());
-    write_escaped(&mut safe, json).expect("memory can be written");
-    String::from_utf8(safe).expect("text with escapes is text")
-}
-
-/// Writes what [`html_safe`] describes. All other escapes of Go's are also those of `serde_json`.
+/// Writes text with escapes where Go escapes what HTML or JavaScript could take for markup: `<`, `>`, `&`, U+2028 and U+2029.
+/// All other escapes of Go's are also those of `serde_json`.
 fn write_escaped<W: io::Write + ?Sized>(writer: &mut W, text: &str) -> io::Result<()> {
     let mut rest = text;
     while let Some(at) = rest.find(['<', '>', '&', '\u{2028}', '\u{2029}']) {
@@ -135,7 +128,6 @@ mod tests {
         check("<a>&b\u{2028}\u{2029}é\u{7f}", "\"\\u003ca\\u003e\\u0026b\\u2028\\u2029é\u{7f}\"");
         check("\u{1}\u{8}\u{c}\n\r\t\"\\/", r#""\u0001\b\f\n\r\t\"\\/""#);
         check(json!({"<": ["&", 1, null, true]}), r#"{"\u003c":["\u0026",1,null,true]}"#);
-        assert_eq!(html_safe(r#"{"a": "<é>"}"#), r#"{"a": "\u003cé\u003e"}"#);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::model::{Domains, Snapshot};
+use crate::framework::NodeRef;
+use crate::model::{Domains, NodeOrdinal, Snapshot};
 
 /// The counts of one topology key.
 #[derive(Clone, Debug)]
@@ -16,17 +17,21 @@ pub(super) struct KeyCounts {
 }
 
 impl KeyCounts {
-    /// The count of the domain of the node at this position; `None` if the node does not have the label.
-    pub(super) fn of(&self, position: Option<usize>) -> Option<i64> {
-        Some(self.counts[self.domains.of(position?)?])
+    /// The count of the domain of the node, or `None` if the node does not have the label.
+    pub(super) fn of(&self, node: NodeRef<'_>) -> Option<i64> {
+        if let Some(ordinal) = node.ordinal {
+            return Some(self.counts[self.domains.of(ordinal)?]);
+        }
+        let value = node.node().labels().get(&*self.key)?;
+        Some(self.domains.find(value).map_or(0, |domain| self.counts[domain]))
     }
 
-    /// Adds so much for each pod to the domains of these nodes; says whether any of them has the label.
-    fn add(&mut self, nodes: impl Iterator<Item = (usize, usize)>, each: i64) -> bool {
+    /// Adds `each` for each pod to the domains of these nodes. Returns whether any of the nodes has the label.
+    fn add(&mut self, nodes: impl Iterator<Item = (NodeOrdinal, usize)>, each: i64) -> bool {
         let counts = Arc::make_mut(&mut self.counts);
         let mut any = false;
-        for (position, pods) in nodes {
-            let Some(domain) = self.domains.of(position) else { continue };
+        for (node, pods) in nodes {
+            let Some(domain) = self.domains.of(node) else { continue };
             let before = counts[domain];
             // A node has fewer pods than would wrap.
             let after = before.wrapping_add(each.wrapping_mul(pods.cast_signed() as i64));
@@ -59,13 +64,13 @@ impl TopologyCounts {
         self.of_key(snapshot, key);
     }
 
-    /// Adds so much for each pod on these nodes, given as position and number of pods; says whether any of the nodes has
-    /// the label.
+    /// Adds `each` for each pod on these nodes, given with their numbers of pods. Returns whether any of the nodes has the
+    /// label.
     pub(super) fn add(
         &mut self,
         snapshot: &Snapshot,
         key: &str,
-        nodes: impl Iterator<Item = (usize, usize)>,
+        nodes: impl Iterator<Item = (NodeOrdinal, usize)>,
         each: i64,
     ) -> bool {
         self.of_key(snapshot, key).add(nodes, each)

@@ -9,10 +9,10 @@ use super::counts::TopologyCounts;
 use super::own::OwnTerms;
 use super::{InterPodAffinity, NamespaceLabels};
 use crate::framework::{
-    Candidates, CycleContext, FilterPlugin, PluginError, PreFilterExtensions, PreFilterOutcome, PreFilterPlugin,
-    Rejection, Scratch, Verdict,
+    Candidates, CycleContext, FilterPlugin, NodeRef, PluginError, PreFilterExtensions, PreFilterOutcome,
+    PreFilterPlugin, Rejection, Scratch, Verdict,
 };
-use crate::model::{AffinityTerm, AffinityTerms, NodeInfo, PodInfo, Snapshot};
+use crate::model::{AffinityTerm, AffinityTerms, NodeOrdinal, PodInfo, Snapshot};
 
 const REASON_AFFINITY: &str = "node(s) didn't match pod affinity rules";
 const REASON_ANTI_AFFINITY: &str = "node(s) didn't match pod anti-affinity rules";
@@ -100,10 +100,9 @@ impl State {
 
     /// Counts one pod more on a node, or one less.
     /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#preFilterState.updateWithPod @v1.36.3`.
-    fn update(&mut self, snapshot: &Snapshot, pod: &PodInfo, other: &PodInfo, node: &NodeInfo, by: i64) {
-        let Some(position) = snapshot.position(node.name()) else { return };
+    fn update(&mut self, snapshot: &Snapshot, pod: &PodInfo, other: &PodInfo, node: NodeOrdinal, by: i64) {
         let incoming = &*self.incoming;
-        let here = || std::iter::once((position, 1));
+        let here = || std::iter::once((node, 1));
         for term in other.affinity_terms().map_or(&[][..], |terms| terms.required_anti_affinity()) {
             if term.matches(pod.namespace(), pod.class().labels(), incoming.namespace_labels.get()) {
                 self.existing.add(snapshot, term.topology_key(), here(), by);
@@ -122,13 +121,13 @@ impl State {
         }
     }
 
-    /// Decides the node at this position. Follows
-    /// `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#InterPodAffinity.Filter @v1.36.3`.
-    fn decide(&self, position: Option<usize>) -> Verdict {
-        if !self.is_near(position) {
+    /// Decides whether the node can take the pod.
+    /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#InterPodAffinity.Filter @v1.36.3`.
+    fn decide(&self, node: NodeRef<'_>) -> Verdict {
+        if !self.is_near(node) {
             return Verdict::unresolvable(REASON_AFFINITY);
         }
-        let is_hit = |counts: &TopologyCounts| counts.keys().iter().any(|key| key.of(position).unwrap_or(0) > 0);
+        let is_hit = |counts: &TopologyCounts| counts.keys().iter().any(|key| key.of(node).unwrap_or(0) > 0);
         if is_hit(&self.anti_affinity) {
             Verdict::unschedulable(REASON_ANTI_AFFINITY)
         } else if is_hit(&self.existing) {
@@ -141,10 +140,10 @@ impl State {
     /// Whether the node has the key of every required term, and in its domain of each a pod that all of them are about;
     /// unless there is none anywhere, and the incoming pod would be the first.
     /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#satisfyPodAffinity @v1.36.3`.
-    fn is_near(&self, position: Option<usize>) -> bool {
+    fn is_near(&self, node: NodeRef<'_>) -> bool {
         let mut everywhere = true;
         for key in self.affinity.keys() {
-            let Some(count) = key.of(position) else { return false };
+            let Some(count) = key.of(node) else { return false };
             everywhere &= count > 0;
         }
         everywhere || (self.incoming.matches_itself && self.affinity.is_zero())
@@ -194,17 +193,20 @@ impl InterPodAffinity {
         &self,
         cx: &mut CycleContext<'_>,
         other: &PodInfo,
-        node: &NodeInfo,
+        node: NodeRef<'_>,
         by: i64,
     ) -> Result<Verdict, PluginError> {
         let state = cx.state.get_mut(self.filters).ok_or_else(not_found)?;
-        state.update(cx.snapshot, cx.pod, other, node, by);
+        // What-ifs are about nodes of the snapshot.
+        if let Some(node) = node.ordinal {
+            state.update(cx.snapshot, cx.pod, other, node, by);
+        }
         Ok(Verdict::Pass)
     }
 }
 
 impl PreFilterExtensions for InterPodAffinity {
-    fn add_pod(&self, cx: &mut CycleContext<'_>, added: &PodInfo, node: &NodeInfo) -> Result<Verdict, PluginError> {
+    fn add_pod(&self, cx: &mut CycleContext<'_>, added: &PodInfo, node: NodeRef<'_>) -> Result<Verdict, PluginError> {
         self.update(cx, added, node, 1)
     }
 
@@ -212,22 +214,21 @@ impl PreFilterExtensions for InterPodAffinity {
         &self,
         cx: &mut CycleContext<'_>,
         removed: &PodInfo,
-        node: &NodeInfo,
+        node: NodeRef<'_>,
     ) -> Result<Verdict, PluginError> {
         self.update(cx, removed, node, -1)
     }
 }
 
 impl FilterPlugin for InterPodAffinity {
-    fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
+    fn filter(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
         let state = cx.state.get(self.filters).ok_or_else(not_found)?;
-        Ok(state.decide(cx.snapshot.position(node.name())))
+        Ok(state.decide(node))
     }
 
     fn filter_block(&self, cx: &CycleContext<'_>, block: &mut Candidates<'_>) -> Result<(), PluginError> {
         let state = cx.state.get(self.filters).ok_or_else(not_found)?;
-        let mut walk = cx.snapshot.walk();
-        block.retain(|node, _| Ok(state.decide(walk.position_of_name(node))));
+        block.retain(|node, _| Ok(state.decide(node)));
         Ok(())
     }
 }

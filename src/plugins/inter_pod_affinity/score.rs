@@ -8,20 +8,20 @@ use super::counts::TopologyCounts;
 use super::own::OwnTerms;
 use super::{InterPodAffinity, NamespaceLabels};
 use crate::framework::{
-    CycleContext, MAX_NODE_SCORE, NodeScores, NormalizeScore, PluginError, PreScoreOutcome, PreScorePlugin,
+    CycleContext, MAX_NODE_SCORE, NodeRef, NodeScores, NormalizeScore, PluginError, PreScoreOutcome, PreScorePlugin,
     ScorePlugin, Scratch,
 };
 use crate::k8s::StringMap;
 use crate::listers::Listers;
-use crate::model::{AffinityTerms, NodeInfo, PodInfo, Snapshot, WeightedAffinityTerm};
+use crate::model::{AffinityTerms, PodInfo, Snapshot, WeightedAffinityTerm};
 
 /// What `PreScore` counts for `Score`: what each domain of each key is worth.
 #[derive(Clone, Debug)]
 pub(super) struct State(Arc<TopologyCounts>);
 
 impl State {
-    fn of(&self, position: Option<usize>) -> i64 {
-        self.0.keys().iter().filter_map(|key| key.of(position)).fold(0, i64::wrapping_add)
+    fn of(&self, node: NodeRef<'_>) -> i64 {
+        self.0.keys().iter().filter_map(|key| key.of(node)).fold(0, i64::wrapping_add)
     }
 }
 
@@ -71,7 +71,7 @@ fn not_found() -> PluginError {
 }
 
 impl PreScorePlugin for InterPodAffinity {
-    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
+    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[NodeRef<'_>]) -> Result<PreScoreOutcome, PluginError> {
         let pod = &**cx.pod;
         let has_preferences = has_preferences(pod);
         // With a preference of its own those of others count all the same, as upstream has it.
@@ -106,16 +106,15 @@ fn has_preferences(pod: &PodInfo) -> bool {
 }
 
 impl ScorePlugin for InterPodAffinity {
-    fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
+    fn score(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
         let state = cx.state.get(self.scores).ok_or_else(not_found)?;
-        Ok(state.of(cx.snapshot.position(node.name())))
+        Ok(state.of(node))
     }
 
     fn score_block(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
         let state = cx.state.get(self.scores).ok_or_else(not_found)?;
-        let mut walk = cx.snapshot.walk();
         for (node, score) in scores.nodes.iter().zip(&mut *scores.scores) {
-            *score = state.of(walk.position_of_name(node));
+            *score = state.of(*node);
         }
         Ok(())
     }

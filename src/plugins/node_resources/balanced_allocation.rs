@@ -9,8 +9,8 @@ use super::DeviceClasses;
 use super::scorer::ScoredResources;
 use crate::config::{Gate, NodeResourcesBalancedAllocationArgs};
 use crate::framework::{
-    CycleContext, Handle, MAX_NODE_SCORE, NodeScores, Plugin, PluginArgs, PluginError, PreScoreOutcome, PreScorePlugin,
-    Registration, ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot,
+    CycleContext, Handle, MAX_NODE_SCORE, NodeRef, NodeScores, Plugin, PluginArgs, PluginError, PreScoreOutcome,
+    PreScorePlugin, Registration, ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot,
 };
 use crate::k8s::{Pod, RequestOptions, pod_requests};
 use crate::model::{NodeInfo, PodInfo};
@@ -127,7 +127,7 @@ impl Plugin for BalancedAllocation {
 }
 
 impl PreScorePlugin for BalancedAllocation {
-    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
+    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[NodeRef<'_>]) -> Result<PreScoreOutcome, PluginError> {
         let requests = self.requests(cx.pod.pod());
         if is_best_effort(&requests) {
             return Ok(PreScoreOutcome::Skip);
@@ -138,8 +138,8 @@ impl PreScorePlugin for BalancedAllocation {
 }
 
 impl ScorePlugin for BalancedAllocation {
-    fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
-        self.requests_of(cx).map_or(Ok(0), |requests| self.score_node(node, &requests))
+    fn score(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
+        self.requests_of(cx).map_or(Ok(0), |requests| self.score_node(&node, &requests))
     }
 
     fn score_block(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {

@@ -11,13 +11,13 @@ use super::scorer::ScoredResources;
 use super::strategy::Strategy;
 use crate::config::{NodeResourcesFitArgs, validate_node_resources_fit_args};
 use crate::framework::{
-    Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeScores, Plugin,
+    Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeRef, NodeScores, Plugin,
     PluginArgs, PluginError, PreFilterOutcome, PreFilterPlugin, PreScoreOutcome, PreScorePlugin, Registration,
     ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot, Verdict,
 };
 use crate::k8s::requests::DEFAULT_REQUESTS;
 use crate::k8s::{Pod, RequestOptions, pod_requests};
-use crate::model::{NodeInfo, PodInfo};
+use crate::model::PodInfo;
 
 /// The plugin's name.
 pub const NAME: &str = "NodeResourcesFit";
@@ -106,19 +106,19 @@ impl PreFilterPlugin for Fit {
 }
 
 impl FilterPlugin for Fit {
-    fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
-        Ok(self.demand(cx)?.verdict(node))
+    fn filter(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
+        Ok(self.demand(cx)?.verdict(&node))
     }
 
     fn filter_block(&self, cx: &CycleContext<'_>, block: &mut Candidates<'_>) -> Result<(), PluginError> {
         let demand = self.demand(cx)?;
-        block.retain(|node, _| Ok(demand.verdict(node)));
+        block.retain(|node, _| Ok(demand.verdict(&node)));
         Ok(())
     }
 }
 
 impl PreScorePlugin for Fit {
-    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
+    fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[NodeRef<'_>]) -> Result<PreScoreOutcome, PluginError> {
         let requests = self.requests(cx.pod.pod());
         cx.state.set(self.requests, requests);
         Ok(PreScoreOutcome::Pass)
@@ -126,9 +126,9 @@ impl PreScorePlugin for Fit {
 }
 
 impl ScorePlugin for Fit {
-    fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
+    fn score(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
         self.check_resources()?;
-        Ok(self.strategy.score(self.resources.on(node, &self.requests_of(cx))))
+        Ok(self.strategy.score(self.resources.on(&node, &self.requests_of(cx))))
     }
 
     fn score_block(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
@@ -311,7 +311,8 @@ mod tests {
             (pod("p").info(), crate::model::Snapshot::default(), crate::framework::CycleState::default());
         let now = crate::clock::Clock::real().now();
         let cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now };
-        let outcome = plugin().filter.expect("Filter").filter(&cx, &node("n").info(), &mut Scratch::default());
+        let info = node("n").info();
+        let outcome = plugin().filter.expect("Filter").filter(&cx, NodeRef::outside(&info), &mut Scratch::default());
         let text = "error reading \"PreFilterNodeResourcesFit\" from cycleState: not found";
         assert_eq!(outcome, Err(PluginError::new(text)));
     }

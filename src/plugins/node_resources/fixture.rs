@@ -3,8 +3,8 @@
 use crate::clock::Clock;
 use crate::config::{NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy};
 use crate::framework::{
-    Candidates, CycleContext, CycleState, Handle, NodeOutcome, NodeScores, PluginArgs, PluginError, PreScoreOutcome,
-    Registration, Scratch, SignOutcome, Verdict,
+    Candidates, CycleContext, CycleState, Handle, NodeOutcome, NodeRef, NodeScores, PluginArgs, PluginError,
+    PreScoreOutcome, Registration, Scratch, SignOutcome, Verdict,
 };
 use crate::model::{NodeInfo, Snapshot};
 use crate::testing::{PodFixture, pod};
@@ -40,8 +40,8 @@ pub(super) fn verdict(plugin: &Registration, pod: PodFixture, node: &NodeInfo) -
     let mut cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now: Clock::real().now() };
     plugin.pre_filter.as_ref().expect("PreFilter").pre_filter(&mut cx).expect("PreFilter does not fail");
     let filter = plugin.filter.as_ref().expect("Filter");
-    let verdict = filter.filter(&cx, node, &mut Scratch::default()).expect("Filter does not fail");
-    let nodes = [node];
+    let verdict = filter.filter(&cx, NodeRef::outside(node), &mut Scratch::default()).expect("Filter does not fail");
+    let nodes = [NodeRef::outside(node)];
     let mut block = Candidates::new(&nodes);
     filter.filter_block(&cx, &mut block).expect("Filter does not fail");
     let in_block = match block.finish().0.pop() {
@@ -58,14 +58,14 @@ pub(super) fn score(plugin: &Registration, pod: PodFixture, node: &NodeInfo) -> 
     let (pod, snapshot, mut state) = (pod.info(), Snapshot::default(), CycleState::default());
     let mut cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now: Clock::real().now() };
     let plugin_score = plugin.score.as_ref().expect("Score");
-    let bare = plugin_score.score(&cx, node, None);
-    let outcome = plugin.pre_score.as_ref().expect("PreScore").pre_score(&mut cx, &[node]);
+    let bare = plugin_score.score(&cx, NodeRef::outside(node), None);
+    let outcome = plugin.pre_score.as_ref().expect("PreScore").pre_score(&mut cx, &[NodeRef::outside(node)]);
     if outcome.expect("PreScore does not fail") == PreScoreOutcome::Skip {
         assert_eq!(bare, Ok(0));
         return None;
     }
-    let score = plugin_score.score(&cx, node, None);
-    let (nodes, mut scores) = ([node], [-1]);
+    let score = plugin_score.score(&cx, NodeRef::outside(node), None);
+    let (nodes, mut scores) = ([NodeRef::outside(node)], [-1]);
     let block = plugin_score.score_block(&cx, &mut NodeScores { nodes: &nodes, scores: &mut scores, scratch: &[] });
     assert_eq!(block.map(|()| scores[0]), score, "the block and the single node differ");
     assert_eq!(bare, score, "what PreScore leaves changes the score");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::constraints::Constraint;
 use crate::k8s::tolerations::{do_not_schedule, find_untolerated_taint};
 use crate::k8s::{Node, Pod, RequiredNodeAffinity, Selector};
-use crate::model::{ClassCount, LabelClass, NodeInfo, Occurrence, Snapshot};
+use crate::model::{ClassCount, LabelClass, NodeInfo, NodeOrdinal, Occurrence, Snapshot};
 
 /// Which nodes count, by the policies of some constraints. What no policy asks for is not looked at.
 #[derive(Debug)]
@@ -69,9 +69,9 @@ impl Eligible {
 pub(super) struct EligibleNodes(Option<Vec<Eligible>>);
 
 impl EligibleNodes {
-    /// Whether the node at this position counts for the constraint.
-    pub(super) fn count_for(&self, constraint: &Constraint, position: usize) -> bool {
-        self.0.as_ref().is_none_or(|nodes| nodes[position].counts_for(constraint))
+    /// Whether the node counts for the constraint.
+    pub(super) fn count_for(&self, constraint: &Constraint, node: NodeOrdinal) -> bool {
+        self.0.as_ref().is_none_or(|nodes| nodes[node.index()].counts_for(constraint))
     }
 }
 
@@ -101,12 +101,9 @@ impl<'a> Selected<'a> {
         all
     }
 
-    /// The positions of nodes with such pods, each with how many; a position may come several times.
-    pub(super) fn nodes(&self) -> impl Iterator<Item = (usize, i64)> {
-        self.classes
-            .iter()
-            .flat_map(|class| class.staying())
-            .map(|(position, pods)| (position, pods.cast_signed() as i64))
+    /// The nodes with such pods, each with how many. A node may come several times.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (NodeOrdinal, i64)> {
+        self.classes.iter().flat_map(|class| class.staying()).map(|(node, pods)| (node, pods.cast_signed() as i64))
     }
 
     /// How many are on a node that may differ from the snapshot's.
@@ -178,7 +175,7 @@ mod tests {
         let check = |selector: Value, expected: i64| {
             let constraints = compiled(&pod("p"), &[json!({"labelSelector": selector})]);
             let selected = &Selected::by_each("default", &snapshot, &constraints)[0];
-            let on_first: i64 = selected.nodes().filter(|(position, _)| *position == 0).map(|(_, pods)| pods).sum();
+            let on_first: i64 = selected.nodes().filter(|(node, _)| node.index() == 0).map(|(_, pods)| pods).sum();
             assert_eq!((on_first, selected.on(&info)), (expected, expected), "{selector}");
         };
         check(json!({"matchLabels": {"app": "a"}}), 2);

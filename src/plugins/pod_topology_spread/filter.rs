@@ -6,11 +6,10 @@ use super::constraints::{Action, Constraint};
 use super::counts::{Eligibility, Selected};
 use super::{NAME, PodTopologySpread};
 use crate::framework::{
-    Candidates, CycleContext, CycleState, FilterPlugin, PluginError, PreFilterExtensions, PreFilterOutcome,
+    Candidates, CycleContext, CycleState, FilterPlugin, NodeRef, PluginError, PreFilterExtensions, PreFilterOutcome,
     PreFilterPlugin, Scratch, Verdict,
 };
-use crate::k8s::Node;
-use crate::model::{Domains, NodeInfo, PodInfo, Snapshot};
+use crate::model::{Domains, NodeOrdinal, PodInfo};
 
 const REASON_SKEW: &str = "node(s) didn't match pod topology spread constraints";
 const REASON_LABEL: &str = "node(s) didn't match pod topology spread constraints (missing required label)";
@@ -108,17 +107,17 @@ impl Spread {
             Counted { pods: vec![None; domains.len()], domains, known: 0, matches_itself, constraint }
         });
         let mut counted: Vec<Counted> = counted.collect();
-        let has_all = |position| counted.iter().all(|counted| counted.domains.of(position).is_some());
-        let has_all: Vec<bool> = (0..cx.snapshot.len()).map(has_all).collect();
+        let has_all = |node| counted.iter().all(|counted| counted.domains.of(node).is_some());
+        let has_all: Vec<bool> = cx.snapshot.ordinals().map(has_all).collect();
         for (counted, selected) in counted.iter_mut().zip(&selected) {
             let Counted { constraint, domains, pods, .. } = counted;
-            let domain = |position: usize| {
-                let counts = has_all[position] && eligible.count_for(constraint, position);
-                if counts { domains.of(position) } else { None }
+            let domain = |node: NodeOrdinal| {
+                let counts = has_all[node.index()] && eligible.count_for(constraint, node);
+                if counts { domains.of(node) } else { None }
             };
-            (0..has_all.len()).filter_map(domain).for_each(|domain| pods[domain] = Some(0));
-            for (position, more) in selected.nodes() {
-                if let Some(domain) = domain(position) {
+            cx.snapshot.ordinals().filter_map(domain).for_each(|domain| pods[domain] = Some(0));
+            for (node, more) in selected.nodes() {
+                if let Some(domain) = domain(node) {
                     *pods[domain].get_or_insert(0) += more;
                 }
             }
@@ -145,10 +144,10 @@ impl Spread {
         if counted.known < wanted { 0 } else { self.emptiest[constraint].0[0].pods }
     }
 
-    /// Decides a node: by its position in the snapshot, or by its labels if it has none.
-    fn decide(&self, position: Option<usize>, node: &NodeInfo) -> Verdict {
+    /// Decides whether the node can take the pod.
+    fn decide(&self, node: NodeRef<'_>) -> Verdict {
         for (at, counted) in self.base.counted.iter().enumerate() {
-            let pods = match counted.domain(position, node.node()) {
+            let pods = match counted.domain(node) {
                 Domain::Missing => return Verdict::unresolvable(REASON_LABEL),
                 Domain::Known(domain) => self.pods(at, domain),
                 Domain::Unknown => 0,
@@ -164,15 +163,13 @@ impl Spread {
     /// A pod came to the node (1) or left it (-1). Unlike the first count, this one takes pods that are being deleted for
     /// others, and a selector that requires nothing for one that selects everything.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go#PodTopologySpread.updateWithPod @v1.36.3`.
-    fn update(&mut self, cx: &PodPlace<'_>, moved: &PodInfo, node: &NodeInfo, by: i64) {
-        let pod = cx.pod.pod();
+    fn update(&mut self, pod: &PodInfo, moved: &PodInfo, node: NodeRef<'_>, by: i64) {
+        let pod = pod.pod();
         if moved.namespace() != pod.namespace() {
             return;
         }
         let base = self.base.clone();
-        let position = cx.snapshot.walk().position(node);
-        let domains: Option<Vec<usize>> =
-            base.counted.iter().map(|counted| counted.domain(position, node.node()).known()).collect();
+        let domains: Option<Vec<usize>> = base.counted.iter().map(|counted| counted.domain(node).known()).collect();
         let Some(domains) = domains else { return };
         let eligible = base.eligibility.of(pod, node.node());
         for (at, (counted, domain)) in base.counted.iter().zip(domains).enumerate() {
@@ -192,12 +189,6 @@ impl Spread {
             None => self.changed.push(Changed { constraint, count }),
         }
     }
-}
-
-/// The pod of a cycle, and the nodes that it sees.
-struct PodPlace<'a> {
-    pod: &'a PodInfo,
-    snapshot: &'a Snapshot,
 }
 
 /// The domain of a node.
@@ -232,10 +223,11 @@ impl Counted {
         emptiest
     }
 
-    fn domain(&self, position: Option<usize>, node: &Node) -> Domain {
-        match position {
-            Some(position) => self.domains.of(position).map_or(Domain::Missing, Domain::Known),
-            None => match node.labels().get(&*self.constraint.topology_key) {
+    /// The domain of the node: by its ordinal, or by its labels if it has none.
+    fn domain(&self, node: NodeRef<'_>) -> Domain {
+        match node.ordinal {
+            Some(ordinal) => self.domains.of(ordinal).map_or(Domain::Missing, Domain::Known),
+            None => match node.node().labels().get(&*self.constraint.topology_key) {
                 None => Domain::Missing,
                 Some(value) => self.domains.find(value).map_or(Domain::Unknown, Domain::Known),
             },
@@ -253,11 +245,11 @@ impl PodTopologySpread {
         &self,
         cx: &mut CycleContext<'_>,
         moved: &PodInfo,
-        node: &NodeInfo,
+        node: NodeRef<'_>,
         by: i64,
     ) -> Result<Verdict, PluginError> {
-        let place = PodPlace { pod: cx.pod, snapshot: cx.snapshot };
-        cx.state.get_mut(self.hard).ok_or_else(missing_state)?.update(&place, moved, node, by);
+        let pod = cx.pod;
+        cx.state.get_mut(self.hard).ok_or_else(missing_state)?.update(pod, moved, node, by);
         Ok(Verdict::Pass)
     }
 }
@@ -285,7 +277,7 @@ impl PreFilterPlugin for PodTopologySpread {
 }
 
 impl PreFilterExtensions for PodTopologySpread {
-    fn add_pod(&self, cx: &mut CycleContext<'_>, added: &PodInfo, node: &NodeInfo) -> Result<Verdict, PluginError> {
+    fn add_pod(&self, cx: &mut CycleContext<'_>, added: &PodInfo, node: NodeRef<'_>) -> Result<Verdict, PluginError> {
         self.update(cx, added, node, 1)
     }
 
@@ -293,21 +285,20 @@ impl PreFilterExtensions for PodTopologySpread {
         &self,
         cx: &mut CycleContext<'_>,
         removed: &PodInfo,
-        node: &NodeInfo,
+        node: NodeRef<'_>,
     ) -> Result<Verdict, PluginError> {
         self.update(cx, removed, node, -1)
     }
 }
 
 impl FilterPlugin for PodTopologySpread {
-    fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
-        Ok(self.spread(cx.state)?.decide(cx.snapshot.walk().position(node), node))
+    fn filter(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
+        Ok(self.spread(cx.state)?.decide(node))
     }
 
     fn filter_block(&self, cx: &CycleContext<'_>, block: &mut Candidates<'_>) -> Result<(), PluginError> {
         let spread = self.spread(cx.state)?;
-        let mut walk = cx.snapshot.walk();
-        block.retain(|node, _| Ok(spread.decide(walk.position(node), node)));
+        block.retain(|node, _| Ok(spread.decide(node)));
         Ok(())
     }
 }

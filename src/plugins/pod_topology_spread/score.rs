@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::constraints::{Action, Constraint};
 use super::counts::{Eligibility, EligibleNodes, Selected};
-use super::topology::{Place, Topology};
+use super::topology::Topology;
 use super::{NAME, PodTopologySpread};
 use crate::framework::{
-    CycleContext, CycleState, MAX_NODE_SCORE, NodeScores, NormalizeScore, PluginError, PreScoreOutcome, PreScorePlugin,
-    ScorePlugin, Scratch,
+    CycleContext, CycleState, MAX_NODE_SCORE, NodeRef, NodeScores, NormalizeScore, PluginError, PreScoreOutcome,
+    PreScorePlugin, ScorePlugin, Scratch,
 };
 use crate::k8s::Pod;
-use crate::model::{NodeInfo, Snapshot};
+use crate::model::Snapshot;
 
 /// What `PreScore` made of a feasible node: points, the more the worse; none for one that is left out, because it does not
 /// have every topology key.
@@ -22,30 +22,23 @@ type Raw = Option<i64>;
 /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#preScoreState @v1.36.3` in what they come from.
 #[derive(Clone, Debug)]
 pub(super) struct Points {
-    /// By position in the snapshot.
-    by_position: Arc<[Raw]>,
-    /// By name, for nodes that an extender gave another object.
+    /// The points of nodes of the snapshot, by ordinal.
+    by_ordinal: Arc<[Raw]>,
+    /// By name, for nodes that are not of the snapshot.
     others: Arc<BTreeMap<Arc<str>, Raw>>,
 }
 
 impl Points {
-    fn get(&self, place: Place<'_>) -> Raw {
-        match place.position {
-            Some(position) => self.by_position.get(position).copied().flatten(),
-            None => self.others.get(place.node.name()).copied().flatten(),
+    fn get(&self, node: NodeRef<'_>) -> Raw {
+        match node.ordinal {
+            Some(ordinal) => self.by_ordinal.get(ordinal.index()).copied().flatten(),
+            None => self.others.get(node.name()).copied().flatten(),
         }
     }
 }
 
-/// Where these nodes stand.
-fn places<'a>(snapshot: &'a Snapshot, nodes: &'a [&NodeInfo]) -> impl Iterator<Item = Place<'a>> {
-    let mut walk = snapshot.walk();
-    nodes.iter().map(move |node| Place { node, position: walk.position(node) })
-}
-
 /// What `PreScore` works on.
 struct Scoring<'a> {
-    snapshot: &'a Snapshot,
     topologies: Vec<Topology>,
     eligible: EligibleNodes,
     /// By constraint.
@@ -65,7 +58,6 @@ impl PodTopologySpread {
     fn scoring<'a>(&self, pod: &'a Pod, snapshot: &'a Snapshot, constraints: Vec<Constraint>) -> Scoring<'a> {
         let requires_all = !pod.spec.topology_spread_constraints.is_empty() || !self.defaults.system;
         Scoring {
-            snapshot,
             eligible: Eligibility::new(pod, &constraints, self.comparisons).of_all(pod, snapshot),
             selected: Selected::by_each(pod.namespace(), snapshot, &constraints),
             topologies: constraints
@@ -79,13 +71,13 @@ impl PodTopologySpread {
 
 impl Scoring<'_> {
     /// Whether a feasible node is scored at all.
-    fn scores(&self, place: Place<'_>) -> bool {
-        !self.requires_all || self.topologies.iter().all(|topology| topology.has(place))
+    fn scores(&self, node: NodeRef<'_>) -> bool {
+        !self.requires_all || self.topologies.iter().all(|topology| topology.has(node))
     }
 
     /// Finds the domains of the feasible nodes that are scored.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#PodTopologySpread.initPreScoreState @v1.36.3`.
-    fn weigh(&mut self, scored: &[Place<'_>]) {
+    fn weigh(&mut self, scored: &[NodeRef<'_>]) {
         for topology in &mut self.topologies {
             topology.weigh(scored.iter().copied());
         }
@@ -96,11 +88,11 @@ impl Scoring<'_> {
     fn count(&mut self) {
         let Self { topologies, eligible, selected, requires_all, .. } = self;
         for (at, selected) in selected.iter().enumerate() {
-            for (position, more) in selected.nodes() {
-                let has_all = || topologies.iter().all(|topology| topology.has_at(position));
+            for (node, more) in selected.nodes() {
+                let has_all = || topologies.iter().all(|topology| topology.has_at(node));
                 let counts = topologies[at].by_node
-                    || ((!*requires_all || has_all()) && eligible.count_for(&topologies[at].constraint, position));
-                if counts && let Some(pods) = topologies[at].pods_at(position) {
+                    || ((!*requires_all || has_all()) && eligible.count_for(&topologies[at].constraint, node));
+                if counts && let Some(pods) = topologies[at].pods_at(node) {
                     *pods += more;
                 }
             }
@@ -109,14 +101,12 @@ impl Scoring<'_> {
 
     /// The points of a node that is scored. A label that it does not have adds nothing.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#PodTopologySpread.Score @v1.36.3`.
-    fn points(&mut self, place: Place<'_>) -> i64 {
+    fn points(&mut self, node: NodeRef<'_>) -> i64 {
         let mut sum = 0.0;
         for (at, topology) in self.topologies.iter_mut().enumerate() {
-            if topology.has(place) {
-                let differs =
-                    || place.position.is_none_or(|at| !std::ptr::eq(place.node, &raw const *self.snapshot.nodes()[at]));
-                let by_itself = topology.by_node && differs();
-                let pods = if by_itself { self.selected[at].on(place.node) } else { topology.pods(place) };
+            if topology.has(node) {
+                let by_itself = topology.by_node && node.ordinal.is_none();
+                let pods = if by_itself { self.selected[at].on(node.info) } else { topology.pods(node) };
                 sum += topology.points(pods);
             }
         }
@@ -127,7 +117,7 @@ impl Scoring<'_> {
 }
 
 impl PreScorePlugin for PodTopologySpread {
-    fn pre_score(&self, cx: &mut CycleContext<'_>, nodes: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
+    fn pre_score(&self, cx: &mut CycleContext<'_>, nodes: &[NodeRef<'_>]) -> Result<PreScoreOutcome, PluginError> {
         let (pod, snapshot) = (cx.pod.pod(), cx.snapshot);
         if snapshot.is_empty() {
             return Ok(PreScoreOutcome::Skip);
@@ -139,35 +129,35 @@ impl PreScorePlugin for PodTopologySpread {
             return Ok(PreScoreOutcome::Skip);
         }
         let mut scoring = self.scoring(pod, snapshot, constraints);
-        let scored: Vec<Place<'_>> = places(snapshot, nodes).filter(|place| scoring.scores(*place)).collect();
+        let scored: Vec<NodeRef<'_>> = nodes.iter().copied().filter(|node| scoring.scores(*node)).collect();
         scoring.weigh(&scored);
         scoring.count();
-        let mut by_position = vec![None; snapshot.len()];
+        let mut by_ordinal = vec![None; snapshot.len()];
         let mut others = BTreeMap::new();
-        for place in scored {
-            let points = Some(scoring.points(place));
-            match place.position {
-                Some(position) => by_position[position] = points,
+        for node in scored {
+            let points = Some(scoring.points(node));
+            match node.ordinal {
+                Some(ordinal) => by_ordinal[ordinal.index()] = points,
                 None => {
-                    others.insert(place.node.name_arc().clone(), points);
+                    others.insert(node.name_arc().clone(), points);
                 }
             }
         }
-        cx.state.set(self.soft, Points { by_position: by_position.into(), others: Arc::new(others) });
+        cx.state.set(self.soft, Points { by_ordinal: by_ordinal.into(), others: Arc::new(others) });
         Ok(PreScoreOutcome::Pass)
     }
 }
 
 impl ScorePlugin for PodTopologySpread {
-    fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
+    fn score(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
         let points = self.points(cx.state)?;
-        Ok(points.get(Place { node, position: cx.snapshot.walk().position(node) }).unwrap_or(0))
+        Ok(points.get(node).unwrap_or(0))
     }
 
     fn score_block(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
         let points = self.points(cx.state)?;
-        for (place, score) in places(cx.snapshot, scores.nodes).zip(&mut *scores.scores) {
-            *score = points.get(place).unwrap_or(0);
+        for (node, score) in scores.nodes.iter().zip(&mut *scores.scores) {
+            *score = points.get(*node).unwrap_or(0);
         }
         Ok(())
     }
@@ -178,7 +168,7 @@ impl NormalizeScore for PodTopologySpread {
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#PodTopologySpread.NormalizeScore @v1.36.3`.
     fn normalize(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
         let points = self.points(cx.state)?;
-        let scored: Vec<bool> = places(cx.snapshot, scores.nodes).map(|place| points.get(place).is_some()).collect();
+        let scored: Vec<bool> = scores.nodes.iter().map(|node| points.get(*node).is_some()).collect();
         let counting = || scores.scores.iter().zip(&scored).filter(|(_, scored)| **scored).map(|(score, _)| *score);
         let (least, greatest) = (counting().min().unwrap_or(0), counting().fold(0, i64::max));
         for (score, scored) in scores.scores.iter_mut().zip(scored) {

@@ -3,14 +3,8 @@
 use std::sync::Arc;
 
 use super::constraints::{Constraint, HOSTNAME};
-use crate::model::{Domains, NodeInfo, Snapshot};
-
-/// A node, and where it stands in the snapshot; nowhere if an extender gave it another object, whose labels then count.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'a> {
-    pub(super) node: &'a NodeInfo,
-    pub(super) position: Option<usize>,
-}
+use crate::framework::NodeRef;
+use crate::model::{Domains, NodeOrdinal, Snapshot};
 
 /// A soft constraint with the pods of each domain.
 #[derive(Debug)]
@@ -23,7 +17,7 @@ pub(super) struct Topology {
     unlabelled: usize,
     /// Values that no node of the snapshot has; their domains come after all others.
     strange: Vec<String>,
-    /// By domain, or by position where each node is one; none for a domain without a feasible node.
+    /// By domain, or by ordinal where each node is one; none for a domain without a feasible node.
     pods: Vec<Option<i64>>,
     /// What the pods of a domain are multiplied with, so that a topology with few domains is not drowned by one with many.
     weight: f64,
@@ -47,26 +41,26 @@ impl Topology {
     }
 
     /// Whether the node has the label.
-    pub(super) fn has(&self, place: Place<'_>) -> bool {
-        match place.position {
-            Some(position) => self.has_at(position),
-            None => place.node.node().labels().contains_key(&*self.constraint.topology_key),
+    pub(super) fn has(&self, node: NodeRef<'_>) -> bool {
+        match node.ordinal {
+            Some(ordinal) => self.has_at(ordinal),
+            None => node.node().labels().contains_key(&*self.constraint.topology_key),
         }
     }
 
-    /// Whether the node at this position has it.
-    pub(super) fn has_at(&self, position: usize) -> bool {
-        self.domains.of(position).is_some()
+    /// Whether this node of the snapshot has the label.
+    pub(super) fn has_at(&self, node: NodeOrdinal) -> bool {
+        self.domains.of(node).is_some()
     }
 
     /// Lets the domains of these feasible nodes count, and weighs the constraint by how many there are.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#topologyNormalizingWeight @v1.36.3`.
-    pub(super) fn weigh<'n>(&mut self, feasible: impl Iterator<Item = Place<'n>>) {
+    pub(super) fn weigh<'n>(&mut self, feasible: impl Iterator<Item = NodeRef<'n>>) {
         let size = if self.by_node {
             feasible.count()
         } else {
-            for place in feasible {
-                let domain = self.domain(place);
+            for node in feasible {
+                let domain = self.domain(node);
                 self.pods[domain] = Some(0);
             }
             self.pods.iter().flatten().count()
@@ -76,17 +70,17 @@ impl Topology {
         self.weight = (size + 2.0).ln();
     }
 
-    /// The pods in the domain of the node at this position, to add to; none if no feasible node is in it.
-    pub(super) fn pods_at(&mut self, position: usize) -> Option<&mut i64> {
-        let domain = if self.by_node { position } else { self.domain_at(position) };
+    /// The pods in the domain of this node of the snapshot, to add to; none if no feasible node is in it.
+    pub(super) fn pods_at(&mut self, node: NodeOrdinal) -> Option<&mut i64> {
+        let domain = if self.by_node { node.index() } else { self.domain_at(node) };
         self.pods.get_mut(domain)?.as_mut()
     }
 
-    /// The pods in a feasible node's domain; where each node is one, that of the snapshot's state of the node.
-    pub(super) fn pods(&mut self, place: Place<'_>) -> i64 {
-        let domain = match place.position {
-            Some(position) if self.by_node => position,
-            _ => self.domain(place),
+    /// The pods in a feasible node's domain.
+    pub(super) fn pods(&mut self, node: NodeRef<'_>) -> i64 {
+        let domain = match node.ordinal {
+            Some(ordinal) if self.by_node => ordinal.index(),
+            _ => self.domain(node),
         };
         self.pods.get(domain).copied().flatten().unwrap_or(0)
     }
@@ -99,13 +93,13 @@ impl Topology {
         pods * self.weight + f64::from(self.constraint.max_skew.wrapping_sub(1))
     }
 
-    fn domain_at(&self, position: usize) -> usize {
-        self.domains.of(position).unwrap_or(self.unlabelled)
+    fn domain_at(&self, node: NodeOrdinal) -> usize {
+        self.domains.of(node).unwrap_or(self.unlabelled)
     }
 
-    fn domain(&mut self, Place { node, position }: Place<'_>) -> usize {
-        if let Some(position) = position {
-            return self.domain_at(position);
+    fn domain(&mut self, node: NodeRef<'_>) -> usize {
+        if let Some(ordinal) = node.ordinal {
+            return self.domain_at(ordinal);
         }
         let value = node.node().labels().get(&*self.constraint.topology_key);
         let Some(value) = value.filter(|value| !value.is_empty()) else {

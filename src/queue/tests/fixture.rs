@@ -10,12 +10,12 @@ use crate::clock::{Mono, Now, SimClock};
 use crate::config::{FeatureGates, Gate, Plugin as PluginName, Profile};
 use crate::framework::{
     BindContext, BindOutcome, BindPlugin, BoxFuture, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin,
-    Framework, HandleParts, Plugin, PluginError, PreEnqueuePlugin, QueueSortKey, QueueSortPlugin, QueueingHint,
-    Registration, Registry, Scratch, SignOutcome, SignPlugin, Verdict,
+    Framework, HandleParts, NodeRef, Plugin, PluginError, PreEnqueuePlugin, QueueSortKey, QueueSortPlugin,
+    QueueingHint, Registration, Registry, Scratch, SignOutcome, SignPlugin, Verdict,
 };
 use crate::listers::Listers;
 use crate::metrics::Metrics;
-use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, LabelClasses, NodeInfo, PodInfo};
+use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, LabelClasses, PodInfo};
 use crate::queue::{Place, Queue, QueueOptions, QueuedPodInfo, pod_events};
 use crate::testing::{NoEffects, PodFixture};
 
@@ -106,7 +106,7 @@ impl Plugin for Running {
 }
 
 impl FilterPlugin for Running {
-    fn filter(&self, _: &CycleContext<'_>, _: &NodeInfo, _: &mut Scratch) -> Result<Verdict, PluginError> {
+    fn filter(&self, _: &CycleContext<'_>, _: NodeRef<'_>, _: &mut Scratch) -> Result<Verdict, PluginError> {
         Ok(Verdict::Pass)
     }
 }
@@ -151,7 +151,7 @@ impl EnqueueExtensions for Running {
 struct Basics;
 
 impl FilterPlugin for Basics {
-    fn filter(&self, _: &CycleContext<'_>, _: &NodeInfo, _: &mut Scratch) -> Result<Verdict, PluginError> {
+    fn filter(&self, _: &CycleContext<'_>, _: NodeRef<'_>, _: &mut Scratch) -> Result<Verdict, PluginError> {
         Ok(Verdict::Pass)
     }
 }

@@ -3,8 +3,9 @@
 use super::Harness;
 use crate::clock::Now;
 use crate::framework::{
-    Candidates, CycleContext, CycleState, Diagnosis, Fragment, NodeOutcome, NodeScores, PermitOutcome, PluginError,
-    PostFilterContext, PostFilterOutcome, PreFilterOutcome, PreScoreOutcome, Rejection, Scratch, SignOutcome, Verdict,
+    Candidates, CycleContext, CycleState, Diagnosis, Fragment, NodeOutcome, NodeRef, NodeScores, PermitOutcome,
+    PluginError, PostFilterContext, PostFilterOutcome, PreFilterOutcome, PreScoreOutcome, Rejection, Scratch,
+    SignOutcome, Verdict,
 };
 use crate::model::NodeInfo;
 use crate::testing::{NoFilters, NodeFixture, PodFixture};
@@ -55,7 +56,7 @@ impl Harness {
     ///
     /// If the plugin fails, or if `PreFilter` narrows the nodes.
     pub fn rejections(&self, pod: &PodFixture) -> Vec<Option<Rejection>> {
-        let nodes = self.snapshot.nodes();
+        let nodes = NodeRef::all(&self.snapshot);
         let mut state = CycleState::default();
         if self.registration.pre_filter.is_some() {
             let (outcome, left) = self.pre_filter(pod);
@@ -66,9 +67,9 @@ impl Harness {
                 PreFilterOutcome::Nodes(nodes) => panic!("PreFilter narrows the nodes to {nodes:?}"),
             }
         }
-        let mut verdict = |node| self.filter(pod, node, &mut state).expect("Filter does not fail");
+        let mut verdict = |node| self.filter_node(pod, node, &mut state).expect("Filter does not fail");
         let rejection = |verdict| if let Verdict::Reject(rejection) = verdict { Some(rejection) } else { None };
-        nodes.iter().map(|node| rejection(verdict(node))).collect()
+        nodes.into_iter().map(|node| rejection(verdict(node))).collect()
     }
 
     /// Runs `Filter` on an empty node, without `PreFilter`.
@@ -76,8 +77,18 @@ impl Harness {
         self.filter(pod, &node.info(), &mut CycleState::default())
     }
 
-    /// Runs `Filter` on one node, alone and as a block, and checks that both give the same verdict.
+    /// Runs `Filter` on a node that is not in the snapshot.
     pub fn filter(&self, pod: &PodFixture, node: &NodeInfo, state: &mut CycleState) -> Result<Verdict, PluginError> {
+        self.filter_node(pod, NodeRef::outside(node), state)
+    }
+
+    /// Runs `Filter` on each node of the snapshot.
+    pub fn filter_all(&self, pod: &PodFixture, state: &mut CycleState) -> Vec<Result<Verdict, PluginError>> {
+        NodeRef::all(&self.snapshot).into_iter().map(|node| self.filter_node(pod, node, state)).collect()
+    }
+
+    /// Runs `Filter` on one node, alone and as a block, and checks that both give the same verdict.
+    fn filter_node(&self, pod: &PodFixture, node: NodeRef<'_>, state: &mut CycleState) -> Result<Verdict, PluginError> {
         let pod = pod.clone().info();
         let plugin = self.registration.filter.as_ref().expect("Filter");
         let cx = CycleContext { pod: &pod, snapshot: &self.snapshot, state, now: self.now() };
@@ -104,7 +115,7 @@ impl Harness {
     pub fn pre_score(&self, pod: &PodFixture) -> (Result<PreScoreOutcome, PluginError>, CycleState) {
         let pod = pod.clone().info();
         let mut state = CycleState::default();
-        let nodes: Vec<&NodeInfo> = self.snapshot.nodes().iter().map(|node| &**node).collect();
+        let nodes = NodeRef::all(&self.snapshot);
         let plugin = self.registration.pre_score.as_ref().expect("PreScore");
         let mut cx = CycleContext { pod: &pod, snapshot: &self.snapshot, state: &mut state, now: self.now() };
         (plugin.pre_score(&mut cx, &nodes), state)
@@ -113,13 +124,13 @@ impl Harness {
     /// Runs `Score` on all nodes, and `NormalizeScore` if the plugin has it.
     pub fn scores(&self, pod: &PodFixture, state: &mut CycleState) -> Result<Scores, PluginError> {
         let pod = pod.clone().info();
-        let nodes: Vec<&NodeInfo> = self.snapshot.nodes().iter().map(|node| &**node).collect();
+        let nodes = NodeRef::all(&self.snapshot);
         let cx = CycleContext { pod: &pod, snapshot: &self.snapshot, state, now: self.now() };
         let plugin = self.registration.score.as_ref().expect("Score");
         let mut scores = vec![0; nodes.len()];
         plugin.score_block(&cx, &mut NodeScores { nodes: &nodes, scores: &mut scores, scratch: &[] })?;
         for (node, score) in nodes.iter().zip(&scores) {
-            assert_eq!(plugin.score(&cx, node, None)?, *score, "the block and the single node differ");
+            assert_eq!(plugin.score(&cx, *node, None)?, *score, "the block and the single node differ");
         }
         let raw = scores.clone();
         if let Some(normalize) = &self.registration.normalize {

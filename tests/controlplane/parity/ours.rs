@@ -15,7 +15,7 @@ use kube_scheduler::config::{Config, DefaultPreemptionArgs, FeatureGates, GateFl
 use kube_scheduler::framework::preemption::{Candidate, Evaluator};
 use kube_scheduler::framework::{
     BoxFuture, Code, CycleContext, Diagnosis, Effects, Framework, HandleParts, PluginError, PodEvent,
-    PostFilterContext, evaluate_filters, evaluate_then, resource_gates,
+    PostFilterContext, resource_gates,
 };
 use kube_scheduler::k8s::{Node, Pod};
 use kube_scheduler::listers::Listers;
@@ -23,6 +23,7 @@ use kube_scheduler::metrics::Metrics;
 use kube_scheduler::model::{ActionType, ClusterEvent, EventResource, LabelClasses, PodInfo, ResourceGates, Snapshot};
 use kube_scheduler::plugins;
 use kube_scheduler::queue::{Queue, QueueOptions, registrations};
+use kube_scheduler::scheduler::{evaluate_filters, evaluate_then};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -252,7 +253,7 @@ impl Cluster {
     /// What one plugin of the first profile says of one node, asked alone.
     pub(crate) fn filter(&self, plugin: &str, pod: &Value, node: &str) -> Result<Value, String> {
         let pod = self.info(Arc::new(decode(pod)?));
-        let node = self.snapshot.get(node).ok_or_else(|| format!("no node {node}"))?;
+        let node = self.snapshot.ordinal(node).ok_or_else(|| format!("no node {node}"))?;
         let verdicts = evaluate_filters(&self.first, &self.snapshot, &pod, node, self.now);
         let verdict = verdicts.into_iter().find(|verdict| *verdict.plugin == *plugin);
         serde_json::to_value(verdict).map_err(|error| error.to_string())

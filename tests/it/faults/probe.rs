@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use kube_scheduler::framework::{
     BindContext, BindOutcome, BindPlugin, BoxFuture, CycleContext, CycleState, EnqueueExtensions, EventRegistration,
-    FilterPlugin, Handle, PermitOutcome, PermitPlugin, Plugin, PluginArgs, PluginError, PodsToActivate, PostBindPlugin,
-    PostFilterContext, PostFilterOutcome, PostFilterPlugin, PreBindOutcome, PreBindPlugin, PreBindPreFlight,
-    PreEnqueuePlugin, PreFilterOutcome, PreFilterPlugin, PreScoreOutcome, PreScorePlugin, QueueingHint, Registration,
-    Rejection, ReservePlugin, ScorePlugin, Scratch, Slot, Verdict,
+    FilterPlugin, Handle, NodeRef, PermitOutcome, PermitPlugin, Plugin, PluginArgs, PluginError, PodsToActivate,
+    PostBindPlugin, PostFilterContext, PostFilterOutcome, PostFilterPlugin, PreBindOutcome, PreBindPlugin,
+    PreBindPreFlight, PreEnqueuePlugin, PreFilterOutcome, PreFilterPlugin, PreScoreOutcome, PreScorePlugin,
+    QueueingHint, Registration, Rejection, ReservePlugin, ScorePlugin, Scratch, Slot, Verdict,
 };
-use kube_scheduler::model::{ActionType, ClusterEvent, EventResource, NodeInfo, PodInfo};
+use kube_scheduler::model::{ActionType, ClusterEvent, EventResource, PodInfo};
 
 use super::coverage::Step;
 use super::script::Script;
@@ -120,7 +120,7 @@ impl PreFilterPlugin for Probe {
 }
 
 impl FilterPlugin for Probe {
-    fn filter(&self, cx: &CycleContext<'_>, _: &NodeInfo, _: &mut Scratch) -> Result<Verdict, PluginError> {
+    fn filter(&self, cx: &CycleContext<'_>, _: NodeRef<'_>, _: &mut Scratch) -> Result<Verdict, PluginError> {
         self.script.strike(Step::Filter, Some(cx.pod));
         self.verdict(Step::Filter, &["reject", "unresolvable", "pending", "error"])
     }
@@ -150,7 +150,7 @@ impl PostFilterPlugin for Probe {
 }
 
 impl PreScorePlugin for Probe {
-    fn pre_score(&self, cx: &mut CycleContext<'_>, _: &[&NodeInfo]) -> Result<PreScoreOutcome, PluginError> {
+    fn pre_score(&self, cx: &mut CycleContext<'_>, _: &[NodeRef<'_>]) -> Result<PreScoreOutcome, PluginError> {
         self.script.strike(Step::PreScore, Some(cx.pod));
         match self.answer(Step::PreScore, &["skip", "error"]) {
             "error" => Err(Self::error(Step::PreScore)),
@@ -161,7 +161,7 @@ impl PreScorePlugin for Probe {
 }
 
 impl ScorePlugin for Probe {
-    fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, _: Option<&Scratch>) -> Result<i64, PluginError> {
+    fn score(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _: Option<&Scratch>) -> Result<i64, PluginError> {
         self.script.strike(Step::Score, Some(cx.pod));
         match self.answer(Step::Score, &["error", "too much"]) {
             "error" => Err(Self::error(Step::Score)),

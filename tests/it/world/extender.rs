@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use kube_scheduler::framework::{BoxFuture, PluginError};
-use kube_scheduler::model::{NodeInfo, PodInfo, Snapshot};
+use kube_scheduler::framework::{BoxFuture, NodeRef, PluginError};
+use kube_scheduler::model::{PodInfo, Snapshot};
 use kube_scheduler::scheduler::{Extender, ExtenderFilter, Kept, Victims};
 
 use super::probe::{Answer, Log};
 
-type Filter = Box<dyn Fn(&[&NodeInfo]) -> Answer<ExtenderFilter> + Send + Sync>;
+type Filter = Box<dyn Fn(&[NodeRef<'_>]) -> Answer<ExtenderFilter> + Send + Sync>;
 
 type Preempt = Box<dyn Fn(BTreeMap<String, Victims>) -> Answer<BTreeMap<String, Victims>> + Send + Sync>;
 
@@ -52,7 +52,7 @@ impl FakeExtender {
 
     pub(crate) fn filter(
         mut self,
-        answer: impl Fn(&[&NodeInfo]) -> Answer<ExtenderFilter> + Send + Sync + 'static,
+        answer: impl Fn(&[NodeRef<'_>]) -> Answer<ExtenderFilter> + Send + Sync + 'static,
     ) -> Self {
         self.filter = Some(Box::new(answer));
         self
@@ -100,7 +100,7 @@ impl FakeExtender {
         Arc::new(self)
     }
 
-    fn note(&self, what: &str, pod: &PodInfo, nodes: &[&NodeInfo]) {
+    fn note(&self, what: &str, pod: &PodInfo, nodes: &[NodeRef<'_>]) {
         let names: Vec<&str> = nodes.iter().map(|node| node.name()).collect();
         self.log.push(format!("{what} {} {} {}", self.name, pod.name(), names.join(",")));
     }
@@ -146,7 +146,7 @@ impl Extender for FakeExtender {
         self.preempt.as_ref().expect("only extenders with a say are asked")(victims.clone())
     }
 
-    fn filter(&self, pod: &PodInfo, nodes: &[&NodeInfo]) -> Answer<ExtenderFilter> {
+    fn filter(&self, pod: &PodInfo, nodes: &[NodeRef<'_>]) -> Answer<ExtenderFilter> {
         let Some(answer) = &self.filter else {
             let kept = Kept::Positions((0..nodes.len()).collect());
             return Ok(ExtenderFilter { kept, ..ExtenderFilter::default() });
@@ -155,7 +155,7 @@ impl Extender for FakeExtender {
         answer(nodes)
     }
 
-    fn prioritize(&self, pod: &PodInfo, nodes: &[&NodeInfo]) -> Answer<Scores> {
+    fn prioritize(&self, pod: &PodInfo, nodes: &[NodeRef<'_>]) -> Answer<Scores> {
         match &self.prioritize {
             Some(answer) => {
                 self.note("prioritize", pod, nodes);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use futures::FutureExt as _;
 use kube_scheduler::framework::{
     BindContext, BindOutcome, BindPlugin, BoxFuture, CycleContext, CycleState, Diagnosis, EnqueueExtensions,
-    EventRegistration, FilterPlugin, Handle, PermitOutcome, PermitPlugin, Plugin, PluginError, PostBindPlugin,
+    EventRegistration, FilterPlugin, Handle, NodeRef, PermitOutcome, PermitPlugin, Plugin, PluginError, PostBindPlugin,
     PostFilterContext, PostFilterOutcome, PostFilterPlugin, PreBindPlugin, PreBindPreFlight, PreFilterOutcome,
     PreFilterPlugin, PreScoreOutcome, PreScorePlugin, Registration, Registry, ReservePlugin, ScorePlugin, Scratch,
     Verdict,
@@ -167,9 +167,9 @@ impl Probe {
         self.ask_about(point, answer, &Seen { pod, node, state, handle, info: None, diagnosis: None })
     }
 
-    fn ask_about_node<T>(&self, point: &str, answer: Option<&On<T>>, cx: &CycleContext<'_>, node: &NodeInfo) -> T {
+    fn ask_about_node<T>(&self, point: &str, answer: Option<&On<T>>, cx: &CycleContext<'_>, node: NodeRef<'_>) -> T {
         let handle = self.handle.get().expect("a plugin is asked after it is built");
-        let (pod, state, info) = (cx.pod, &*cx.state, Some(node));
+        let (pod, state, info) = (cx.pod, &*cx.state, Some(node.info));
         self.ask_about(point, answer, &Seen { pod, node: node.name(), state, handle, info, diagnosis: None })
     }
 
@@ -198,7 +198,7 @@ impl PreFilterPlugin for Probe {
 }
 
 impl FilterPlugin for Probe {
-    fn filter(&self, cx: &CycleContext<'_>, node: &NodeInfo, _: &mut Scratch) -> Answer<Verdict> {
+    fn filter(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _: &mut Scratch) -> Answer<Verdict> {
         self.ask_about_node("Filter", self.points.filter.as_ref(), cx, node)
     }
 }
@@ -216,13 +216,13 @@ impl PostFilterPlugin for Probe {
 }
 
 impl PreScorePlugin for Probe {
-    fn pre_score(&self, cx: &mut CycleContext<'_>, _: &[&NodeInfo]) -> Answer<PreScoreOutcome> {
+    fn pre_score(&self, cx: &mut CycleContext<'_>, _: &[NodeRef<'_>]) -> Answer<PreScoreOutcome> {
         self.ask("PreScore", self.points.pre_score.as_ref(), cx.pod, "", cx.state)
     }
 }
 
 impl ScorePlugin for Probe {
-    fn score(&self, cx: &CycleContext<'_>, node: &NodeInfo, _: Option<&Scratch>) -> Answer<i64> {
+    fn score(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _: Option<&Scratch>) -> Answer<i64> {
         self.ask_about_node("Score", self.points.score.as_ref(), cx, node)
     }
 }

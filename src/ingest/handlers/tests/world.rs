@@ -8,12 +8,12 @@ use crate::clock::{Clock, Now, SimClock};
 use crate::config::{Config, FeatureGates};
 use crate::framework::{
     BindContext, BindOutcome, BindPlugin, BoxFuture, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin,
-    Framework, HandleParts, Plugin, PluginError, QueueSortKey, QueueSortPlugin, QueueingHint, Registration, Registry,
-    Scratch, Verdict, WaitingPods,
+    Framework, HandleParts, NodeRef, Plugin, PluginError, QueueSortKey, QueueSortPlugin, QueueingHint, Registration,
+    Registry, Scratch, Verdict, WaitingPods,
 };
 use crate::k8s::{Node, Pod};
 use crate::metrics::Metrics;
-use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, NodeInfo, Object, PodInfo, ResourceGates};
+use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object, PodInfo, ResourceGates};
 use crate::queue::{Queue, QueueOptions};
 use crate::testing::{NoEffects, NodeFixture, PodFixture};
 
@@ -38,7 +38,7 @@ impl QueueSortPlugin for Listener {
 }
 
 impl FilterPlugin for Listener {
-    fn filter(&self, _: &CycleContext<'_>, _: &NodeInfo, _: &mut Scratch) -> Result<Verdict, PluginError> {
+    fn filter(&self, _: &CycleContext<'_>, _: NodeRef<'_>, _: &mut Scratch) -> Result<Verdict, PluginError> {
         Ok(Verdict::Pass)
     }
 }

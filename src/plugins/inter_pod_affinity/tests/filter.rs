@@ -3,12 +3,11 @@
 use serde_json::json;
 
 use super::{Harness, and, app, away, harness, malformed, near, of};
-use crate::framework::{CycleContext, CycleState, PluginError, PreFilterOutcome, Rejection, Verdict};
+use crate::framework::{CycleContext, CycleState, NodeRef, PluginError, PreFilterOutcome, Rejection, Verdict};
 use crate::testing::{PodFixture, pod};
 
 /// Each node by a letter: `+` fits, `n` lacks a pod to be near, `a` has one to be away from, `e` has one that is away from it.
 fn verdicts(harness: &Harness, pod: &PodFixture, state: &mut CycleState) -> String {
-    let nodes = harness.snapshot.nodes().iter();
     let letter = |verdict: &Verdict| {
         let affinity = Verdict::unresolvable("node(s) didn't match pod affinity rules");
         let anti_affinity = Verdict::unschedulable("node(s) didn't match pod anti-affinity rules");
@@ -18,7 +17,8 @@ fn verdicts(harness: &Harness, pod: &PodFixture, state: &mut CycleState) -> Stri
             .find_map(|(known, letter)| (known == *verdict).then_some(letter))
             .expect("a known verdict")
     };
-    nodes.map(|node| letter(&harness.filter(pod, node, state).expect("Filter does not fail"))).collect()
+    let verdicts = harness.filter_all(pod, state).into_iter();
+    verdicts.map(|verdict| letter(&verdict.expect("Filter does not fail"))).collect()
 }
 
 #[track_caller]
@@ -155,13 +155,13 @@ fn what_if(
     let (mut state, pod, other) = (state.clone(), pod.clone().info(), other.clone().info());
     let plugin = harness.registration.pre_filter.clone().expect("PreFilter");
     let extensions = plugin.extensions().expect("it counts pods");
-    let node = harness.snapshot.get(other.pod().node_name().expect("it is on a node")).expect("a node").clone();
+    let node = NodeRef::named(&harness.snapshot, other.pod().node_name().expect("it is on a node")).expect("a node");
     let now = harness.handle.clock().now();
     let mut cx = CycleContext { pod: &pod, snapshot: &harness.snapshot, state: &mut state, now };
     let verdict = if comes {
-        extensions.add_pod(&mut cx, &other, &node)?
+        extensions.add_pod(&mut cx, &other, node)?
     } else {
-        extensions.remove_pod(&mut cx, &other, &node)?
+        extensions.remove_pod(&mut cx, &other, node)?
     };
     assert_eq!(verdict, Verdict::Pass);
     Ok(state)

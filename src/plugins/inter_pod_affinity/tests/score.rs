@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::{Harness, and, app, malformed, near, of, rather, with_args};
-use crate::framework::{CycleContext, CycleState, NodeScores, PreScoreOutcome};
-use crate::testing::{PodFixture, pod};
+use super::{Harness, and, app, host, malformed, near, of, rather, with_args};
+use crate::framework::{CycleContext, CycleState, NodeRef, NodeScores, PreScoreOutcome};
+use crate::testing::{NodeFixture, PodFixture, pod};
 
 /// The four nodes' scores as they are counted and once normalised; none if the plugin opts out.
 #[track_caller]
@@ -80,4 +80,23 @@ fn malformed_terms_and_states_that_are_missing_are_errors() {
     let normalize = harness.registration.normalize.as_ref().expect("Normalize");
     let mut none = NodeScores { nodes: &[], scores: &mut [], scratch: &[] };
     assert_eq!(normalize.normalize(&cx, &mut none), Err(error));
+}
+
+/// Follows `pkg/scheduler/framework/plugins/interpodaffinity/scoring.go#InterPodAffinity.Score @v1.36.3`, which reads the
+/// labels of the node that it is given.
+#[test]
+fn nodes_that_an_extender_returned_go_by_their_labels() {
+    let harness = with_args(&[of("a", "a").on("n1")], 1, false);
+    let pod = rather(pod("p"), "podAffinity", 10, &app("zone", "a"));
+    let mut state = harness.pre_score(&pod).1;
+    let (info, now) = (pod.info(), harness.handle.clock().now());
+    let cx = CycleContext { pod: &info, snapshot: &harness.snapshot, state: &mut state, now };
+    let plugin = harness.registration.score.as_ref().expect("Score");
+    let check = |node: NodeFixture, expected: i64| {
+        assert_eq!(plugin.score(&cx, NodeRef::outside(&node.info()), None), Ok(expected));
+    };
+    check(host("n3").label("zone", "a"), 10);
+    check(host("n1").label("zone", "b"), 0);
+    check(host("n1").label("zone", "elsewhere"), 0);
+    check(host("n1"), 0);
 }

@@ -31,12 +31,12 @@ fn verdicts(harness: &Harness, pod: &PodFixture, state: &mut CycleState) -> Stri
     let plugin = harness.registration.filter.as_ref().expect("Filter");
     let now = harness.handle.clock().now();
     let cx = CycleContext { pod: &info, snapshot: &harness.snapshot, state, now };
-    let nodes: Vec<&NodeInfo> = harness.snapshot.nodes().iter().map(|node| &**node).collect();
+    let nodes = NodeRef::all(&harness.snapshot);
     let mut block = Candidates::new(&nodes);
     plugin.filter_block(&cx, &mut block).expect("Filter does not fail");
     let fit = block.len();
-    let letter = |node: &&NodeInfo| {
-        let verdict = plugin.filter(&cx, node, &mut Scratch::default()).expect("it does not fail");
+    let letter = |node: &NodeRef<'_>| {
+        let verdict = plugin.filter(&cx, *node, &mut Scratch::default()).expect("it does not fail");
         let known = [
             (Verdict::Pass, '.'),
             (Verdict::unschedulable(REASON_SKEW), 's'),
@@ -188,7 +188,8 @@ fn check_moves(own: &[Value], counts: &[(&str, usize)], moves: &[(char, PodFixtu
     let now = harness.handle.clock().now();
     for (direction, moved) in moves {
         let moved = moved.clone().info();
-        let node = harness.snapshot.get(moved.pod().node_name().expect("a node")).expect("a node of the snapshot");
+        let node = moved.pod().node_name().and_then(|name| NodeRef::named(&harness.snapshot, name));
+        let node = node.expect("a node of the snapshot");
         let mut cx = CycleContext { pod: &info, snapshot: &harness.snapshot, state: &mut what_if, now };
         let verdict = match direction {
             '+' => extensions.add_pod(&mut cx, &moved, node),
@@ -232,7 +233,7 @@ fn what_ifs_on_nodes_that_do_not_count_change_nothing() {
         let plugin = harness.registration.pre_filter.as_ref().expect("PreFilter");
         let now = harness.handle.clock().now();
         let mut cx = CycleContext { pod: &info, snapshot: &harness.snapshot, state: &mut state, now };
-        let node = &harness.snapshot.nodes()[0];
+        let node = NodeRef::all(&harness.snapshot)[0];
         let extensions = plugin.extensions().expect("extensions");
         assert_eq!(extensions.add_pod(&mut cx, &moved[0].1.clone().info(), node), Ok(Verdict::Pass));
         assert_eq!(verdicts(&harness, &pod, &mut state), expected);
@@ -251,7 +252,8 @@ fn nodes_with_another_object_go_by_their_labels() {
     let cx = CycleContext { pod: &info, snapshot: &harness.snapshot, state: &mut state, now };
     let plugin = harness.registration.filter.as_ref().expect("Filter");
     let check = |node: NodeFixture, expected: Verdict| {
-        assert_eq!(plugin.filter(&cx, &node.info(), &mut Scratch::default()), Ok(expected));
+        let info = node.info();
+        assert_eq!(plugin.filter(&cx, NodeRef::outside(&info), &mut Scratch::default()), Ok(expected));
     };
     check(zone("new", "x"), Verdict::unschedulable(REASON_SKEW));
     check(zone("new", "elsewhere"), Verdict::Pass);

@@ -110,7 +110,7 @@ fn only_domains_of_feasible_nodes_count() {
     let mut cx = CycleContext { pod: &info, snapshot: &harness.snapshot, state: &mut state, now };
     // One node of zone x; another one of a zone that only it has, as an extender may make it up.
     let strange = node("b").zone("elsewhere").info();
-    let nodes = [&*harness.snapshot.nodes()[0], &strange];
+    let nodes = [NodeRef::all(&harness.snapshot)[0], NodeRef::outside(&strange)];
     let plugin = &harness.registration;
     assert_eq!(plugin.pre_score.as_ref().expect("PreScore").pre_score(&mut cx, &nodes), Ok(PreScoreOutcome::Pass));
     let mut scores = [0; 2];
@@ -130,7 +130,7 @@ fn a_zone_that_only_an_extender_knows_is_not_the_one_of_nodes_without() {
     let (mut state, now) = (CycleState::default(), harness.handle.clock().now());
     let mut cx = CycleContext { pod: &info, snapshot: &harness.snapshot, state: &mut state, now };
     let (strange, nameless) = (node("a").zone("elsewhere").info(), node("b").zone("").info());
-    let nodes = [&*harness.snapshot.nodes()[3], &strange, &nameless];
+    let nodes = [NodeRef::all(&harness.snapshot)[3], NodeRef::outside(&strange), NodeRef::outside(&nameless)];
     let plugin = &harness.registration;
     assert_eq!(plugin.pre_score.as_ref().expect("PreScore").pre_score(&mut cx, &nodes), Ok(PreScoreOutcome::Pass));
     // Hostnames add 2 and zones 4 where there is one; ln 5 a pod on the node, ln 4 a pod in the zone.

@@ -1,0 +1,104 @@
+//! A block of nodes on its way through the filters.
+
+use super::{Code, NodeRef, PluginError, Rejection, Scratch, Verdict};
+
+/// The verdict of a profile's filters on one node.
+#[derive(Debug)]
+pub(crate) enum NodeOutcome {
+    /// No plugin has rejected it so far.
+    Feasible,
+    /// The plugin at this position of the profile's filters rejected it.
+    Rejected(usize, Rejection),
+    /// The plugin at this position failed on it, or none if a plugin failed to take account of a nominated pod.
+    Failed(Option<usize>, PluginError),
+}
+
+impl NodeOutcome {
+    /// The status of the filter that decided.
+    pub(crate) fn code(&self) -> Code {
+        match self {
+            Self::Feasible => Code::Success,
+            Self::Rejected(_, rejection) => rejection.code(),
+            Self::Failed(..) => Code::Error,
+        }
+    }
+}
+
+/// A block of nodes on its way through the filters. A node that a plugin rejects leaves the block, so the plugins after
+/// it never see it, and the first one in configured order owns the reason.
+#[derive(Debug)]
+pub struct Candidates<'a> {
+    nodes: &'a [NodeRef<'a>],
+    /// By node; empty as long as every node is feasible, as most are in most cycles.
+    outcomes: Vec<NodeOutcome>,
+    /// Positions of the nodes that are still feasible, in order.
+    alive: Vec<u32>,
+    /// Filled scratch slots of this block: node position, plugin position, slot.
+    scratch: Vec<(u32, usize, Scratch)>,
+    plugin: usize,
+}
+
+impl<'a> Candidates<'a> {
+    /// A block in which every node is still feasible.
+    pub(crate) fn new(nodes: &'a [NodeRef<'a>]) -> Self {
+        let count = u32::try_from(nodes.len()).expect("a block is small");
+        Self { nodes, outcomes: Vec::new(), alive: (0..count).collect(), scratch: Vec::new(), plugin: 0 }
+    }
+
+    /// Starts the turn of the plugin at this position of the profile's filters.
+    pub(crate) fn begin(&mut self, plugin: usize) {
+        self.plugin = plugin;
+    }
+
+    /// Ends the block: the plugin failed on all nodes that are still in it.
+    pub(crate) fn fail(&mut self, error: &PluginError) {
+        for at in std::mem::take(&mut self.alive) {
+            let outcome = NodeOutcome::Failed(Some(self.plugin), error.clone());
+            record(&mut self.outcomes, self.nodes.len(), at, outcome);
+        }
+    }
+
+    /// The outcome of each node, or nothing if all are feasible; and the scratch slots that were filled.
+    pub(crate) fn finish(self) -> (Vec<NodeOutcome>, Vec<(u32, usize, Scratch)>) {
+        (self.outcomes, self.scratch)
+    }
+
+    /// Number of nodes that are still in the block.
+    pub fn len(&self) -> usize {
+        self.alive.len()
+    }
+
+    /// Whether no node is left.
+    pub fn is_empty(&self) -> bool {
+        self.alive.is_empty()
+    }
+
+    /// Decides each node that is still in the block; those that `decide` rejects leave it.
+    pub fn retain(&mut self, mut decide: impl FnMut(NodeRef<'_>, &mut Scratch) -> Result<Verdict, PluginError>) {
+        let Self { nodes, outcomes, alive, scratch, plugin } = self;
+        alive.retain(|&at| {
+            let mut slot = Scratch::default();
+            let outcome = match decide(nodes[at as usize], &mut slot) {
+                Ok(Verdict::Pass) => NodeOutcome::Feasible,
+                Ok(Verdict::Reject(rejection)) => NodeOutcome::Rejected(*plugin, rejection),
+                Err(error) => NodeOutcome::Failed(Some(*plugin), error),
+            };
+            if !slot.is_empty() {
+                scratch.push((at, *plugin, slot));
+            }
+            let feasible = matches!(outcome, NodeOutcome::Feasible);
+            if !feasible {
+                record(outcomes, nodes.len(), at, outcome);
+            }
+            feasible
+        });
+    }
+}
+
+/// Records the outcome of the node at this position in a block of `nodes` nodes.
+fn record(outcomes: &mut Vec<NodeOutcome>, nodes: usize, at: u32, outcome: NodeOutcome) {
+    if outcomes.is_empty() {
+        outcomes.resize_with(nodes, || NodeOutcome::Feasible);
+    }
+    outcomes[at as usize] = outcome;
+}
