@@ -7,7 +7,6 @@ use crate::framework::{
     PluginError, PostFilterContext, PostFilterOutcome, PreFilterOutcome, PreScoreOutcome, Rejection, Scratch,
     SignOutcome, Verdict,
 };
-use crate::model::NodeInfo;
 use crate::testing::{NoFilters, NodeFixture, PodFixture};
 
 /// Scores of all nodes: those of `Score`, and those after `NormalizeScore`.
@@ -47,7 +46,7 @@ impl Harness {
                 PreFilterOutcome::Pass | PreFilterOutcome::Nodes(_) => state = left,
             }
         }
-        assert_eq!(self.filter(pod, &node, &mut state).as_ref(), Ok(expected), "{pod:?}\n{node:?}");
+        assert_eq!(self.filter(pod, NodeRef::outside(&node), &mut state).as_ref(), Ok(expected), "{pod:?}\n{node:?}");
     }
 
     /// Runs `PreFilter` and `Filter` on all nodes, and returns the rejection of each node, `None` for a feasible one.
@@ -67,28 +66,18 @@ impl Harness {
                 PreFilterOutcome::Nodes(nodes) => panic!("PreFilter narrows the nodes to {nodes:?}"),
             }
         }
-        let mut verdict = |node| self.filter_node(pod, node, &mut state).expect("Filter does not fail");
+        let mut verdict = |node| self.filter(pod, node, &mut state).expect("Filter does not fail");
         let rejection = |verdict| if let Verdict::Reject(rejection) = verdict { Some(rejection) } else { None };
         nodes.into_iter().map(|node| rejection(verdict(node))).collect()
     }
 
     /// Runs `Filter` on an empty node, without `PreFilter`.
     pub fn bare_filter(&self, pod: &PodFixture, node: NodeFixture) -> Result<Verdict, PluginError> {
-        self.filter(pod, &node.info(), &mut CycleState::default())
-    }
-
-    /// Runs `Filter` on a node that is not in the snapshot.
-    pub fn filter(&self, pod: &PodFixture, node: &NodeInfo, state: &mut CycleState) -> Result<Verdict, PluginError> {
-        self.filter_node(pod, NodeRef::outside(node), state)
-    }
-
-    /// Runs `Filter` on each node of the snapshot.
-    pub fn filter_all(&self, pod: &PodFixture, state: &mut CycleState) -> Vec<Result<Verdict, PluginError>> {
-        NodeRef::all(&self.snapshot).into_iter().map(|node| self.filter_node(pod, node, state)).collect()
+        self.filter(pod, NodeRef::outside(&node.info()), &mut CycleState::default())
     }
 
     /// Runs `Filter` on one node, alone and as a block, and checks that both give the same verdict.
-    fn filter_node(&self, pod: &PodFixture, node: NodeRef<'_>, state: &mut CycleState) -> Result<Verdict, PluginError> {
+    pub fn filter(&self, pod: &PodFixture, node: NodeRef<'_>, state: &mut CycleState) -> Result<Verdict, PluginError> {
         let pod = pod.clone().info();
         let plugin = self.registration.filter.as_ref().expect("Filter");
         let cx = CycleContext { pod: &pod, snapshot: &self.snapshot, state, now: self.now() };

@@ -17,8 +17,8 @@ fn verdicts(harness: &Harness, pod: &PodFixture, state: &mut CycleState) -> Stri
             .find_map(|(known, letter)| (known == *verdict).then_some(letter))
             .expect("a known verdict")
     };
-    let verdicts = harness.filter_all(pod, state).into_iter();
-    verdicts.map(|verdict| letter(&verdict.expect("Filter does not fail"))).collect()
+    let nodes = NodeRef::all(&harness.snapshot).into_iter();
+    nodes.map(|node| letter(&harness.filter(pod, node, state).expect("Filter does not fail"))).collect()
 }
 
 #[track_caller]
@@ -139,7 +139,7 @@ fn a_malformed_term_rejects_its_pod() {
 #[test]
 fn without_pre_filter_there_is_nothing_to_read() {
     let harness = harness(&[]);
-    let node = &harness.snapshot.nodes()[0];
+    let node = NodeRef::all(&harness.snapshot)[0];
     let error = harness.filter(&pod("p"), node, &mut CycleState::default()).expect_err("nothing to read");
     assert_eq!(error.to_string(), "error reading \"PreFilterInterPodAffinity\" from cycleState: not found");
 }
