@@ -66,6 +66,12 @@ impl From<&Value> for BadValue {
     }
 }
 
+impl From<&String> for BadValue {
+    fn from(text: &String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
 impl From<&str> for BadValue {
     fn from(text: &str) -> Self {
         Self(quote(text))
@@ -155,6 +161,41 @@ impl fmt::Display for FieldError {
     }
 }
 
+/// Path of a field from the root of an object, such as `profiles[0].pluginConfig[2].args.limit`. The default is the root.
+/// Follows `apimachinery/pkg/util/validation/field/path.go#Path @v1.36.3`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldPath(String);
+
+impl FieldPath {
+    /// The path that `path` spells.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self(path.into())
+    }
+
+    /// The path of the field `name` of this object.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        Self(child(&self.0, name))
+    }
+
+    /// The path of an element of this list.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        Self(format!("{}[{index}]", self.0))
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// The path of `name` under `path`. An empty path is the root.
 pub fn child(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
@@ -175,6 +216,39 @@ impl FieldErrors {
         self.0.is_empty()
     }
 
+    /// Adds `<path>: Invalid value: <shown>: <detail>`. A text goes through [`quote`] before it is shown.
+    pub fn invalid(&mut self, path: &FieldPath, shown: impl fmt::Display, detail: &str) {
+        self.push(FieldError::invalid(path, BadValue::plain(shown), detail));
+    }
+
+    /// Adds `<path>: Required value: <detail>`.
+    pub fn required(&mut self, path: &FieldPath, detail: &str) {
+        self.push(FieldError::required(path, detail));
+    }
+
+    /// Adds `<path>: Duplicate value: <value>`, with the value quoted.
+    pub fn duplicate(&mut self, path: &FieldPath, value: &str) {
+        self.push(FieldError::duplicate(path, value));
+    }
+
+    /// Adds `<path>: Forbidden: <detail>`.
+    pub fn forbidden(&mut self, path: &FieldPath, detail: &str) {
+        self.push(FieldError::forbidden(path, detail));
+    }
+
+    /// Adds `<path>: Unsupported value: <value>: supported values: <supported>`. Values are of a type that is a text by
+    /// another name, so Go shows them as JSON.
+    pub fn unsupported(&mut self, path: &FieldPath, value: &str, supported: &[&str]) {
+        self.push(FieldError::not_supported(path, BadValue::json(value), supported));
+    }
+
+    /// Adds the errors of `other`, if it has any.
+    pub fn extend<T>(&mut self, other: Result<T, Self>) {
+        if let Err(other) = other {
+            self.append(other);
+        }
+    }
+
     /// Adds an error.
     pub fn push(&mut self, error: FieldError) {
         self.0.push(error);
@@ -188,6 +262,15 @@ impl FieldErrors {
     /// Returns `value` if there is no error.
     pub fn or<T>(self, value: T) -> Result<T, Self> {
         if self.is_empty() { Ok(value) } else { Err(self) }
+    }
+}
+
+impl IntoIterator for FieldErrors {
+    type Item = FieldError;
+    type IntoIter = std::vec::IntoIter<FieldError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
     }
 }
 
@@ -245,6 +328,26 @@ mod tests {
             &FieldError::not_supported(child("spec", "operator"), BadValue::json("<x>"), &["In", "NotIn"]),
             r#"spec.operator: Unsupported value: "\u003cx\u003e": supported values: "In", "NotIn""#,
         );
+    }
+
+    #[test]
+    fn errors_name_the_path_of_their_field() {
+        let (root, mut errors) = (FieldPath::default(), FieldErrors::default());
+        let item = root.child("items").index(2);
+        errors.invalid(&item.child("size"), 5, "too big");
+        errors.required(&root.child("name"), "why");
+        errors.duplicate(&item, "a<");
+        errors.forbidden(&item, "why");
+        errors.unsupported(&item, "<x>", &["Y", "Z"]);
+        errors.extend(Ok::<(), _>(()));
+        let expected = [
+            "items[2].size: Invalid value: 5: too big",
+            "name: Required value: why",
+            "items[2]: Duplicate value: \"a<\"",
+            "items[2]: Forbidden: why",
+            r#"items[2]: Unsupported value: "\u003cx\u003e": supported values: "Y", "Z""#,
+        ];
+        assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -9,5 +9,5 @@ pub mod patch;
 pub mod protobuf;
 pub mod status;
 
-pub use field_error::{FieldError, FieldErrors};
+pub use field_error::{FieldError, FieldErrors, FieldPath};
 pub use status::Status;

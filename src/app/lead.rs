@@ -293,12 +293,13 @@ mod tests {
         objects.for_each(|object| drop(server.load(object).expect("an object that a server takes")));
         let gates = crate::config::FeatureGates::default();
         let mut plugins = Registry::default();
-        let factory = |_, _: &crate::framework::Handle| {
+        let factory = |(), _: &crate::framework::Handle| {
             let plugin = Arc::new(Explosive);
             Ok(Registration::new("Explosive").queue_sort(&plugin).pre_filter(&plugin).bind(&plugin))
         };
         plugins.register("Explosive", factory).expect("the name is free");
-        let config = Config::parse(format!("# YAML\n{CONFIG}").as_bytes(), &gates).expect("a configuration");
+        let config =
+            Config::parse(format!("# YAML\n{CONFIG}").as_bytes(), &gates, plugins.catalog()).expect("a configuration");
         let building = Engine::builder(server.client(), config, plugins).gates(gates).clock(clock).seed(1);
         let engine = building.build().await.expect("its parts fit");
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, server.client());

@@ -19,7 +19,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use version::VersionArgs;
 
 use crate::explain::{ExplainArgs, Form, explain};
-use crate::framework::{DuplicatePlugin, Handle, PluginArgs, PluginError, Registration, Registry};
+use crate::framework::{DuplicatePlugin, FactoryArgs, Handle, PluginError, Registration, Registry};
 use crate::plugins;
 use crate::simulate::{Output, Report, SimulateArgs, say, simulate};
 
@@ -47,8 +47,8 @@ const MAX_ERROR: usize = 2000;
 ///
 /// ```no_run
 /// # use kube_scheduler::app::App;
-/// # use kube_scheduler::framework::{Handle, PluginArgs, PluginError, Registration};
-/// # fn factory(_: PluginArgs, _: &Handle) -> Result<Registration, PluginError> { Ok(Registration::new("MyPlugin")) }
+/// # use kube_scheduler::framework::{Handle, PluginError, Registration};
+/// # fn factory(_: (), _: &Handle) -> Result<Registration, PluginError> { Ok(Registration::new("MyPlugin")) }
 /// App::new().with_plugin("MyPlugin", factory).run();
 /// ```
 #[derive(Debug)]
@@ -89,10 +89,14 @@ impl App {
     }
 
     /// Adds a plugin from outside, which a profile can then enable by its name.
-    pub fn with_plugin(
+    ///
+    /// The factory's first parameter is the plugin's arguments: a type that implements
+    /// [`PluginArgs`](crate::framework::PluginArgs), which configurations are read, defaulted and validated with;
+    /// [`RawArgs`](crate::framework::RawArgs) for arguments as written; or `()` for none.
+    pub fn with_plugin<A: FactoryArgs>(
         mut self,
         name: &str,
-        factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError> + Send + Sync + 'static,
+        factory: impl Fn(A, &Handle) -> Result<Registration, PluginError> + Send + Sync + 'static,
     ) -> Self {
         if let Err(error) = self.plugins.register(name, factory) {
             self.duplicate.get_or_insert(error);

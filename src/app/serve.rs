@@ -28,6 +28,7 @@ use crate::ingest::Ingest;
 use crate::metrics::component::{Build, OwnBuild};
 use crate::metrics::{self, ElectionMetrics, RestMetrics};
 use crate::plugins::admission::node_check;
+use crate::plugins::node_resources;
 use crate::simulate::say;
 use crate::version::{self, KUBERNETES, PLATFORM};
 
@@ -128,10 +129,10 @@ async fn schedule(
     for warning in gates.warnings() {
         tracing::warn!("{warning}");
     }
-    let mut config = flags.config(&gates).map_err(|error| anyhow!("{error}"))?;
+    let mut config = flags.config(&gates, plugins.catalog()).map_err(|error| anyhow!("{error}"))?;
     let clock = Clock::real();
     let connection = connect::link(&config, flags, &clock)?;
-    let extenders = extender::build(&mut config)?;
+    let extenders = extender::build(&mut config, node_resources::ignore_resources)?;
     let effective = config.to_v1();
     let metrics = registry(&gates)?;
     let rest = RestMetrics::new(&metrics, &connection.host())?;

@@ -1,4 +1,4 @@
-//! What an operator gets on SIGUSR2: how the cache differs from the informers' view, and what is in it.
+//! The output for SIGUSR2: differences between the cache and the informers, and a dump of the cache.
 //!
 //! Follows `pkg/scheduler/backend/cache/debugger @v1.36.3`.
 
@@ -9,24 +9,24 @@ use std::sync::Arc;
 use crate::k8s::Pod;
 use crate::model::{NodeInfo, PodInfo, Resources};
 
-/// How the cache differs from what it should hold; both lists sorted.
+/// Differences between the cache and the informers. Both lists are sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mismatch {
-    /// What the cache lacks.
+    /// Names that the informers have and the cache lacks.
     pub missed: Vec<String>,
-    /// What the cache has and should not.
+    /// Names that the cache has and the informers lack.
     pub redundant: Vec<String>,
 }
 
 impl Mismatch {
-    /// Whether there is no difference.
+    /// Returns whether there is no difference.
     pub fn is_empty(&self) -> bool {
         self.missed.is_empty() && self.redundant.is_empty()
     }
 }
 
-/// Compares what there should be with what is cached, counting repeated entries: node names of the lister with those of the
-/// cache, or pod UIDs of the lister with those of the cache and the queue.
+/// Compares the names of a lister with the cached names. A name that occurs several times has to be cached as often. The names
+/// are those of nodes, or the UIDs of pods; for pods, `cached` has those of the cache and of the queue.
 /// Follows `pkg/scheduler/backend/cache/debugger/comparer.go#compareStrings @v1.36.3`.
 pub fn compare<'a>(actual: impl IntoIterator<Item = &'a str>, cached: impl IntoIterator<Item = &'a str>) -> Mismatch {
     let mut balance: BTreeMap<&str, isize> = BTreeMap::new();
@@ -44,7 +44,7 @@ pub fn compare<'a>(actual: impl IntoIterator<Item = &'a str>, cached: impl IntoI
     mismatch
 }
 
-/// Every entry of the cache as text, a blank line between them; `nominated` gives the pods for which a node is held.
+/// Formats the entries of the cache, separated by blank lines. `nominated` returns the pods that are nominated to a node.
 /// Follows `pkg/scheduler/backend/cache/debugger/dumper.go#CacheDumper.printNodeInfo @v1.36.3`.
 pub fn dump_nodes(nodes: &[Arc<NodeInfo>], nominated: impl Fn(&str) -> Vec<Arc<PodInfo>>) -> String {
     let nodes: Vec<String> = nodes.iter().map(|node| dump_node(node, &nominated(node.name()))).collect();
@@ -68,7 +68,7 @@ fn dump_node(node: &NodeInfo, nominated: &[Arc<PodInfo>]) -> String {
     text
 }
 
-/// Pods as text, one a line.
+/// Formats pods, one per line.
 /// Follows `pkg/scheduler/backend/cache/debugger/dumper.go#printPod @v1.36.3`.
 pub fn dump_pods<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> String {
     let mut text = String::new();
@@ -86,7 +86,7 @@ pub fn dump_pods<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> String {
     text
 }
 
-/// As Go prints a pointer to `pkg/scheduler/framework/types.go#Resource @v1.36.3` with its field names.
+/// Formats resources as Go's `%+v` prints a pointer to `pkg/scheduler/framework/types.go#Resource @v1.36.3`.
 fn dump_resources(resources: &Resources) -> String {
     let scalars: Vec<String> = resources.scalars().map(|(name, amount)| format!("{name}:{amount}")).collect();
     format!(
@@ -105,7 +105,7 @@ mod tests {
     use crate::testing::{node, pod};
 
     #[test]
-    fn comparison() {
+    fn comparison_counts_repeated_names() {
         let check = |actual: &str, cached: &str, missed: &str, redundant: &str| {
             let mismatch = compare(actual.split_whitespace(), cached.split_whitespace());
             assert_eq!((mismatch.missed.join(" "), mismatch.redundant.join(" ")), (missed.into(), redundant.into()));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn node_text() {
+    fn node_dump_equals_upstreams() {
         let mut known = node("n").allocatable("example.com/gpu", "2").info();
         known.add_pod(pod("a").uid("u-a").on("n").set("status.phase", "Running".into()).info());
         let mut unknown = NodeInfo::imaginary("x".into());
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_text() {
+    fn resources_are_formatted_as_go_does() {
         let mut resources = Resources::default();
         (resources.milli_cpu, resources.memory, resources.ephemeral_storage) = (1500, 2, 3);
         resources.add_scalar("b.com/x", 5);

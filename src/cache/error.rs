@@ -1,59 +1,60 @@
-//! What can be wrong with a request to the cache, in upstream's words.
+//! Errors of the cache, with upstream's texts.
 
 use std::sync::Arc;
 
 use crate::go::quote::quote;
 use crate::k8s::Pod;
 
-/// A request that the cache did not carry out. Texts are those of `pkg/scheduler/backend/cache/cache.go @v1.36.3`.
+/// A failed cache operation. The texts equal upstream's: `pkg/scheduler/backend/cache/cache.go @v1.36.3`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CacheError {
-    /// The pod has no UID, by which the cache knows pods.
+    /// The pod has no UID, and the cache identifies pods by UID.
     #[error("cannot get cache key for pod with empty UID")]
     EmptyUid,
-    /// A pod that is to be assumed is in the cache already.
+    /// The pod cannot be assumed because it is already in the cache.
     #[error("pod {0} is in the cache, so can't be assumed")]
     AlreadyCached(PodRef),
-    /// A pod that is to be forgotten is on another node.
+    /// The pod cannot be forgotten because it is on another node.
     #[error("pod {pod} was assumed on {claimed} but assigned to {cached}")]
     ForgottenElsewhere {
-        /// The pod.
+        /// The pod to forget.
         pod: PodRef,
-        /// The node that the caller named.
+        /// Node named by the caller.
         claimed: Arc<str>,
-        /// The node that the pod is on.
+        /// Node of the pod in the cache.
         cached: Arc<str>,
     },
-    /// A pod that is to be forgotten is confirmed.
+    /// The pod cannot be forgotten because it is already confirmed.
     #[error("pod {0} wasn't assumed so cannot be forgotten")]
     NotAssumed(PodRef),
-    /// A pod that is to be added was added before.
+    /// The pod cannot be added because it was added before.
     #[error("pod {0} was already in added state")]
     AlreadyAdded(PodRef),
-    /// A pod that is to be updated is not known.
+    /// The pod cannot be updated because it is not in the cache.
     #[error("pod {0} is not added to scheduler cache, so cannot be updated")]
     UnknownUpdated(PodRef),
-    /// A pod that is to be updated is not confirmed yet.
+    /// The pod cannot be updated because it is not confirmed yet.
     #[error("assumed pod {0} should not be updated")]
     AssumedUpdated(PodRef),
-    /// A pod that is to be removed is not known.
+    /// The pod cannot be removed because it is not in the cache.
     #[error("pod {0} is not found in scheduler cache, so cannot be removed from it")]
     UnknownRemoved(PodRef),
-    /// A pod that is looked for is not known.
+    /// The requested pod is not in the cache.
     #[error("pod {0} does not exist in scheduler cache")]
     NoSuchPod(PodRef),
-    /// A node that is to be removed is not known.
+    /// The node cannot be removed because it is not in the cache.
     #[error("node {0} is not found")]
     NoSuchNode(Arc<str>),
-    /// A node that is to be removed has been removed before, or was never added, and only pods are left of it.
+    /// The node cannot be removed because it was removed before or never added; its entry has only pods.
     #[error("node {} in group {} was not found", quote(.name), quote(.zone))]
     NotInTree {
-        /// The node.
+        /// Name of the node.
         name: Arc<str>,
-        /// Its region and zone.
+        /// Region and zone of the node.
         zone: Arc<str>,
     },
-    /// The snapshot did not hold the nodes that there are. It has been built anew; the cycle that asked for it fails.
+    /// The snapshot's nodes differed from the cache's. The snapshot was rebuilt, and the scheduling cycle that requested it
+    /// fails.
     #[error(
         "snapshot state is not consistent, length of NodeInfoList={listed} not equal to length of nodes in tree={in_tree} \
          , length of NodeInfoMap={mapped}, length of nodes in cache={cached}, trying to recover"
@@ -61,43 +62,43 @@ pub enum CacheError {
     InconsistentSnapshot {
         /// Nodes in the snapshot's list.
         listed: usize,
-        /// Nodes that there are.
+        /// Nodes in the node tree.
         in_tree: usize,
-        /// Nodes that the snapshot finds by name.
+        /// Nodes in the snapshot's index by name.
         mapped: usize,
-        /// Entries of the cache, those of unknown nodes included.
+        /// Entries of the cache, including those without a node.
         cached: usize,
     },
-    /// A pod changed its node, which no pod can: what the scheduler decides from here on may be wrong, so the process has
-    /// to end with code 1.
+    /// A pod is reported on another node than before, which the API does not allow. The scheduler's further decisions may be
+    /// wrong, so the process has to exit with code 1.
     #[error(
         "{doing}. Scheduler cache is corrupted and can badly affect scheduling decisions: pod {pod}, node {cached:?}, now {claimed:?}"
     )]
     Corrupted {
-        /// What was found.
+        /// The first sentence of the message.
         doing: &'static str,
-        /// The pod.
+        /// The pod whose node changed.
         pod: PodRef,
-        /// The node that the pod was on.
+        /// Node of the pod in the cache.
         cached: Arc<str>,
-        /// The node that it is said to be on.
+        /// Node that the pod is reported on now.
         claimed: Arc<str>,
     },
 }
 
 impl CacheError {
-    /// Whether the process has to end with code 1.
+    /// Returns whether the process has to exit with code 1.
     pub fn is_fatal(&self) -> bool {
         matches!(self, Self::Corrupted { .. })
     }
 }
 
-/// A pod in an error: `uid(namespace/name)`.
+/// A pod named in an error, printed as `uid(namespace/name)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodRef {
-    /// The UID.
+    /// UID of the pod.
     pub uid: String,
-    /// `namespace/name`.
+    /// Key of the pod, `namespace/name`.
     pub key: String,
 }
 
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts() {
+    fn texts_equal_upstreams() {
         let check = |error: CacheError, text: &str| assert_eq!(error.to_string(), text);
         let pod = || PodRef { uid: "u1".into(), key: "ns/p".into() };
         check(CacheError::EmptyUid, "cannot get cache key for pod with empty UID");

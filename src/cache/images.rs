@@ -1,4 +1,4 @@
-//! Which images are on how many nodes.
+//! Container images on the nodes: the size of each and the number of nodes that have it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,27 +8,27 @@ use crate::model::ImageState;
 
 #[derive(Debug)]
 struct Image {
-    /// As the first node reported it that has had the image since.
+    /// Bytes, as reported by the first node that had the image.
     size: i64,
     nodes: usize,
 }
 
-/// Every image that is on a node, by each of its names. Follows
+/// Images of all nodes, by each of their names. Follows
 /// `pkg/scheduler/backend/cache/cache.go#cacheImpl.addNodeImageStates @v1.36.3` and its counterpart for removal.
 #[derive(Debug, Default)]
 pub(super) struct Images {
-    /// Looked up only, never iterated.
+    /// Images by name; the map is never iterated.
     by_name: HashMap<Arc<str>, Image>,
     version: u64,
 }
 
 impl Images {
-    /// Changes whenever a count or size does.
+    /// Returns the version of the counts and sizes. Every change of one of them increases it.
     pub(super) fn version(&self) -> u64 {
         self.version
     }
 
-    /// Counts the images of a node that came.
+    /// Counts the images of an added node, and returns their states.
     pub(super) fn add(&mut self, node: &Node) -> Arc<[ImageState]> {
         let reported = reported(node);
         if !reported.is_empty() {
@@ -44,7 +44,7 @@ impl Images {
         states.into()
     }
 
-    /// Counts off the images of a node that went.
+    /// Removes the images of a removed node from the counts.
     pub(super) fn remove(&mut self, states: &[ImageState]) {
         if !states.is_empty() {
             self.version += 1;
@@ -58,8 +58,9 @@ impl Images {
         }
     }
 
-    /// A node reports anew. `None` if its images are the same as before, as in most reports; then no count changes, but an
-    /// image that is on this node alone takes the size that it reports, as if it went and came back.
+    /// Replaces the images of an updated node. Returns `None` if their names and sizes have not changed, as in most updates.
+    /// No count changes then, but an image that only this node has gets the size that the node reports, as if the node had
+    /// been removed and added.
     pub(super) fn report(&mut self, old: &Node, states: &[ImageState], new: &Node) -> Option<Arc<[ImageState]>> {
         if old.status.images != new.status.images {
             self.remove(states);
@@ -75,7 +76,7 @@ impl Images {
         None
     }
 
-    /// `states` with the counts of now; `None` if they are those of now.
+    /// Returns `states` with current counts and sizes, or `None` if they are current already.
     pub(super) fn refresh(&self, states: &[ImageState]) -> Option<Arc<[ImageState]>> {
         let now = |state: &ImageState| {
             let image = self.by_name.get(&state.name).expect("an image of a node is counted");
@@ -92,7 +93,7 @@ impl Images {
     }
 }
 
-/// A node's images by each of their names, sorted by name, and the size first reported with each.
+/// Returns the names of a node's images, sorted, with the size first reported for each name.
 fn reported(node: &Node) -> Vec<(&str, i64)> {
     let images = node.status.images.iter();
     let mut reported: Vec<(&str, i64)> =

@@ -1,4 +1,5 @@
-//! What the scheduler believes of the cluster: nodes, the pods on them, and the pods it has decided to put there.
+//! The scheduler's view of the cluster: nodes, the pods on them, and assumed pods (placed by the scheduler, not yet confirmed
+//! by the API server).
 //!
 //! ```text
 //!  ingest ──add/update/remove──▶ ┌────────────── Cache ───────────────┐
@@ -7,11 +8,12 @@
 //!                                └────────────────────────────────────┘
 //! ```
 //!
-//! A pod is here from the moment that it is assumed or seen with a node, until it is forgotten or deleted. Assumed pods do
-//! not expire. An entry whose node is unknown (pods arrived first) or gone (pods leave later) is in no snapshot. A snapshot
-//! costs what has changed since it was last brought up to date, not what there is.
+//! A pod is in the cache from the moment that it is assumed or observed with a node, until it is forgotten or deleted. Assumed
+//! pods do not expire. An entry may have pods but no node: because its pods arrived before the node, or because the node was
+//! deleted before its pods. Snapshots leave such entries out. The cost of a snapshot grows with the changes since the last
+//! one, not with the size of the cluster.
 //!
-//! Nothing here knows the queue, a clock or the network.
+//! This module knows neither the queue, nor a clock, nor the network.
 
 mod debugger;
 mod error;
@@ -32,52 +34,53 @@ use state::State;
 use crate::k8s::{Node, Pod};
 use crate::model::{NodeInfo, PodInfo, Snapshot};
 
-/// What there is, for the `scheduler_cache_size` gauges.
+/// Numbers of cached objects, for the `scheduler_cache_size` gauges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Entries, those of unknown nodes included.
+    /// Entries, including those that have pods but no node.
     pub nodes: usize,
     /// Pods, assumed or confirmed.
     pub pods: usize,
-    /// Pods that are assumed and not confirmed.
+    /// Pods that are assumed and not yet confirmed.
     pub assumed_pods: usize,
 }
 
-/// A pod in the cache.
+/// A pod in the cache, with its node and state.
 #[derive(Clone, Debug)]
 pub struct CachedPod {
-    /// The pod.
+    /// The pod itself, with precomputed data.
     pub pod: Arc<PodInfo>,
-    /// The node it is on.
+    /// Name of the pod's node.
     pub node: Arc<str>,
-    /// Whether it is assumed and not confirmed.
+    /// Whether the pod is assumed and not yet confirmed.
     pub assumed: bool,
 }
 
-/// What an added pod was before.
+/// State of a pod in the cache before [`Cache::add_pod`] added it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodAdded {
-    /// Unknown.
+    /// The pod was not in the cache.
     New,
-    /// Assumed on this node.
+    /// The pod was assumed on the same node.
     Confirmed,
-    /// Assumed on another node.
+    /// The pod was assumed on another node.
     Moved {
-        /// That node.
+        /// Name of the node on which the pod was assumed.
         assumed: Arc<str>,
     },
 }
 
-/// The cache. Its lock guards everything in it and is held for one call; every pod operation takes constant time but for
-/// copying the node's entry when a snapshot shares it. Follows `pkg/scheduler/backend/cache/cache.go#cacheImpl @v1.36.3`.
+/// The scheduler cache of nodes and pods. One lock guards all of its state and is held for the duration of a call. Pod
+/// operations take constant time, except that a node's entry is copied when a snapshot shares it.
+/// Follows `pkg/scheduler/backend/cache/cache.go#cacheImpl @v1.36.3`.
 ///
-/// A pod is known by its UID, and all calls fail with [`CacheError::EmptyUid`] for one without. Its node is the pod's own
+/// The UID identifies a pod: all calls fail with [`CacheError::EmptyUid`] for a pod without one. The pod's node is its
 /// `spec.nodeName`.
 #[derive(Debug, Default)]
 pub struct Cache(Mutex<State>);
 
 impl Cache {
-    /// An empty cache.
+    /// Creates an empty cache.
     pub fn new() -> Self {
         Self::default()
     }
@@ -92,84 +95,84 @@ impl Cache {
         self.lock().set_node(node)
     }
 
-    /// Removes a node. Its entry stays as long as pods are on it, since their deletions come by another watch.
+    /// Removes a node from the cache. Its entry stays as long as it has pods, because their deletions arrive by another watch.
     ///
-    /// Fails with [`CacheError::NoSuchNode`] or, when only pods were left of it, with [`CacheError::NotInTree`].
+    /// Fails with [`CacheError::NoSuchNode`], or with [`CacheError::NotInTree`] if the entry had only pods and no node.
     pub fn remove_node(&self, node: &Node) -> Result<(), CacheError> {
         self.lock().remove_node(node)
     }
 
-    /// Puts a pod onto the node that was chosen for it, before the API server knows.
+    /// Assumes a pod: adds it to the node that was chosen for it, before the binding is written to the API server.
     ///
     /// Fails with [`CacheError::AlreadyCached`].
     pub fn assume_pod(&self, pod: Arc<PodInfo>) -> Result<(), CacheError> {
         self.lock().assume(pod)
     }
 
-    /// Takes an assumed pod off its node; does nothing to a pod that is not known.
+    /// Forgets an assumed pod: removes it from its node. Does nothing if the pod is not in the cache.
     ///
     /// Fails with [`CacheError::ForgottenElsewhere`] or [`CacheError::NotAssumed`].
     pub fn forget_pod(&self, pod: &Pod) -> Result<(), CacheError> {
         self.lock().forget(pod)
     }
 
-    /// A pod has a node, says the API server: adds it, or confirms it if it was assumed.
+    /// Adds a pod that the API server reports with a node, or confirms the pod if it was assumed.
     ///
     /// Fails with [`CacheError::AlreadyAdded`].
     pub fn add_pod(&self, pod: Arc<PodInfo>) -> Result<PodAdded, CacheError> {
         self.lock().add(pod)
     }
 
-    /// A pod with a node changed.
+    /// Replaces a pod that has a node by its new state.
     ///
     /// Fails with [`CacheError::UnknownUpdated`], [`CacheError::AssumedUpdated`] or, fatally, [`CacheError::Corrupted`].
     pub fn update_pod(&self, old: &Pod, new: Arc<PodInfo>) -> Result<(), CacheError> {
         self.lock().update(old, new)
     }
 
-    /// A pod with a node is gone. If its deletion was missed, `pod` may be a state from before it had one.
+    /// Removes a deleted pod. If its deletion event was missed, `pod` may be an old state from before the pod had a node.
     ///
     /// Fails with [`CacheError::UnknownRemoved`] or, fatally, [`CacheError::Corrupted`].
     pub fn remove_pod(&self, pod: &Pod) -> Result<(), CacheError> {
         self.lock().remove(pod)
     }
 
-    /// Whether the pod is assumed and not confirmed.
+    /// Returns whether the pod is assumed and not yet confirmed.
     pub fn is_assumed(&self, pod: &Pod) -> Result<bool, CacheError> {
         self.lock().is_assumed(pod)
     }
 
-    /// The pod as the cache has it: assumed ones with their node.
+    /// Returns the pod as it is in the cache. An assumed pod has its node set.
     ///
     /// Fails with [`CacheError::NoSuchPod`].
     pub fn get_pod(&self, pod: &Pod) -> Result<Arc<PodInfo>, CacheError> {
         self.lock().get(pod)
     }
 
-    /// What there is.
+    /// Counts the nodes and pods in the cache.
     pub fn counts(&self) -> Counts {
         self.lock().counts()
     }
 
-    /// Every pod, sorted by UID. Expensive: for checks and dumps.
+    /// Returns every pod, sorted by UID. Expensive: for checks and dumps only.
     pub fn pods(&self) -> Vec<CachedPod> {
         self.lock().pods()
     }
 
-    /// Every entry, sorted by node name, those of unknown nodes included. Expensive: for checks and dumps.
+    /// Returns every entry, sorted by node name, including entries without a node. Expensive: for checks and dumps only.
     pub fn nodes(&self) -> Vec<Arc<NodeInfo>> {
         self.lock().nodes()
     }
 
-    /// The entry of a node, known or not.
+    /// Returns the entry of a node name, including an entry without a node.
     pub fn node(&self, name: &str) -> Option<Arc<NodeInfo>> {
         self.lock().node(name)
     }
 
-    /// Brings a snapshot up to date, at the cost of what has changed since. The list of nodes is made anew only when nodes
-    /// came or went.
+    /// Updates a snapshot with all changes since its last update. The list of nodes is rebuilt only when nodes were added or
+    /// removed.
     ///
-    /// Fails with [`CacheError::InconsistentSnapshot`]; the snapshot is good again then.
+    /// Fails with [`CacheError::InconsistentSnapshot`], after the snapshot was rebuilt and is consistent again.
     pub fn update_snapshot(&self, snapshot: &mut Snapshot) -> Result<(), CacheError> {
         self.lock().update_snapshot(snapshot)
     }

@@ -1,4 +1,4 @@
-//! The order in which nodes are tried: zones in turns, so that neighbours in the list are far apart.
+//! The order in which nodes are tried: round-robin over zones, so that neighbours in the list are in different zones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,8 +11,9 @@ const BETA_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
 const REGION: &str = "topology.kubernetes.io/region";
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// What tells zones apart: region and zone, with a character between them that neither can have; empty without both. The
-/// older labels win, even when they are empty. Follows `component-helpers/node/topology/helpers.go#GetZoneKey @v1.36.3`.
+/// Returns the key of a node's zone: region and zone, separated by a character that neither can contain; empty if the node has
+/// neither. The deprecated beta labels take precedence, even when they are empty.
+/// Follows `component-helpers/node/topology/helpers.go#GetZoneKey @v1.36.3`.
 pub fn zone_key(node: &Node) -> String {
     let labels = node.labels();
     let value = |beta: &str, label: &str| labels.get(beta).or_else(|| labels.get(label)).map_or("", String::as_str);
@@ -20,9 +21,9 @@ pub fn zone_key(node: &Node) -> String {
     if region.is_empty() && zone.is_empty() { String::new() } else { format!("{region}:\0:{zone}") }
 }
 
-/// Nodes by zone: zones in the order in which they were first seen, a zone's nodes in the order in which they came.
-/// Follows `pkg/scheduler/backend/cache/node_tree.go#nodeTree @v1.36.3`, except that a node's zone is what the caller says
-/// it was put under, so a node can never be in two zones.
+/// Nodes grouped by zone: zones in the order in which they were first seen, nodes of a zone in the order in which they were
+/// added. Follows `pkg/scheduler/backend/cache/node_tree.go#nodeTree @v1.36.3`, except that the caller remembers the zone
+/// under which a node was added and passes it for the removal, so a node cannot be in two zones.
 #[derive(Debug, Default)]
 pub(super) struct NodeTree {
     zones: Vec<Arc<str>>,
@@ -31,12 +32,12 @@ pub(super) struct NodeTree {
 }
 
 impl NodeTree {
-    /// How many nodes there are.
+    /// Counts the nodes of all zones.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Adds a node, and returns the zone it is under from now on.
+    /// Adds a node to a zone, and returns the zone's shared name.
     pub(super) fn add(&mut self, zone: &str, node: SlotId) -> Arc<str> {
         let zone = if let Some((zone, _)) = self.nodes.get_key_value(zone) {
             zone.clone()
@@ -50,7 +51,7 @@ impl NodeTree {
         zone
     }
 
-    /// Removes a node that is under this zone; a zone without nodes loses its turn.
+    /// Removes a node from its zone. A zone without nodes is removed, too.
     pub(super) fn remove(&mut self, zone: &str, node: SlotId) {
         let nodes = self.nodes.get_mut(zone).expect("a zone with nodes is in the tree");
         let at = nodes.iter().position(|other| *other == node).expect("the node is under its zone");
@@ -62,15 +63,15 @@ impl NodeTree {
         }
     }
 
-    /// All nodes: the first of each zone, then the second of each, and so on.
+    /// Returns all nodes: the first node of each zone, then the second of each, and so on.
     pub(super) fn order(&self) -> Vec<SlotId> {
         let mut zones: Vec<&[SlotId]> = self.zones.iter().map(|zone| self.nodes[zone].as_slice()).collect();
         let mut order = Vec::with_capacity(self.len);
-        let mut turn = 0;
+        let mut round = 0;
         while !zones.is_empty() {
-            zones.retain(|nodes| nodes.len() > turn);
-            order.extend(zones.iter().map(|nodes| nodes[turn]));
-            turn += 1;
+            zones.retain(|nodes| nodes.len() > round);
+            order.extend(zones.iter().map(|nodes| nodes[round]));
+            round += 1;
         }
         debug_assert_eq!(order.len(), self.len, "every node is under one zone");
         order
@@ -83,7 +84,7 @@ mod tests {
     use crate::testing::node;
 
     #[test]
-    fn zone_keys() {
+    fn zone_key_follows_the_labels() {
         let check = |labels: &[(&str, &str)], expected: &str| {
             let node = labels.iter().fold(node("n"), |node, (key, value)| node.label(key, value));
             assert_eq!(zone_key(&node.build()), expected, "{labels:?}");
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn orders() {
+    fn order_is_round_robin_over_zones() {
         // `a1` adds node 1 to zone a, `-a1` removes it.
         let check = |steps: &str, expected: &str| {
             let mut tree = NodeTree::default();
@@ -120,11 +121,11 @@ mod tests {
         check("a1 a2 a3", "1 2 3");
         check("a1 b2 c3", "1 2 3");
         check("b1 a2 b3 b4 c5 a6", "1 2 5 3 6 4");
-        // Exhausted zones are passed over.
+        // Zones without further nodes are skipped.
         check("a1 b2 b3 b4 c5 c6", "1 2 5 3 6 4");
-        // A zone that lost its nodes comes last when it is seen again.
+        // A zone that lost all its nodes is last when it gets a node again.
         check("a1 b2 c3 -a1 a4", "2 3 4");
-        // A node keeps its place inside its zone until it leaves.
+        // A node keeps its position in its zone until it is removed.
         check("a1 a2 a3 b4 -a2 a2", "1 4 3 2");
         check("a1 -a1", "");
     }

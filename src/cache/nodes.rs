@@ -1,4 +1,4 @@
-//! The entries of the cache, most recently changed first.
+//! Entries of the cache, one for each node, linked with the most recently changed first.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,10 +6,11 @@ use std::sync::Arc;
 use crate::k8s::Node;
 use crate::model::{ImageState, NodeInfo, PodInfo};
 
-/// Changes of an entry that are kept for its snapshot; with more, copying the entry is no dearer than repeating them.
+/// Changes of an entry that are logged for the snapshot. Beyond this number, copying the entry costs no more than applying
+/// the changes.
 const LOG_LIMIT: usize = 8;
 
-/// Where an entry is; reused once it is gone.
+/// Index of an entry in the slab. Reused after the entry is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SlotId(u32);
 
@@ -23,34 +24,34 @@ impl SlotId {
     }
 }
 
-/// What can happen to an entry.
+/// A change of an entry.
 #[derive(Debug)]
 pub(super) enum Change {
-    /// A pod came.
-    Put(Arc<PodInfo>),
-    /// A pod went.
-    Take(Arc<PodInfo>),
-    /// The node was added or replaced; with its images, if they differ from before.
-    Set(Arc<Node>, Option<Arc<[ImageState]>>),
-    /// The node went, and only its pods are left.
-    Unset,
+    /// A pod was added.
+    AddPod(Arc<PodInfo>),
+    /// A pod was removed.
+    RemovePod(Arc<PodInfo>),
+    /// The node was added or replaced. Has the node's images if they changed.
+    SetNode(Arc<Node>, Option<Arc<[ImageState]>>),
+    /// The node was removed, and the entry has only pods.
+    RemoveNode,
 }
 
 impl Change {
     pub(super) fn apply(&self, info: &mut NodeInfo) {
         match self {
-            Self::Put(pod) => info.add_pod(pod.clone()),
-            Self::Take(pod) => {
+            Self::AddPod(pod) => info.add_pod(pod.clone()),
+            Self::RemovePod(pod) => {
                 let taken = info.take_pod(pod);
                 debug_assert!(taken, "a pod in the cache is on its node");
             }
-            Self::Set(node, images) => {
+            Self::SetNode(node, images) => {
                 info.set_node(node.clone());
                 if let Some(images) = images {
                     info.set_images(images.clone());
                 }
             }
-            Self::Unset => {
+            Self::RemoveNode => {
                 info.remove_node();
                 info.set_images(Arc::default());
             }
@@ -58,51 +59,50 @@ impl Change {
     }
 }
 
-/// An entry: a node with its pods, or the pods of a node that is not known.
+/// An entry of the cache: a node with its pods, or the pods of a node that is not in the cache.
 #[derive(Debug)]
 pub(super) struct Slot {
-    /// Copied when it changes while a snapshot shares it.
+    /// The node and its pods. Copied on change while a snapshot shares it.
     pub(super) info: Arc<NodeInfo>,
-    /// What leads from the state of generation `logged_from` to the one of now. A snapshot with that state repeats it
-    /// instead of sharing the new one, so that neither side has to copy the entry, with a reference to each pod, for each
-    /// pod that comes.
+    /// Changes since the generation `logged_from`. A snapshot that has the entry of this generation applies the changes to its
+    /// own copy instead of sharing the new one. Otherwise each added pod would copy the entry with its references to all pods.
     pub(super) log: Vec<Change>,
-    /// None if more has happened than was logged.
+    /// Generation of the entry before the first logged change. `None` if the log is incomplete.
     pub(super) logged_from: Option<u64>,
-    /// The zone under which the node is in the tree; none while the node is not known.
+    /// Zone of the node in the node tree. `None` while the entry has no node.
     pub(super) zone: Option<Arc<str>>,
-    /// The version of the image counts that `info` holds.
+    /// Version of the image counts in `info`.
     pub(super) images_version: u64,
     newer: Option<SlotId>,
     older: Option<SlotId>,
 }
 
-/// All entries: a slab, an index by name, and a list that runs through the slab from the most recently changed entry to
-/// the least. Each change gives the entry a new generation and puts it at the head, so generations fall along the list and
-/// whoever knows all entries up to some generation has to walk only as far as the first of those.
+/// All entries: a slab, an index by name, and a linked list from the most recently changed entry to the least. Each change
+/// gives the entry a new generation and moves it to the head, so generations decrease along the list. A snapshot that is
+/// up to date with some generation therefore stops at the first entry of that generation or an older one.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     slots: Vec<Option<Slot>>,
     free: Vec<SlotId>,
-    /// Looked up only, never iterated.
+    /// Index by node name, which is never iterated.
     by_name: HashMap<Arc<str>, SlotId>,
     newest: Option<SlotId>,
     generation: u64,
 }
 
 impl Nodes {
-    /// How many entries there are.
+    /// Counts the entries, including those without a node.
     pub(super) fn len(&self) -> usize {
         self.by_name.len()
     }
 
-    /// The entry of node `name`.
+    /// Finds the entry of node `name`.
     pub(super) fn find(&self, name: &str) -> Option<SlotId> {
         self.by_name.get(name).copied()
     }
 
-    /// The entry of node `name`, made if there is none. A new one has generation 0 and is no part of the list until
-    /// [`Self::change`] has been called.
+    /// Finds or creates the entry of node `name`. A new entry has generation 0 and is not in the list until [`Self::change`]
+    /// is called for it.
     pub(super) fn find_or_insert(&mut self, name: &str) -> SlotId {
         if let Some(id) = self.find(name) {
             return id;
@@ -134,7 +134,7 @@ impl Nodes {
         self.slots[id.index()].as_mut().expect("ids of entries that are gone are not kept")
     }
 
-    /// Changes an entry: new generation, head of the list.
+    /// Changes an entry, gives it a new generation and moves it to the head of the list.
     pub(super) fn change(&mut self, id: SlotId, change: Change) {
         self.generation += 1;
         let generation = self.generation;
@@ -151,7 +151,7 @@ impl Nodes {
         self.move_to_head(id);
     }
 
-    /// A snapshot has the entry as it is now.
+    /// Empties the log of an entry, after a snapshot was updated to the entry's current state.
     pub(super) fn restart_log(&mut self, id: SlotId) {
         let slot = self.slot_mut(id);
         slot.log.clear();
@@ -167,17 +167,17 @@ impl Nodes {
         slot.info
     }
 
-    /// The most recently changed entry.
+    /// Returns the most recently changed entry.
     pub(super) fn newest(&self) -> Option<SlotId> {
         self.newest
     }
 
-    /// The entry that was changed last before this one.
+    /// Returns the next entry of the list, which was changed before this one.
     pub(super) fn older(&self, id: SlotId) -> Option<SlotId> {
         self.slot(id).older
     }
 
-    /// All entries, most recently changed first.
+    /// Iterates over all entries, the most recently changed first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
         std::iter::successors(self.newest, |id| self.older(*id)).map(|id| self.slot(id))
     }
@@ -196,7 +196,7 @@ impl Nodes {
         slot.older = head;
     }
 
-    /// Takes an entry out of the list; does nothing to one that is not in it.
+    /// Unlinks an entry from the list. Does nothing if the entry is not in the list.
     fn unlink(&mut self, id: SlotId) {
         let slot = self.slot_mut(id);
         let (newer, older) = (slot.newer.take(), slot.older.take());
@@ -215,7 +215,7 @@ impl Nodes {
 mod tests {
     use super::*;
 
-    /// `a` changes entry a, `-a` removes it.
+    /// Runs steps (`a` changes entry a, `-a` removes it) and compares the order of the list.
     fn check(steps: &str, expected: &str) {
         let mut nodes = Nodes::default();
         for step in steps.split_whitespace() {
@@ -224,7 +224,7 @@ mod tests {
                 assert_eq!(nodes.remove(id).name(), name);
             } else {
                 let id = nodes.find_or_insert(step);
-                nodes.change(id, Change::Unset);
+                nodes.change(id, Change::RemoveNode);
             }
             let generations: Vec<u64> = nodes.iter().map(|slot| slot.info.generation()).collect();
             assert!(generations.is_sorted_by(|a, b| a > b), "{steps}: {generations:?}");
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn most_recently_changed_first() {
+    fn list_has_the_most_recently_changed_entry_first() {
         check("", "");
         check("a b c", "c b a");
         check("a b c a", "a c b");
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn removal_at_every_place() {
+    fn removal_keeps_the_order_of_the_list() {
         check("a -a", "");
         check("a b c -a", "c b");
         check("a b c -b", "c a");
@@ -256,9 +256,9 @@ mod tests {
     fn a_shared_entry_is_copied_before_it_changes() {
         let mut nodes = Nodes::default();
         let id = nodes.find_or_insert("a");
-        nodes.change(id, Change::Unset);
+        nodes.change(id, Change::RemoveNode);
         let before = nodes.slot(id).info.clone();
-        nodes.change(id, Change::Unset);
+        nodes.change(id, Change::RemoveNode);
         assert_eq!((before.generation(), nodes.slot(id).info.generation()), (1, 2));
     }
 }

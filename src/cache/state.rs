@@ -1,4 +1,4 @@
-//! What the cache's lock guards, and every change of it.
+//! State behind the cache's lock, and all operations that change it.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use super::{CacheError, CachedPod, Counts, PodAdded, PodRef};
 use crate::k8s::{Node, Pod};
 use crate::model::{NodeInfo, NodeOrdinal, PodInfo, Snapshot};
 
-/// A pod, as the key under which its UID finds it.
+/// A pod as a map key that is compared and hashed by UID.
 #[derive(Debug)]
 struct ByUid(Arc<PodInfo>);
 
@@ -36,20 +36,20 @@ impl Hash for ByUid {
     }
 }
 
-/// Location of a pod. The node's slot stays valid as long as the pod is in the cache.
+/// Node and state of a cached pod. The node's entry lives at least as long as its pods, so the id stays valid.
 #[derive(Clone, Copy, Debug)]
 struct PodLocation {
     node: SlotId,
     assumed: bool,
 }
 
-/// Nodes, pods and what is counted over all of them.
+/// All nodes and pods, and the counts over them.
 #[derive(Debug, Default)]
 pub(super) struct State {
     nodes: Nodes,
     tree: NodeTree,
     images: Images,
-    /// Looked up only; iterated only to be sorted.
+    /// Location of each pod. Iterated only where the result is sorted.
     pods: HashMap<ByUid, PodLocation>,
     assumed: usize,
 }
@@ -81,7 +81,7 @@ impl State {
         self.nodes.find(name).map(|id| self.nodes.slot(id).info.clone())
     }
 
-    /// Adds a node or replaces it.
+    /// Adds or replaces a node, and returns its entry.
     pub(super) fn set_node(&mut self, node: Arc<Node>) -> Arc<NodeInfo> {
         let id = self.nodes.find_or_insert(node.name());
         self.set_zone(id, &zone_key(&node));
@@ -90,11 +90,11 @@ impl State {
             Some(old) => self.images.report(old, info.images(), &node),
             None => Some(self.images.add(&node)),
         };
-        self.nodes.change(id, Change::Set(node, images));
+        self.nodes.change(id, Change::SetNode(node, images));
         self.nodes.slot(id).info.clone()
     }
 
-    /// Puts a node under a zone, at its end; one that is there already keeps its place.
+    /// Moves a node to the end of a zone. A node that is already in the zone keeps its position.
     fn set_zone(&mut self, id: SlotId, zone: &str) {
         if let Some(old) = self.nodes.slot_mut(id).zone.take() {
             if *old == *zone {
@@ -106,7 +106,7 @@ impl State {
         self.nodes.slot_mut(id).zone = Some(self.tree.add(zone, id));
     }
 
-    /// Removes a node; its entry stays as long as there are pods on it.
+    /// Removes a node from the cache. Its entry stays as long as it has pods.
     pub(super) fn remove_node(&mut self, node: &Node) -> Result<(), CacheError> {
         let id = self.nodes.find(node.name()).ok_or_else(|| CacheError::NoSuchNode(Arc::from(node.name())))?;
         let zone = self.nodes.slot_mut(id).zone.take();
@@ -114,7 +114,7 @@ impl State {
         if self.nodes.slot(id).info.pods().is_empty() {
             self.nodes.remove(id);
         } else {
-            self.nodes.change(id, Change::Unset);
+            self.nodes.change(id, Change::RemoveNode);
         }
         let Some(zone) = zone else {
             return Err(CacheError::NotInTree { name: Arc::from(node.name()), zone: zone_key(node).into() });
@@ -190,7 +190,7 @@ impl State {
     pub(super) fn remove(&mut self, pod: &Pod) -> Result<(), CacheError> {
         let place = self.place(pod)?.ok_or_else(|| CacheError::UnknownRemoved(PodRef::of(pod)))?;
         let cached = self.nodes.slot(place.node).info.name_arc();
-        // A pod whose deletion was missed is known from its last state, in which it may not have had a node yet.
+        // If the deletion event was missed, `pod` is the last state that was observed, which may not have a node.
         if let Some(claimed) = pod.node_name().filter(|claimed| **cached != **claimed) {
             return Err(CacheError::Corrupted {
                 doing: "Pod was added to a different node than it was assumed",
@@ -213,11 +213,11 @@ impl State {
         found.map(|(pod, _)| pod.0.clone()).ok_or_else(|| CacheError::NoSuchPod(PodRef::of(pod)))
     }
 
-    /// Brings a snapshot up to date: walks from the most recently changed entry to the first that the snapshot has. Follows
-    /// `pkg/scheduler/backend/cache/cache.go#cacheImpl.UpdateSnapshot @v1.36.3`, also in that the list is made anew only
-    /// when a node came or went: one that changed its zone keeps its place until then.
+    /// Updates a snapshot: walks from the most recently changed entry to the first entry that the snapshot already has.
+    /// Follows `pkg/scheduler/backend/cache/cache.go#cacheImpl.UpdateSnapshot @v1.36.3`. As there, the list of nodes is rebuilt
+    /// only when a node was added or removed: a node that changed its zone keeps its position until then.
     pub(super) fn update_snapshot(&mut self, snapshot: &mut Snapshot) -> Result<(), CacheError> {
-        let mut came = false;
+        let mut has_new_node = false;
         let mut next = self.nodes.newest();
         while let Some(id) = next.filter(|id| self.nodes.slot(*id).info.generation() > snapshot.generation()) {
             next = self.nodes.older(id);
@@ -227,14 +227,14 @@ impl State {
             self.refresh_images(id);
             match snapshot.ordinal(self.nodes.slot(id).info.name()) {
                 Some(ordinal) => bring_up_to_date(snapshot, ordinal, self.nodes.slot(id)),
-                None => came = true,
+                None => has_new_node = true,
             }
             self.nodes.restart_log(id);
         }
         if let Some(newest) = self.nodes.newest() {
             snapshot.set_generation(self.nodes.slot(newest).info.generation());
         }
-        if came || snapshot.len() > self.tree.len() {
+        if has_new_node || snapshot.len() > self.tree.len() {
             let nodes = self.in_order(|info| snapshot.get(info.name()).unwrap_or(info).clone());
             snapshot.set_nodes(nodes);
         }
@@ -252,7 +252,7 @@ impl State {
         Err(error)
     }
 
-    /// Whether the snapshot has the generation of the node that changed last.
+    /// Returns whether the snapshot has the generation of the node that changed last.
     fn is_current(&self, snapshot: &Snapshot) -> bool {
         self.nodes.newest().is_none_or(|newest| self.nodes.slot(newest).info.generation() == snapshot.generation())
     }
@@ -261,8 +261,8 @@ impl State {
         self.tree.order().into_iter().map(|id| info(&self.nodes.slot(id).info)).collect()
     }
 
-    /// Fixes the image counts that a snapshot sees of a changed entry. Entries that did not change keep the counts of when
-    /// they did, as upstream has it; so this is no change of the entry by itself.
+    /// Updates the image counts of an entry that changed, before a snapshot copies it. As upstream, entries keep the counts
+    /// from the time of their last change, so this update gives the entry no new generation.
     fn refresh_images(&mut self, id: SlotId) {
         let version = self.images.version();
         let slot = self.nodes.slot_mut(id);
@@ -282,20 +282,20 @@ impl State {
         Ok(self.pods.get(pod.uid()).copied())
     }
 
-    /// Puts a pod that is not in the cache onto its node, known or not.
+    /// Adds a pod that is not in the cache to its node's entry, which is created if there is none.
     fn put(&mut self, pod: Arc<PodInfo>, assumed: bool) {
         let node = self.nodes.find_or_insert(pod.pod().node_name().unwrap_or_default());
-        self.nodes.change(node, Change::Put(pod.clone()));
+        self.nodes.change(node, Change::AddPod(pod.clone()));
         self.assumed += usize::from(assumed);
         let before = self.pods.insert(ByUid(pod), PodLocation { node, assumed });
         debug_assert!(before.is_none(), "a pod is in the cache once");
     }
 
-    /// Takes a pod off its node; the entry of a node that is not known goes with its last pod.
+    /// Removes a pod from its node's entry. An entry without a node is removed with its last pod.
     fn take(&mut self, uid: &str) {
         let (pod, place) = self.pods.remove_entry(uid).expect("the caller looked the pod up");
         self.assumed -= usize::from(place.assumed);
-        self.nodes.change(place.node, Change::Take(pod.0));
+        self.nodes.change(place.node, Change::RemovePod(pod.0));
         let slot = self.nodes.slot(place.node);
         if slot.info.pods().is_empty() && slot.info.try_node().is_none() {
             self.nodes.remove(place.node);
@@ -304,8 +304,8 @@ impl State {
     }
 }
 
-/// Repeats on a snapshot's node what has happened to the entry since, or shares the entry if not all of that is known or
-/// somebody else holds the snapshot's node.
+/// Updates one node of a snapshot. Applies the entry's logged changes to the snapshot's own copy. If the log is incomplete, or
+/// something else holds a reference to the snapshot's copy, the snapshot shares the entry instead.
 fn bring_up_to_date(snapshot: &mut Snapshot, ordinal: NodeOrdinal, slot: &Slot) {
     let known = slot.logged_from == Some(snapshot.node(ordinal).generation());
     let repeated = known

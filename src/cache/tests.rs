@@ -1,4 +1,4 @@
-//! The cache from outside: scripted cases, then random operations against a plain model of upstream's rules.
+//! Tests of the cache's public interface: scripted cases, then random operations against a simple model of upstream's rules.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::testing::{node, pod};
 mod random;
 mod timing;
 
-/// One operation: `node a`, `node a z1` (in a zone), `-node a`, `add p@a`, `update p@a>p@b`, `remove p@a`, `assume p@a`,
-/// `forget p@a`; `@` alone is a pod without node.
+/// Runs one operation: `node a`, `node a z1` (in a zone), `-node a`, `add p@a`, `update p@a>p@b`, `remove p@a`, `assume p@a`
+/// or `forget p@a`. `p@` is a pod without a node.
 fn step(cache: &Cache, step: &str) -> Result<Option<PodAdded>, CacheError> {
     let (verb, rest) = step.split_once(' ').expect("a verb and its object");
     let parse = |text: &str| {
@@ -40,7 +40,7 @@ fn step(cache: &Cache, step: &str) -> Result<Option<PodAdded>, CacheError> {
     Ok(None)
 }
 
-/// Entries with their pods, `?` for an unknown node and `*` for an assumed pod: `a[p q*] x?[r]`.
+/// Prints the entries with their pods, such as `a[p q*] x?[r]`: `?` marks an entry without a node, `*` an assumed pod.
 fn print(cache: &Cache) -> String {
     let pods = cache.pods();
     let assumed = |uid: &str| pods.iter().any(|pod| pod.pod.uid() == uid && pod.assumed);
@@ -56,7 +56,7 @@ fn print(cache: &Cache) -> String {
     entries.collect::<Vec<_>>().join(" ")
 }
 
-/// All steps but the last have to succeed; the last one's error, if any, and the entries afterwards.
+/// Runs steps, of which all but the last have to succeed. Compares the last one's error, or "", and the entries afterwards.
 #[track_caller]
 fn check(steps: &str, error: &str, expected: &str) {
     let cache = Cache::new();
@@ -74,7 +74,7 @@ fn order(snapshot: &Snapshot) -> String {
 }
 
 #[test]
-fn assuming() {
+fn assume_adds_a_pod_that_is_not_cached() {
     check("node a; assume p@a", "", "a[p*]");
     check("assume p@a", "", "a?[p*]");
     let error = "pod p(default/p) is in the cache, so can't be assumed";
@@ -83,7 +83,7 @@ fn assuming() {
 }
 
 #[test]
-fn forgetting() {
+fn forget_removes_only_an_assumed_pod() {
     check("node a; assume p@a; forget p@a", "", "a[]");
     check("assume p@a; forget p@a", "", "");
     check("node a; forget p@a", "", "a[]");
@@ -93,7 +93,7 @@ fn forgetting() {
 }
 
 #[test]
-fn adding() {
+fn add_confirms_an_assumed_pod() {
     check("node a; add p@a", "", "a[p]");
     check("node a; assume p@a; add p@a", "", "a[p]");
     check("node a; node b; assume p@a; add p@b", "", "a[] b[p]");
@@ -102,7 +102,7 @@ fn adding() {
 }
 
 #[test]
-fn what_an_added_pod_was_before() {
+fn add_returns_the_state_of_the_pod_before() {
     let check = |steps: &str, expected: PodAdded| {
         let cache = Cache::new();
         let outcomes = steps.split("; ").map(|text| step(&cache, text).expect("no step fails"));
@@ -114,7 +114,7 @@ fn what_an_added_pod_was_before() {
 }
 
 #[test]
-fn updating() {
+fn update_replaces_only_a_confirmed_pod() {
     check("node a; add p@a; add q@a; update p@a>p@a", "", "a[q p]");
     check("node a; add p@a; update p@a>q@a", "", "a[q]");
     check("node a; update p@a>p@a", "pod p(default/p) is not added to scheduler cache, so cannot be updated", "a[]");
@@ -123,7 +123,7 @@ fn updating() {
 }
 
 #[test]
-fn removing() {
+fn remove_removes_assumed_and_confirmed_pods() {
     check("node a; add p@a; add q@a; add r@a; remove p@a", "", "a[r q]");
     check("node a; assume p@a; remove p@a", "", "a[]");
     check("node a; add p@a; remove p@", "", "a[]");
@@ -153,7 +153,7 @@ fn a_pod_that_changes_its_node_is_fatal() {
 }
 
 #[test]
-fn pods_without_uid() {
+fn pods_without_uid_are_rejected() {
     let cache = Cache::new();
     let nameless = pod("p").uid("").on("a");
     let check = |outcome: Result<(), CacheError>| assert_eq!(outcome, Err(CacheError::EmptyUid));
@@ -168,8 +168,8 @@ fn pods_without_uid() {
 }
 
 #[test]
-fn ghosts() {
-    // A pod that arrives before its node, and leaves after it.
+fn an_entry_without_a_node_lasts_as_long_as_its_pods() {
+    // Pods may arrive before their node, and may be deleted after it.
     check("add p@a; node a", "", "a[p]");
     check("add p@a; remove p@a", "", "");
     check("node a; add p@a; -node a", "", "a?[p]");
@@ -182,7 +182,7 @@ fn ghosts() {
 }
 
 #[test]
-fn ghosts_are_in_no_snapshot() {
+fn entries_without_a_node_are_in_no_snapshot() {
     let cache = Cache::new();
     let mut snapshot = Snapshot::default();
     let mut check = |text: &str, expected: &str| {
@@ -200,7 +200,7 @@ fn ghosts_are_in_no_snapshot() {
 }
 
 #[test]
-fn zones_take_turns_in_a_snapshot() {
+fn snapshot_order_is_round_robin_over_zones() {
     let cache = Cache::new();
     let mut snapshot = Snapshot::default();
     let mut check = |steps: &str, expected: &str| {
@@ -211,15 +211,15 @@ fn zones_take_turns_in_a_snapshot() {
         assert_eq!(order(&snapshot), expected, "{steps}");
     };
     check("node a z1; node b z1; node c z2; node d z1; node e z3", "a c e b d");
-    // A node that changes its zone keeps its place in the list …
+    // A node that changes its zone keeps its position in the list …
     check("node a z2", "a c e b d");
-    // … until a node comes or goes; then it is the last of its new zone.
+    // … until a node is added or removed. Then it is the last node of its new zone.
     check("node f z3", "b c e d a f");
     check("-node e", "b c f d a");
 }
 
 #[test]
-fn a_snapshot_holds_what_was_when_it_was_taken() {
+fn later_changes_do_not_affect_a_snapshot() {
     let cache = Cache::new();
     let mut snapshot = Snapshot::default();
     for text in ["node a", "node b", "add p@a"] {
@@ -235,7 +235,7 @@ fn a_snapshot_holds_what_was_when_it_was_taken() {
 }
 
 #[test]
-fn a_small_change_is_repeated_on_the_snapshot_instead_of_copied() {
+fn a_small_change_is_applied_to_the_snapshots_own_copy() {
     let cache = Cache::new();
     let mut snapshot = Snapshot::default();
     let mut check = |steps: &str, pods: usize, in_place: bool| {
@@ -250,7 +250,7 @@ fn a_small_change_is_repeated_on_the_snapshot_instead_of_copied() {
     check("node a; add p@a", 1, false);
     check("assume q@a", 2, true);
     check("assume r@a; forget q@a; node a z1", 2, true);
-    // So much happened that the entry is copied as a whole.
+    // More changes than the log holds: the whole entry is shared instead.
     check("add 1@a; add 2@a; add 3@a; add 4@a; add 5@a; add 6@a; add 7@a; add 8@a; add 9@a", 11, false);
     check("remove 1@a", 10, true);
 }
@@ -274,7 +274,7 @@ fn an_inconsistent_snapshot_is_rebuilt_and_reported() {
 }
 
 #[test]
-fn questions_about_pods() {
+fn pods_are_found_by_uid() {
     let cache = Cache::new();
     for text in ["node a", "assume p@a", "add q@x"] {
         step(&cache, text).expect("no step fails");
@@ -297,8 +297,8 @@ fn questions_about_pods() {
     assert_eq!(pods, [("p".into(), "a".into(), true), ("q".into(), "x".into(), false)]);
 }
 
-/// Node steps `a x:10 y:20` (images of a), `-a`, `+a` (a pod comes to a) and `|` (a snapshot is taken); then what the
-/// snapshot says of each node's images: `a(x:10*2)` is size 10 on two nodes.
+/// Runs steps: `a x:10 y:20` sets node a with its images, `-a` removes it, `+a` adds a pod to it, `|` takes a snapshot. Then
+/// compares the images of each node in the snapshot: `a(x:10*2)` has size 10 and is on two nodes.
 #[track_caller]
 fn check_images(steps: &str, expected: &str) {
     let cache = Cache::new();
@@ -330,22 +330,22 @@ fn check_images(steps: &str, expected: &str) {
 }
 
 #[test]
-fn images() {
+fn image_sizes_and_counts_follow_the_nodes() {
     check_images("a y:2 x:1", "a(x:1*1 y:2*1)");
-    // The first reporter's size counts, for as long as any node has the image.
+    // The size reported by the first node is used as long as any node has the image.
     check_images("a x:1, b x:2", "a(x:1*2) b(x:1*2)");
     check_images("a x:1, b x:2, -a", "b(x:1*1)");
     check_images("a x:1, b x:2, -a, b x:2", "b(x:2*1)");
     check_images("a x:1, a x:3", "a(x:3*1)");
     check_images("a x:1 x:5", "a(x:1*1)");
     check_images("a x:1, -a, b x:2", "b(x:2*1)");
-    // Counts are those of when the snapshot last copied the node.
+    // Counts are updated when the node's entry changes.
     check_images("a x:1, |, b x:1", "a(x:1*1) b(x:1*2)");
     check_images("a x:1, |, b x:1, |, +a", "a(x:1*2) b(x:1*2)");
     check_images("a x:1, b x:1, |, -b", "a(x:1*2)");
     check_images("a x:1, b x:1, |, b", "a(x:1*2) b()");
     check_images("a x:1, b x:1, |, b y:7, a x:1", "a(x:1*1) b(y:7*1)");
-    // A ghost's images do not count, and count again once it is back.
+    // Images of a removed node are not counted while only its pods are left, and are counted again once it is back.
     check_images("a x:1, +a, b x:1, -a", "b(x:1*1)");
     check_images("a x:1, +a, b x:1, -a, a x:4", "b(x:1*2) a(x:1*2)");
 }

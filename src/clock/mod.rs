@@ -1,13 +1,13 @@
-//! Time as an argument: a monotonic and a wall reading that belong together, and the handle that waits.
+//! Time as an argument: a monotonic and a wall-clock reading of the same moment, and the clock that waits for a deadline.
 //!
 //! ```text
 //!  Clock::real() ──▶ Instant, Timestamp, tokio timers
 //!  SimClock ───────▶ a number that only its owner moves; sleepers wake in order of their deadlines
 //! ```
 //!
-//! Decisions take a [`Now`]; they never read a clock. Only the edges hold a [`Clock`], to make that `Now` and to wait with
-//! [`Clock::sleep_until`], which behaves the same for both sources. tokio's paused time is used nowhere. This module
-//! imports no other one.
+//! Code that decides takes a [`Now`] and never reads a clock. Only the outermost code holds a [`Clock`]: it reads the `Now`,
+//! and waits with [`Clock::sleep_until`], which behaves the same for both sources. tokio's paused time is used nowhere. This
+//! module imports no other module of the crate.
 
 mod rng;
 mod sim;
@@ -26,19 +26,19 @@ pub use rng::Rng;
 pub use sim::SimClock;
 use sim::{SimSleep, SimState};
 
-/// Nanoseconds per second.
+/// Number of nanoseconds per second.
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// A monotonic reading: nanoseconds since the clock's own origin. Readings of different clocks do not compare.
+/// A monotonic reading: nanoseconds since the clock's own origin. Readings of different clocks cannot be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mono(u64);
 
 /// A monotonic and a wall reading of the same moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// What durations and deadlines are measured with.
+    /// Monotonic reading, for durations and deadlines.
     pub mono: Mono,
-    /// What is written into API objects.
+    /// Wall-clock reading, for timestamps in API objects.
     pub wall: Timestamp,
 }
 
@@ -52,12 +52,12 @@ enum Source {
     Simulated(Arc<SimState>),
 }
 
-/// The deadline passed before the future that [`Clock::timeout_at`] watched was ready.
+/// Error of [`Clock::timeout_at`]: the deadline passed before the future was ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("deadline has elapsed")]
 pub struct Elapsed;
 
-/// A wait for a deadline; see [`Clock::sleep_until`]. Dropping it takes the deadline back.
+/// A future that waits for a deadline; see [`Clock::sleep_until`]. Dropping it removes its deadline from the clock.
 #[must_use = "a sleep does nothing until it is awaited"]
 pub struct Sleep(SleepKind);
 
@@ -67,38 +67,38 @@ enum SleepKind {
 }
 
 impl Mono {
-    /// The clock's origin.
+    /// Reading at the clock's origin.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that happens.
+    /// The largest reading, which no clock reaches. Means "never" as a deadline.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// A reading from nanoseconds since the origin.
+    /// Creates a reading from nanoseconds since the origin.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// A reading from whole seconds since the origin; for tests and fixtures. Saturates.
+    /// Creates a reading from whole seconds since the origin, for tests and fixtures. Saturates.
     pub const fn from_secs(seconds: u64) -> Self {
         Self(seconds.saturating_mul(NANOS_PER_SECOND))
     }
 
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Time since `earlier`; zero if that is later.
+    /// Returns the time since `earlier`, or zero if `earlier` is the later reading.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// Seconds since `earlier`, as metrics want them.
+    /// Returns the seconds since `earlier`, the unit of duration metrics.
     pub fn seconds_since(self, earlier: Self) -> f64 {
         self.since(earlier).as_secs_f64()
     }
 }
 
-/// Saturates at [`Mono::MAX`].
+/// Addition that saturates at [`Mono::MAX`].
 impl Add<Duration> for Mono {
     type Output = Self;
 
@@ -113,7 +113,7 @@ impl AddAssign<Duration> for Mono {
     }
 }
 
-/// Saturates at the origin.
+/// Subtraction that saturates at the origin.
 impl Sub<Duration> for Mono {
     type Output = Self;
 
@@ -122,7 +122,7 @@ impl Sub<Duration> for Mono {
     }
 }
 
-/// Zero if the right side is later.
+/// The time between two readings, or zero if the right one is later.
 impl Sub for Mono {
     type Output = Duration;
 
@@ -131,7 +131,7 @@ impl Sub for Mono {
     }
 }
 
-/// Moves both readings.
+/// Advances both readings by the duration.
 impl Add<Duration> for Now {
     type Output = Self;
 
@@ -143,7 +143,7 @@ impl Add<Duration> for Now {
 
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the operating system's clocks")]
 impl Clock {
-    /// The operating system's clocks and tokio's timers. Its monotonic origin is this call.
+    /// Creates a clock that uses the operating system's clocks and tokio's timers. Its monotonic origin is this call.
     pub fn real() -> Self {
         Self(Source::Real { origin: Instant::now() })
     }
@@ -152,7 +152,7 @@ impl Clock {
         Self(Source::Simulated(state))
     }
 
-    /// Both readings of this moment.
+    /// Reads both clocks at this moment.
     pub fn now(&self) -> Now {
         match &self.0 {
             Source::Real { origin } => Now { mono: elapsed(*origin), wall: Timestamp::now() },
@@ -160,7 +160,7 @@ impl Clock {
         }
     }
 
-    /// The monotonic reading alone: what measuring a duration needs.
+    /// Reads the monotonic clock alone, for measuring durations.
     pub fn mono(&self) -> Mono {
         match &self.0 {
             Source::Real { origin } => elapsed(*origin),
@@ -173,10 +173,10 @@ impl Clock {
         matches!(self.0, Source::Simulated(_))
     }
 
-    /// Waits until the clock has reached `deadline`; ready at once if it has.
+    /// Returns a future that is ready once the clock has reached `deadline`, at once if it already has.
     ///
-    /// With a simulated clock the deadline counts for [`SimClock::next_deadline`] from this call on, even before the first
-    /// poll. With the real one this must be called inside a tokio runtime.
+    /// A simulated clock includes the deadline in [`SimClock::next_deadline`] from this call on, even before the first poll.
+    /// With the real clock, call this inside a tokio runtime.
     pub fn sleep_until(&self, deadline: Mono) -> Sleep {
         Sleep(match &self.0 {
             Source::Real { origin } => {
@@ -187,12 +187,13 @@ impl Clock {
         })
     }
 
-    /// Waits for `duration` from now.
+    /// Returns a future that is ready after `duration`.
     pub fn sleep(&self, duration: Duration) -> Sleep {
         self.sleep_until(self.mono() + duration)
     }
 
-    /// Awaits `future`, but only until `deadline`. A future that is ready wins over a deadline that has passed.
+    /// Awaits `future` until `deadline` at the latest. If the future is ready and the deadline has passed, the future's output
+    /// is returned.
     pub async fn timeout_at<F: Future>(&self, deadline: Mono, future: F) -> Result<F::Output, Elapsed> {
         let sleep = self.sleep_until(deadline);
         tokio::select! {
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_real_clock_sleeps_until_its_own_reading() {
+    async fn real_clock_sleeps_until_the_deadline() {
         let clock = Clock::real();
         let deadline = clock.mono() + Duration::from_micros(50);
         clock.sleep_until(deadline).await;

@@ -1,26 +1,26 @@
-//! Chance as an argument: a small generator that gives the same numbers for the same seed, on every machine.
+//! Randomness as an argument: a small generator that returns the same numbers for the same seed on every machine.
 
-/// Seeded pseudo-random numbers: xoshiro256++ (Blackman and Vigna), its state filled by splitmix64. Not for secrets.
+/// Seeded pseudo-random generator: xoshiro256++ (Blackman and Vigna), seeded through splitmix64. Not for secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rng {
     state: [u64; 4],
 }
 
 impl Rng {
-    /// A generator that `seed` alone decides.
+    /// Creates a generator whose numbers depend on `seed` alone.
     pub fn from_seed(seed: u64) -> Self {
         let mut seed = seed;
         Self { state: std::array::from_fn(|_| split_mix(&mut seed)) }
     }
 
-    /// A generator of its own, decided by this one's state and moving it by one draw: for a part whose draws must not shift
-    /// those of others.
+    /// Creates an independent generator, seeded by one draw from this one. However many numbers are drawn from the new
+    /// generator, the sequence of this one stays the same.
     #[must_use]
     pub fn split(&mut self) -> Self {
         Self::from_seed(self.next_u64())
     }
 
-    /// All 64 bits at random.
+    /// Draws 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.state;
         let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
@@ -34,7 +34,7 @@ impl Rng {
         result
     }
 
-    /// A number in `0..bound`, each as likely as any other (Lemire's multiplication with rejection).
+    /// Draws a number from `0..bound`, uniformly (Lemire's multiplication with rejection).
     ///
     /// # Panics
     /// If `bound` is 0.
@@ -51,7 +51,7 @@ impl Rng {
         }
     }
 
-    /// An index into a list of `len` entries.
+    /// Draws an index into a list of `len` entries, uniformly.
     ///
     /// # Panics
     /// If `len` is 0.
@@ -60,7 +60,7 @@ impl Rng {
         usize::try_from(index).unwrap_or(usize::MAX)
     }
 
-    /// A number in `[0, 1)`, a multiple of 2⁻⁵³.
+    /// Draws a number from `[0, 1)`, a multiple of 2⁻⁵³.
     pub fn unit(&mut self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "the shift leaves 53 bits, which an f64 holds exactly")]
         let numerator = (self.next_u64() >> 11) as f64;
@@ -68,7 +68,7 @@ impl Rng {
         numerator * (f64::EPSILON / 2.0)
     }
 
-    /// `true` in `numerator` of `denominator` cases.
+    /// Returns `true` with probability `numerator` / `denominator`.
     ///
     /// # Panics
     /// If `denominator` is 0.
@@ -76,7 +76,7 @@ impl Rng {
         self.below(denominator) < numerator
     }
 
-    /// A random (version 4) UUID.
+    /// Draws a random (version 4) UUID.
     pub fn uuid(&mut self) -> String {
         let (high, low) = (self.next_u64(), self.next_u64());
         let version = high & 0xffff_ffff_ffff_0fff | 0x4000;
@@ -91,7 +91,7 @@ impl Rng {
         )
     }
 
-    /// Puts the entries into random order (Fisher–Yates).
+    /// Shuffles the entries (Fisher–Yates).
     pub fn shuffle<T>(&mut self, entries: &mut [T]) {
         for last in (1..entries.len()).rev() {
             entries.swap(last, self.index(last + 1));
@@ -99,7 +99,7 @@ impl Rng {
     }
 }
 
-/// One step of splitmix64 (Steele, Lea and Flood).
+/// Computes one step of splitmix64 (Steele, Lea and Flood).
 fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -114,7 +114,7 @@ mod tests {
 
     /// The published first outputs of splitmix64 for seed 1234567.
     #[test]
-    fn split_mix_gives_its_published_numbers() {
+    fn split_mix_returns_the_published_numbers() {
         let mut state = 1_234_567;
         let got: Vec<u64> = (0..3).map(|_| split_mix(&mut state)).collect();
         assert_eq!(got, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
@@ -122,7 +122,7 @@ mod tests {
 
     /// The published first outputs of xoshiro256++ for the state 1, 2, 3, 4.
     #[test]
-    fn xoshiro_gives_its_published_numbers() {
+    fn xoshiro_returns_the_published_numbers() {
         let mut rng = Rng { state: [1, 2, 3, 4] };
         let got: Vec<u64> = (0..4).map(|_| rng.next_u64()).collect();
         assert_eq!(got, [41_943_041, 58_720_359, 3_588_806_011_781_223, 3_591_011_842_654_386]);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_split_generator_does_not_shift_its_parent() {
+    fn draws_from_a_split_generator_do_not_change_its_parent() {
         let (mut one, mut other) = (Rng::from_seed(9), Rng::from_seed(9));
         let mut child = one.split();
         let _ = other.split();

@@ -1,4 +1,4 @@
-//! A clock that stands still until its owner moves it.
+//! A simulated clock, which moves only when its owner advances it.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -11,53 +11,54 @@ use jiff::Timestamp;
 
 use super::{Clock, Mono, Now};
 
-/// The owner's end of a simulated clock: the only one that can move it.
+/// The owner's handle of a simulated clock: only this handle can advance it.
 ///
-/// Nothing about it is random or depends on threads: sleepers are woken in order of deadline and, for equal deadlines, of
-/// registration.
+/// The clock is deterministic and independent of threads: sleepers are woken in order of deadline, and in order of
+/// registration for equal deadlines.
 #[derive(Clone)]
 pub struct SimClock(Arc<SimState>);
 
-/// What all handles of one simulated clock share. The lock guards the reading and the registered sleepers; it is never held
-/// while a waker runs.
+/// State that all handles of one simulated clock share. The lock guards the reading and the registered sleepers. It is never
+/// held while a waker runs.
 pub(super) struct SimState {
     inner: Mutex<Inner>,
 }
 
 struct Inner {
-    /// The wall reading at [`Mono::ZERO`].
+    /// Wall-clock reading at [`Mono::ZERO`].
     origin: Timestamp,
     mono: Mono,
+    /// Registration number of the next sleeper.
     registered: u64,
-    /// By deadline and registration number; without a waker until the first poll.
+    /// Wakers by deadline and registration number; `None` until the first poll.
     sleepers: BTreeMap<(Mono, u64), Option<Waker>>,
 }
 
-/// A registered sleeper, until it is dropped or its deadline has passed.
+/// A sleeper of the simulated clock. It stays registered until it is dropped or its deadline has passed.
 pub(super) struct SimSleep {
     state: Arc<SimState>,
     key: (Mono, u64),
 }
 
 impl SimClock {
-    /// A clock that reads `wall` and monotonic zero.
+    /// Creates a clock that reads `wall` and monotonic zero.
     pub fn new(wall: Timestamp) -> Self {
         let inner = Inner { origin: wall, mono: Mono::ZERO, registered: 0, sleepers: BTreeMap::new() };
         Self(Arc::new(SimState { inner: Mutex::new(inner) }))
     }
 
-    /// A handle that reads this clock and sleeps by it.
+    /// Returns a [`Clock`] that reads this clock and waits for its deadlines.
     pub fn clock(&self) -> Clock {
         Clock::simulated(Arc::clone(&self.0))
     }
 
-    /// Both readings.
+    /// Reads both clocks at this moment.
     pub fn now(&self) -> Now {
         self.0.now()
     }
 
-    /// Moves the clock to `mono` and wakes every sleeper whose deadline that reaches. A reading in the past changes nothing:
-    /// the clock never goes back. Returns how many sleepers were woken.
+    /// Advances the clock to `mono` and wakes every sleeper whose deadline is reached. The clock never goes back: an earlier
+    /// `mono` changes nothing. Returns the number of sleepers that were woken.
     pub fn advance_to(&self, mono: Mono) -> usize {
         let due = {
             let mut inner = self.0.lock();
@@ -71,23 +72,23 @@ impl SimClock {
         woken
     }
 
-    /// Moves the clock by `duration`; see [`SimClock::advance_to`].
+    /// Advances the clock by `duration`; see [`SimClock::advance_to`].
     pub fn advance(&self, duration: Duration) -> usize {
         self.advance_to(self.now().mono + duration)
     }
 
-    /// Has the wall clock step by so many seconds, as when a machine's time is set. The monotonic reading stays.
+    /// Steps the wall clock by `seconds`, as when a machine's time is set. The monotonic reading stays the same.
     pub fn step_wall(&self, seconds: i64) {
         let mut inner = self.0.lock();
         inner.origin = inner.origin.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(inner.origin);
     }
 
-    /// The earliest deadline that anyone sleeps for.
+    /// Returns the earliest deadline of all sleepers.
     pub fn next_deadline(&self) -> Option<Mono> {
         self.0.lock().sleepers.first_key_value().map(|((deadline, _), _)| *deadline)
     }
 
-    /// How many sleepers are registered.
+    /// Counts the registered sleepers.
     pub fn sleepers(&self) -> usize {
         self.0.lock().sleepers.len()
     }
@@ -95,7 +96,7 @@ impl SimClock {
 
 impl SimState {
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Nothing under the lock can panic half-way, so what a poisoned lock guards is whole.
+        // No code under the lock panics in the middle of a change, so the state is consistent even if the lock is poisoned.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -137,7 +138,7 @@ impl Future for SimSleep {
 impl Drop for SimSleep {
     fn drop(&mut self) {
         let waker = self.state.lock().sleepers.remove(&self.key);
-        // The waker's own drop may run code; the lock is free by now.
+        // Dropping the waker may run other code, so the lock has to be released first.
         drop(waker);
     }
 }
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_counts_from_the_call_until_the_drop() {
+    fn deadline_is_registered_by_the_call_and_removed_by_the_drop() {
         let sim = SimClock::new(Timestamp::UNIX_EPOCH);
         let sleep = sim.clock().sleep(Duration::from_secs(5));
         assert_eq!((sim.next_deadline(), sim.sleepers()), (Some(at(5)), 1));
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn wall_and_monotonic_move_together() {
+    fn advancing_moves_both_readings() {
         let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let sim = SimClock::new(start);
         sim.advance(Duration::from_millis(2500));

@@ -5,27 +5,22 @@
 
 use std::collections::BTreeSet;
 
-use super::args::{
-    DefaultPreemptionArgs, DynamicResourcesArgs, InterPodAffinityArgs, NodeAffinityArgs,
-    NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, PluginArgs, PodTopologySpreadArgs,
-    RequestedToCapacityRatio, ResourceSpec, ScoringStrategy, UtilizationShapePoint, VolumeBindingArgs,
-};
-use super::gates::{FeatureGates, Gate};
-use super::plugins::{default_plugins, merge};
+use super::any_args::AnyArgs;
+use super::catalog::PluginCatalog;
+use super::gates::FeatureGates;
+use super::plugins::merge;
 use super::types::{
     ClientConnection, Config, Extender, ExtensionPoint, LeaderElection, ManagedResource, Plugin, PluginConfig,
     PluginSet, Plugins, Profile, TlsSettings,
 };
-use super::wire::{self, WireArgs};
+use super::wire;
 use crate::go::duration::GoDuration;
 
 /// The scheduler name of a single profile that gives none; the one that pods have by default.
 pub const DEFAULT_SCHEDULER_NAME: &str = "default-scheduler";
 
-const MAX_SHAPE_SCORE: i32 = 10;
-
-/// Fills in every default.
-pub(super) fn resolve(wire: wire::KubeSchedulerConfiguration, gates: &FeatureGates) -> Config {
+/// Fills in every default; those of plugins come from `catalog`.
+pub(super) fn resolve(wire: wire::KubeSchedulerConfiguration, gates: &FeatureGates, catalog: &PluginCatalog) -> Config {
     let mut profiles = wire.profiles;
     if profiles.is_empty() {
         profiles.push(wire::Profile::default());
@@ -43,7 +38,7 @@ pub(super) fn resolve(wire: wire::KubeSchedulerConfiguration, gates: &FeatureGat
         percentage_of_nodes_to_score: wire.percentage_of_nodes_to_score.unwrap_or(0),
         pod_initial_backoff_seconds: wire.pod_initial_backoff_seconds.unwrap_or(1),
         pod_max_backoff_seconds: wire.pod_max_backoff_seconds.unwrap_or(10),
-        profiles: profiles.into_iter().map(|wire| profile(wire, gates)).collect(),
+        profiles: profiles.into_iter().map(|wire| profile(wire, gates, catalog)).collect(),
         extenders: wire.extenders.into_iter().map(extender).collect(),
         delay_cache_until_active: wire.delay_cache_until_active,
     }
@@ -77,13 +72,14 @@ fn text(given: String, default: &str) -> String {
     if given.is_empty() { default.to_owned() } else { given }
 }
 
-fn profile(wire: wire::Profile, gates: &FeatureGates) -> Profile {
-    let plugins = merge(default_plugins(gates), wire.plugins.map(plugins));
+fn profile(wire: wire::Profile, gates: &FeatureGates, catalog: &PluginCatalog) -> Profile {
+    let plugins = merge(catalog.default_plugins(gates), wire.plugins.map(plugins));
     let mut plugin_config: Vec<PluginConfig> =
         wire.plugin_config.into_iter().map(|wire| given_args(wire, gates)).collect();
     let given: BTreeSet<String> = plugin_config.iter().map(|config| config.name.clone()).collect();
     for name in plugins.enabled_names().into_iter().filter(|name| !given.contains(*name)) {
-        if let Some(args) = default_args(name, gates) {
+        if let Some(args_type) = catalog.args_of(name) {
+            let args = AnyArgs::Typed(args_type.default_args(gates));
             plugin_config.push(PluginConfig { name: name.to_owned(), args });
         }
     }
@@ -128,117 +124,14 @@ fn plugin_set(wire: wire::PluginSet) -> PluginSet {
 
 fn given_args(wire: wire::PluginConfig, gates: &FeatureGates) -> PluginConfig {
     let args = match (wire.typed, wire.args.0) {
-        (Some(typed), _) => args(typed, gates),
-        (None, Some(raw)) => PluginArgs::Raw(raw.to_json()),
-        (None, None) => PluginArgs::None,
+        (Some(mut typed), _) => {
+            typed.set_defaults(gates);
+            AnyArgs::Typed(typed)
+        }
+        (None, Some(raw)) => AnyArgs::Raw(raw.to_json()),
+        (None, None) => AnyArgs::None,
     };
     PluginConfig { name: wire.name, args }
-}
-
-/// The args of an in-tree plugin that was given none; none if it takes none or is not in-tree.
-fn default_args(plugin: &str, gates: &FeatureGates) -> Option<PluginArgs> {
-    let wire = match plugin {
-        "DefaultPreemption" => WireArgs::DefaultPreemption(wire::DefaultPreemptionArgs::default()),
-        "DynamicResources" => WireArgs::DynamicResources(wire::DynamicResourcesArgs::default()),
-        "InterPodAffinity" => WireArgs::InterPodAffinity(wire::InterPodAffinityArgs::default()),
-        "NodeAffinity" => WireArgs::NodeAffinity(wire::NodeAffinityArgs::default()),
-        "NodeResourcesBalancedAllocation" => {
-            WireArgs::NodeResourcesBalancedAllocation(wire::NodeResourcesBalancedAllocationArgs::default())
-        }
-        "NodeResourcesFit" => WireArgs::NodeResourcesFit(wire::NodeResourcesFitArgs::default()),
-        "PodTopologySpread" => WireArgs::PodTopologySpread(wire::PodTopologySpreadArgs::default()),
-        "VolumeBinding" => WireArgs::VolumeBinding(wire::VolumeBindingArgs::default()),
-        _ => return None,
-    };
-    Some(args(wire, gates))
-}
-
-fn args(wire: WireArgs, gates: &FeatureGates) -> PluginArgs {
-    match wire {
-        WireArgs::DefaultPreemption(wire) => PluginArgs::DefaultPreemption(DefaultPreemptionArgs {
-            min_candidate_nodes_percentage: wire.min_candidate_nodes_percentage.unwrap_or(10),
-            min_candidate_nodes_absolute: wire.min_candidate_nodes_absolute.unwrap_or(100),
-        }),
-        WireArgs::DynamicResources(wire) => PluginArgs::DynamicResources(dynamic_resources(&wire, gates)),
-        WireArgs::InterPodAffinity(wire) => PluginArgs::InterPodAffinity(InterPodAffinityArgs {
-            hard_pod_affinity_weight: wire.hard_pod_affinity_weight.unwrap_or(1),
-            ignore_preferred_terms_of_existing_pods: wire.ignore_preferred_terms_of_existing_pods,
-        }),
-        WireArgs::NodeAffinity(wire) => {
-            PluginArgs::NodeAffinity(NodeAffinityArgs { added_affinity: wire.added_affinity })
-        }
-        WireArgs::NodeResourcesBalancedAllocation(wire) => {
-            PluginArgs::NodeResourcesBalancedAllocation(NodeResourcesBalancedAllocationArgs {
-                resources: resources(wire.resources),
-            })
-        }
-        WireArgs::NodeResourcesFit(wire) => PluginArgs::NodeResourcesFit(NodeResourcesFitArgs {
-            ignored_resources: wire.ignored_resources,
-            ignored_resource_groups: wire.ignored_resource_groups,
-            scoring_strategy: scoring_strategy(wire.scoring_strategy),
-        }),
-        WireArgs::PodTopologySpread(wire) => PluginArgs::PodTopologySpread(PodTopologySpreadArgs {
-            default_constraints: wire.default_constraints,
-            defaulting_type: text(wire.defaulting_type, "System"),
-        }),
-        WireArgs::VolumeBinding(wire) => PluginArgs::VolumeBinding(volume_binding(&wire, gates)),
-    }
-}
-
-fn dynamic_resources(wire: &wire::DynamicResourcesArgs, gates: &FeatureGates) -> DynamicResourcesArgs {
-    let filter_on = gates.enabled(Gate::DRASchedulerFilterTimeout);
-    let binding_on =
-        gates.enabled(Gate::DRADeviceBindingConditions) && gates.enabled(Gate::DRAResourceClaimDeviceStatus);
-    DynamicResourcesArgs {
-        filter_timeout: wire.filter_timeout.or(filter_on.then_some(GoDuration::from_secs(10))),
-        binding_timeout: wire.binding_timeout.or(binding_on.then_some(GoDuration::from_secs(600))),
-    }
-}
-
-/// CPU and memory if none are given; a weight of 0 is 1.
-fn resources(given: Vec<wire::ResourceSpec>) -> Vec<ResourceSpec> {
-    if given.is_empty() {
-        return ["cpu", "memory"].map(|name| ResourceSpec { name: name.to_owned(), weight: 1 }).into();
-    }
-    let weighted = |spec: wire::ResourceSpec| ResourceSpec {
-        name: spec.name,
-        weight: if spec.weight == 0 { 1 } else { spec.weight },
-    };
-    given.into_iter().map(weighted).collect()
-}
-
-/// A strategy that is given has no default type: leaving it out is an error when the plugin is made.
-fn scoring_strategy(given: Option<wire::ScoringStrategy>) -> ScoringStrategy {
-    let given = given.unwrap_or_else(|| wire::ScoringStrategy {
-        kind: "LeastAllocated".to_owned(),
-        ..wire::ScoringStrategy::default()
-    });
-    ScoringStrategy {
-        kind: given.kind,
-        resources: resources(given.resources),
-        requested_to_capacity_ratio: given
-            .requested_to_capacity_ratio
-            .map(|ratio| RequestedToCapacityRatio { shape: shape(&ratio.shape) }),
-    }
-}
-
-fn shape(given: &[wire::UtilizationShapePoint]) -> Vec<UtilizationShapePoint> {
-    let point = |point: &wire::UtilizationShapePoint| UtilizationShapePoint {
-        utilization: point.utilization,
-        score: point.score,
-    };
-    given.iter().map(point).collect()
-}
-
-fn volume_binding(wire: &wire::VolumeBindingArgs, gates: &FeatureGates) -> VolumeBindingArgs {
-    let given = wire.shape.as_deref().map(shape);
-    let missing = given.as_ref().is_none_or(Vec::is_empty) && gates.enabled(Gate::StorageCapacityScoring);
-    let default =
-        [(0, MAX_SHAPE_SCORE), (100, 0)].map(|(utilization, score)| UtilizationShapePoint { utilization, score });
-    VolumeBindingArgs {
-        bind_timeout_seconds: wire.bind_timeout_seconds.unwrap_or(600),
-        shape: if missing { Some(default.into()) } else { given },
-    }
 }
 
 fn extender(wire: wire::Extender) -> Extender {

@@ -1,28 +1,22 @@
 //! Tests of [`super`]: what a file says in, what is resolved out.
 
-use super::super::args::PluginArgs;
-use super::super::gates::{FeatureGates, Gate};
+use super::super::any_args::AnyArgs;
+use super::super::gates::FeatureGates;
 use super::super::types::{Config, ExtensionPoint};
+use crate::plugins::registry;
 
 const HEAD: &str = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
 
 fn resolved(body: &str, gates: &FeatureGates) -> Config {
-    Config::parse(format!("{HEAD}{body}").as_bytes(), gates).unwrap_or_else(|error| panic!("{body}: {error}"))
-}
-
-/// The args that `plugin` gets from `args` in YAML's flow form, as JSON.
-fn check_args(plugin: &str, args: &str, gates: &FeatureGates, expected: &str) {
-    let config = resolved(&format!("profiles: [{{pluginConfig: [{{name: {plugin}, args: {args}}}]}}]"), gates);
-    let json = config.profiles[0].args(plugin).to_json().expect("JSON");
-    let expected: serde_json::Value = serde_json::from_str(expected).expect("JSON");
-    assert_eq!(json, expected, "{plugin} {args}");
+    let data = format!("{HEAD}{body}");
+    Config::parse(data.as_bytes(), gates, registry().catalog()).unwrap_or_else(|error| panic!("{body}: {error}"))
 }
 
 #[test]
 fn an_empty_file_is_the_default_configuration() {
     let gates = FeatureGates::default();
     let config = resolved("", &gates);
-    assert_eq!(config, Config::defaults(&gates));
+    assert_eq!(config, Config::defaults(&gates, registry().catalog()));
     assert_eq!(config.parallelism, 16);
     assert_eq!(config.leader_election.lease_duration.to_string(), "15s");
     assert_eq!(config.leader_election.renew_deadline.to_string(), "10s");
@@ -91,74 +85,8 @@ fn plugin_config_is_added_for_enabled_plugins_only() {
     let profile = &resolved(body, &gates).profiles[0];
     let names: Vec<&str> = profile.plugin_config.iter().map(|config| config.name.as_str()).collect();
     assert_eq!(names, ["Mine", "Other", "NodeResourcesFit"]);
-    assert_eq!(profile.args("Mine"), &PluginArgs::Raw(serde_json::json!({"a": 1})));
-    assert_eq!(profile.args("Other"), &PluginArgs::None);
-    assert_eq!(profile.args("Absent"), &PluginArgs::None);
+    assert_eq!(profile.args("Mine"), &AnyArgs::Raw(serde_json::json!({"a": 1})));
+    assert_eq!(profile.args("Other"), &AnyArgs::None);
+    assert_eq!(profile.args("Absent"), &AnyArgs::None);
     assert_eq!(profile.plugins.point(ExtensionPoint::Score).enabled[0].weight, 4);
-}
-
-#[test]
-fn args_are_defaulted_field_by_field() {
-    let gates = FeatureGates::default();
-    let cpu_memory = r#"[{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]"#;
-    check_args(
-        "DefaultPreemption",
-        "{minCandidateNodesAbsolute: 5}",
-        &gates,
-        r#"{
-        "minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 5}"#,
-    );
-    check_args(
-        "InterPodAffinity",
-        "{hardPodAffinityWeight: 0}",
-        &gates,
-        r#"{
-        "hardPodAffinityWeight": 0, "ignorePreferredTermsOfExistingPods": false}"#,
-    );
-    check_args("NodeAffinity", "null", &gates, "{}");
-    let resources = r#"{"resources": [{"name": "a", "weight": 1}]}"#;
-    check_args("NodeResourcesBalancedAllocation", "{resources: [{name: a, weight: 0}]}", &gates, resources);
-    check_args(
-        "NodeResourcesFit",
-        "{}",
-        &gates,
-        &format!(
-            r#"{{
-        "scoringStrategy": {{"type": "LeastAllocated", "resources": {cpu_memory}}}}}"#
-        ),
-    );
-    check_args(
-        "NodeResourcesFit",
-        "{scoringStrategy: {}}",
-        &gates,
-        &format!(
-            r#"{{
-        "scoringStrategy": {{"resources": {cpu_memory}}}}}"#
-        ),
-    );
-    check_args("PodTopologySpread", "{}", &gates, r#"{"defaultingType": "System"}"#);
-    check_args("VolumeBinding", "{}", &gates, r#"{"bindTimeoutSeconds": 600}"#);
-    check_args(
-        "DynamicResources",
-        "{filterTimeout: 0s}",
-        &gates,
-        r#"{
-        "filterTimeout": "0s", "bindingTimeout": "10m0s"}"#,
-    );
-}
-
-#[test]
-fn gates_change_the_defaults_of_args() {
-    let gates = FeatureGates::default()
-        .with(Gate::StorageCapacityScoring, true)
-        .with(Gate::DRASchedulerFilterTimeout, false)
-        .with(Gate::DRAResourceClaimDeviceStatus, false);
-    check_args(
-        "VolumeBinding",
-        "{}",
-        &gates,
-        r#"{"bindTimeoutSeconds": 600,
-        "shape": [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]}"#,
-    );
-    check_args("DynamicResources", "{}", &gates, r#"{"filterTimeout": null}"#);
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::args::PluginArgs;
+use super::any_args::AnyArgs;
 use super::decode::GROUP_VERSION;
 use super::types::{Config, Extender, ExtensionPoint, Plugin, PluginConfig, PluginSet, Profile, TlsSettings};
 
@@ -105,9 +105,9 @@ fn plugin_set(plugins: &PluginSet) -> Value {
 fn plugin_config(config: &PluginConfig) -> Value {
     // Args serialize without fail: their keys are strings and their floats finite.
     let mut args = config.args.to_json().unwrap_or_default();
-    if !matches!(config.args, PluginArgs::None | PluginArgs::Raw(_)) {
+    if let AnyArgs::Typed(typed) = &config.args {
         set(&mut args, "apiVersion", Some(GROUP_VERSION.into()));
-        set(&mut args, "kind", Some(config.args.kind().into()));
+        set(&mut args, "kind", Some(typed.kind().into()));
     }
     json!({"name": config.name, "args": args})
 }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back_the_same() {
-        let gates = FeatureGates::default();
+        let (gates, plugins) = (FeatureGates::default(), crate::plugins::registry());
         let text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: 3\n\
                     delayCacheUntilActive: true\n\
                     profiles: [{percentageOfNodesToScore: 7, plugins: {score: {enabled: [{name: Mine, weight: 2}], \
@@ -161,9 +161,9 @@ mod tests {
                     extenders: [{urlPrefix: u, filterVerb: f, weight: 2, httpTimeout: 3s, enableHTTPS: true, \
                     tlsConfig: {caData: aGVsbG8=, serverName: s}, managedResources: [{name: a.b/c, \
                     ignoredByScheduler: true}]}]\n";
-        let config = Config::parse(text.as_bytes(), &gates).expect("reads");
+        let config = Config::parse(text.as_bytes(), &gates, plugins.catalog()).expect("reads");
         let written = config.to_v1();
-        let again = Config::parse(written.to_string().as_bytes(), &gates).expect("reads back");
+        let again = Config::parse(written.to_string().as_bytes(), &gates, plugins.catalog()).expect("reads back");
         assert_eq!(again.to_v1(), written);
         assert_eq!(again.extenders, config.extenders);
         assert_eq!(written["extenders"][0]["tlsConfig"], json!({"caData": "aGVsbG8=", "serverName": "s"}));

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::args::PluginArgs;
+use super::any_args::AnyArgs;
 use super::types::{ExtensionPoint, Plugin, PluginSet, Profile};
 
 /// The highest score that a plugin may give a node; weights multiply it.
@@ -178,7 +178,7 @@ fn weights<'a>(
 #[derive(Clone, Debug, Default)]
 pub struct ProfileChecker {
     names: BTreeSet<String>,
-    first: Option<(String, PluginArgs)>,
+    first: Option<(String, AnyArgs)>,
 }
 
 impl ProfileChecker {

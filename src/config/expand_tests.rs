@@ -1,6 +1,6 @@
 //! Tests of [`super`]: small invented plugins for the rules, the in-tree ones for the default profile.
 
-use super::super::args::PluginArgs;
+use super::super::any_args::AnyArgs;
 use super::super::types::{ExtensionPoint as Point, Plugin, PluginConfig, Profile};
 use super::{ProfileChecker, expand};
 
@@ -92,7 +92,7 @@ fn build_errors_have_upstreams_texts() {
 fn a_repeated_plugin_config_is_an_error() {
     let mut profile = profile(&[(None, "q b")]);
     for _ in 0..2 {
-        profile.plugin_config.push(PluginConfig { name: "f1".to_owned(), args: PluginArgs::None });
+        profile.plugin_config.push(PluginConfig { name: "f1".to_owned(), args: AnyArgs::None });
     }
     assert_eq!(expand(&profile, &implements).expect_err("twice").to_string(), "repeated config for plugin f1");
 }
@@ -116,7 +116,7 @@ fn profiles_share_the_queue_sort() {
     assert_eq!(error.to_string(), "different queue sort plugins for profile \"b\": \"q2\", first: \"q1\"");
     let mut with_args = named("c");
     with_args.plugin_config =
-        vec![PluginConfig { name: "q1".to_owned(), args: PluginArgs::Raw(serde_json::Value::Bool(true)) }];
+        vec![PluginConfig { name: "q1".to_owned(), args: AnyArgs::Raw(serde_json::Value::Bool(true)) }];
     let error = checker.check(&with_args, &expanded("q1 b")).expect_err("other args");
     assert_eq!(error.to_string(), "different queue sort plugin args for profile \"c\"");
     let error = checker.check(&named("a"), &expanded("q1 b")).expect_err("again");

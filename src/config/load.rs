@@ -3,9 +3,10 @@
 use std::io::Read;
 use std::path::Path;
 
+use super::catalog::PluginCatalog;
 use super::gates::FeatureGates;
 use super::types::Config;
-use super::{decode, defaults, wire};
+use super::{defaults, read, wire};
 pub(super) use crate::go::errno::text as go_text;
 
 /// The largest configuration file that is read, in bytes: a thousand times what the largest known ones have.
@@ -24,20 +25,22 @@ impl ConfigError {
 }
 
 impl Config {
-    /// The configuration without a file.
-    pub fn defaults(gates: &FeatureGates) -> Self {
-        defaults::resolve(wire::KubeSchedulerConfiguration::default(), gates)
+    /// The configuration without a file, for a scheduler with these plugins.
+    pub fn defaults(gates: &FeatureGates, plugins: &PluginCatalog) -> Self {
+        defaults::resolve(wire::KubeSchedulerConfiguration::default(), gates, plugins)
     }
 
-    /// Reads and defaults the text of a configuration file, YAML or JSON. Not validated: flags come in between.
-    pub fn parse(data: &[u8], gates: &FeatureGates) -> Result<Self, ConfigError> {
-        let wire = decode::decode(data).map_err(|error| ConfigError::new(error.0))?;
-        Ok(defaults::resolve(wire, gates))
+    /// Reads and defaults the text of a configuration file, YAML or JSON, for a scheduler with these plugins. Not validated:
+    /// flags come in between.
+    pub fn parse(data: &[u8], gates: &FeatureGates, plugins: &PluginCatalog) -> Result<Self, ConfigError> {
+        let wire = read::decode(data, plugins).map_err(|error| ConfigError::new(error.0))?;
+        Ok(defaults::resolve(wire, gates, plugins))
     }
 
-    /// Reads and defaults the configuration file at `path`. Not validated: flags come in between.
-    pub fn load(path: &Path, gates: &FeatureGates) -> Result<Self, ConfigError> {
-        Self::parse(&read(path)?, gates)
+    /// Reads and defaults the configuration file at `path`, for a scheduler with these plugins. Not validated: flags come in
+    /// between.
+    pub fn load(path: &Path, gates: &FeatureGates, plugins: &PluginCatalog) -> Result<Self, ConfigError> {
+        Self::parse(&read(path)?, gates, plugins)
     }
 }
 
@@ -61,13 +64,13 @@ mod tests {
 
     #[test]
     fn files_that_cannot_be_read_are_named() {
-        let gates = FeatureGates::default();
-        let error = Config::load(Path::new("/no/such/file.yaml"), &gates).expect_err("no file");
+        let (gates, plugins) = (FeatureGates::default(), PluginCatalog::default());
+        let error = Config::load(Path::new("/no/such/file.yaml"), &gates, &plugins).expect_err("no file");
         assert_eq!(error.to_string(), "open /no/such/file.yaml: no such file or directory");
-        let error = Config::load(Path::new("/"), &gates).expect_err("a directory");
+        let error = Config::load(Path::new("/"), &gates, &plugins).expect_err("a directory");
         assert_eq!(error.to_string(), "read /: is a directory");
         // Endless: what is read is bounded.
-        let error = Config::load(Path::new("/dev/zero"), &gates).expect_err("endless");
+        let error = Config::load(Path::new("/dev/zero"), &gates, &plugins).expect_err("endless");
         assert_eq!(error.to_string(), "read /dev/zero: larger than 16777216 bytes, which is no configuration");
     }
 }

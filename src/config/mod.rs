@@ -7,11 +7,13 @@
 //! ```
 //!
 //! Wire types say what a file may say; resolved ones ([`Config`]) have every default filled in, and are all that other
-//! modules see; [`kubeconfig`] goes the same way. Nothing here reads a clock or the network, or knows what a plugin does: which plugin implements which
-//! point is a question that [`expand`] asks its caller.
+//! modules see; [`kubeconfig`] goes the same way. Nothing here reads a clock or the network, or knows a plugin: the default
+//! set and the types of arguments come in a [`PluginCatalog`], and [`expand`] asks its caller which plugin implements which
+//! point.
 
-pub mod args;
-mod decode;
+mod any_args;
+mod catalog;
+pub(crate) mod decode;
 mod defaults;
 mod document;
 mod encode;
@@ -20,7 +22,9 @@ pub mod flags;
 mod gates;
 pub mod kubeconfig;
 mod load;
+mod plugin_args;
 mod plugins;
+mod read;
 mod support;
 mod text;
 pub mod types;
@@ -29,19 +33,16 @@ mod wire;
 
 pub(crate) use crate::go::base64::encode as base64_encode;
 pub use crate::go::duration::GoDuration;
-pub use args::{
-    ArgsError, DefaultPreemptionArgs, DynamicResourcesArgs, InterPodAffinityArgs, NodeAffinityArgs,
-    NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, PluginArgs, PodTopologySpreadArgs,
-    RequestedToCapacityRatio, ResourceSpec, ScoringStrategy, UtilizationShapePoint, VolumeBindingArgs,
-};
+pub use any_args::{AnyArgs, ArgsType, TypedArgs};
+pub use catalog::{DefaultPlugin, PluginCatalog};
 pub use defaults::DEFAULT_SCHEDULER_NAME;
 pub use document::{DocumentError, document_text, parse_documents};
 pub use expand::{ExpandError, ExpandedPlugin, ExpandedPlugins, Implements, ProfileChecker, expand};
 pub use flags::{FlagError, Flags, VersionFlag};
 pub use gates::{BINARY_MINOR, FeatureGates, Gate, GateError, GateFlags, OLDEST_MINOR, Stage};
 pub use load::{ConfigError, MAX_FILE_BYTES};
+pub use plugin_args::{ArgsError, FactoryArgs, PluginArgs, RawArgs, ReadArgs, ReadArgsResult, WrittenArgs};
 pub use types::{
     ClientConnection, Config, Extender, ExtensionPoint, LeaderElection, ManagedResource, Plugin, PluginConfig,
     PluginSet, Plugins, Profile, TlsSettings,
 };
-pub use validate::validate_node_resources_fit_args;

@@ -1,55 +1,10 @@
-//! The default plugin set, and the merge of a user's set into it.
+//! The merge of a user's plugin sets into the default ones.
 //!
 //! Follows `pkg/scheduler/apis/config/v1/default_plugins.go @v1.36.3`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::gates::{FeatureGates, Gate};
 use super::types::{ExtensionPoint, Plugin, PluginSet, Plugins};
-
-/// Name and weight of every default plugin; 0 for none, which counts as 1 where scores are weighed. The order is that in
-/// which plugins run at each point.
-const DEFAULTS: [(&str, i32); 18] = [
-    ("SchedulingGates", 0),
-    ("PrioritySort", 0),
-    ("NodeUnschedulable", 0),
-    ("NodeName", 0),
-    ("TaintToleration", 3),
-    ("NodeAffinity", 2),
-    ("NodePorts", 0),
-    ("NodeResourcesFit", 1),
-    ("VolumeRestrictions", 0),
-    ("NodeVolumeLimits", 0),
-    ("VolumeBinding", 0),
-    ("VolumeZone", 0),
-    ("PodTopologySpread", 2),
-    ("InterPodAffinity", 2),
-    ("DefaultPreemption", 0),
-    ("NodeResourcesBalancedAllocation", 1),
-    ("ImageLocality", 1),
-    ("DefaultBinder", 0),
-];
-
-/// The default plugin set: all in `multiPoint`, by the gates.
-pub(super) fn default_plugins(gates: &FeatureGates) -> Plugins {
-    let mut enabled: Vec<Plugin> = DEFAULTS.iter().map(|(name, weight)| Plugin::new(*name).weighted(*weight)).collect();
-    if gates.enabled(Gate::NodeDeclaredFeatures) {
-        enabled.push(Plugin::new("NodeDeclaredFeatures"));
-    }
-    if gates.enabled(Gate::DynamicResourceAllocation) {
-        // Before preemption: deallocating an idle claim is better than evicting a pod that may be at work.
-        let at = enabled.iter().position(|plugin| plugin.name == "DefaultPreemption").unwrap_or(enabled.len());
-        enabled.insert(at, Plugin::new("DynamicResources").weighted(2));
-    }
-    if gates.enabled(Gate::GangScheduling) {
-        enabled.push(Plugin::new("GangScheduling"));
-    }
-    if gates.enabled(Gate::TopologyAwareWorkloadScheduling) {
-        enabled.push(Plugin::new("TopologyPlacementGenerator"));
-        enabled.push(Plugin::new("PodGroupPodsCount").weighted(1));
-    }
-    Plugins::from_multi_point(PluginSet { enabled, disabled: Vec::new() })
-}
 
 /// The user's plugins merged into `defaults`, set by set.
 pub(super) fn merge(defaults: Plugins, user: Option<Plugins>) -> Plugins {
@@ -127,25 +82,8 @@ mod tests {
     }
 
     #[test]
-    fn default_set_follows_the_gates() {
-        let names = |gates: &FeatureGates| -> Vec<String> {
-            default_plugins(gates).multi_point.enabled.into_iter().map(|plugin| plugin.name).collect()
-        };
-        let default = names(&FeatureGates::default());
-        assert_eq!(default[14], "DynamicResources");
-        assert_eq!(default[15], "DefaultPreemption");
-        assert_eq!(default.last().map(String::as_str), Some("NodeDeclaredFeatures"));
-        assert_eq!(default.len(), 20);
-        let gates = FeatureGates::default()
-            .with(Gate::NodeDeclaredFeatures, false)
-            .with(Gate::GangScheduling, true)
-            .with(Gate::TopologyAwareWorkloadScheduling, true);
-        assert_eq!(names(&gates)[19..], ["GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"]);
-    }
-
-    #[test]
     fn without_user_plugins_the_default_set_stands() {
-        let defaults = default_plugins(&FeatureGates::default());
+        let defaults = Plugins::from_multi_point(set("A B=2 C"));
         assert_eq!(merge(defaults.clone(), None), defaults);
     }
 }

@@ -1,5 +1,6 @@
 //! What of a configuration the product does not act on yet. Said aloud, so that nobody relies on it in vain.
 
+use super::catalog::PluginCatalog;
 use super::gates::FeatureGates;
 use super::types::Config;
 
@@ -7,7 +8,7 @@ impl Config {
     /// Fields that differ from their defaults and do nothing in a simulation, one sentence each: they are about a process
     /// that serves a cluster, or would reach into one.
     pub fn warnings(&self) -> Vec<String> {
-        let defaults = Self::defaults(&FeatureGates::default());
+        let defaults = Self::defaults(&FeatureGates::default(), &PluginCatalog::default());
         let changed = [
             ("leaderElection", self.leader_election != defaults.leader_election),
             ("clientConnection", self.client_connection != defaults.client_connection),
@@ -29,7 +30,9 @@ mod tests {
     const HEAD: &str = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
 
     fn check(body: &str, expected: &[&str]) {
-        let config = Config::parse(format!("{HEAD}{body}").as_bytes(), &FeatureGates::default()).expect("reads");
+        let config =
+            Config::parse(format!("{HEAD}{body}").as_bytes(), &FeatureGates::default(), &PluginCatalog::default())
+                .expect("reads");
         assert_eq!(config.warnings(), expected, "{body}");
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Follows `pkg/scheduler/apis/config/types.go @v1.36.3`.
 
-use super::args::PluginArgs;
+use super::any_args::AnyArgs;
 use crate::go::duration::GoDuration;
 
 /// A point of the scheduling framework that plugins extend, in the order in which the configuration file lists them.
@@ -188,8 +188,8 @@ impl Plugins {
 pub struct PluginConfig {
     /// The plugin's name.
     pub name: String,
-    /// Its arguments, defaulted if it is one of ours.
-    pub args: PluginArgs,
+    /// Its arguments, defaulted if the plugin has a type for them.
+    pub args: AnyArgs,
 }
 
 /// One way of scheduling: pods choose it by `spec.schedulerName`.
@@ -207,9 +207,9 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The arguments of `plugin`; [`PluginArgs::None`] if it has none.
-    pub fn args(&self, plugin: &str) -> &PluginArgs {
-        self.plugin_config.iter().find(|config| config.name == plugin).map_or(&PluginArgs::None, |config| &config.args)
+    /// The arguments of `plugin`; [`AnyArgs::None`] if it has none.
+    pub fn args(&self, plugin: &str) -> &AnyArgs {
+        self.plugin_config.iter().find(|config| config.name == plugin).map_or(&AnyArgs::None, |config| &config.args)
     }
 }
 

@@ -1,17 +1,10 @@
 //! The configuration as files have it: every field optional, nothing defaulted.
 //!
-//! Follows `kube-scheduler/config/v1/types.go`, `kube-scheduler/config/v1/types_pluginargs.go` and
-//! `component-base/config/v1alpha1/types.go @v1.36.3`.
+//! Follows `kube-scheduler/config/v1/types.go` and `component-base/config/v1alpha1/types.go @v1.36.3`.
 
-use k8s_openapi::api::core::v1::{
-    NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm,
-    TopologySpreadConstraint,
-};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
-
-use super::decode::{Bytes, DecodeError, Raw, Reader, wire_struct};
+use super::any_args::TypedArgs;
+use super::decode::{Bytes, Raw, wire_struct};
 use crate::go::duration::GoDuration;
-use crate::go::json::Value;
 
 /// The root of a configuration file.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -157,8 +150,8 @@ wire_struct!(Plugin, "v1.Plugin", { "name" => name, "weight" => weight });
 pub(super) struct PluginConfig {
     pub(super) name: String,
     pub(super) args: Raw,
-    /// `args` read as the kind that the plugin takes, where it is one of ours.
-    pub(super) typed: Option<WireArgs>,
+    /// `args` read as the type that the plugin has for them, if it has one.
+    pub(super) typed: Option<TypedArgs>,
 }
 
 wire_struct!(PluginConfig, "v1.PluginConfig", { "name" => name, "args" => args });
@@ -226,194 +219,4 @@ wire_struct!(ExtenderTls, "v1.ExtenderTLSConfig", {
     "certData" => cert_data,
     "keyData" => key_data,
     "caData" => ca_data,
-});
-
-/// The args of a plugin that has a kind for them.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum WireArgs {
-    DefaultPreemption(DefaultPreemptionArgs),
-    DynamicResources(DynamicResourcesArgs),
-    InterPodAffinity(InterPodAffinityArgs),
-    NodeAffinity(NodeAffinityArgs),
-    NodeResourcesBalancedAllocation(NodeResourcesBalancedAllocationArgs),
-    NodeResourcesFit(NodeResourcesFitArgs),
-    PodTopologySpread(PodTopologySpreadArgs),
-    VolumeBinding(VolumeBindingArgs),
-}
-
-impl WireArgs {
-    /// Every kind of args.
-    pub(super) const KINDS: [&'static str; 8] = [
-        "DefaultPreemptionArgs",
-        "DynamicResourcesArgs",
-        "InterPodAffinityArgs",
-        "NodeAffinityArgs",
-        "NodeResourcesBalancedAllocationArgs",
-        "NodeResourcesFitArgs",
-        "PodTopologySpreadArgs",
-        "VolumeBindingArgs",
-    ];
-
-    /// Reads `value` as `kind`, and its faults of strictness; none if there is no such kind.
-    pub(super) fn read(kind: &str, value: &Value) -> Option<Result<(Self, Vec<String>), DecodeError>> {
-        macro_rules! read {
-            ($variant:ident) => {
-                Reader::read(value).map(|(args, faults)| (Self::$variant(args), faults))
-            };
-        }
-        Some(match kind {
-            "DefaultPreemptionArgs" => read!(DefaultPreemption),
-            "DynamicResourcesArgs" => read!(DynamicResources),
-            "InterPodAffinityArgs" => read!(InterPodAffinity),
-            "NodeAffinityArgs" => read!(NodeAffinity),
-            "NodeResourcesBalancedAllocationArgs" => read!(NodeResourcesBalancedAllocation),
-            "NodeResourcesFitArgs" => read!(NodeResourcesFit),
-            "PodTopologySpreadArgs" => read!(PodTopologySpread),
-            "VolumeBindingArgs" => read!(VolumeBinding),
-            _ => return None,
-        })
-    }
-}
-
-/// What args say they are; read, so that a wrong type is found, and not used.
-macro_rules! wire_args {
-    ($type:ident, $go:literal, { $($field:ident: $field_type:ty = $key:literal $(as $named:literal)?),+ $(,)? }) => {
-        #[derive(Clone, Debug, Default, PartialEq)]
-        pub(super) struct $type {
-            api_version: String,
-            kind: String,
-            $(pub(super) $field: $field_type,)+
-        }
-
-        wire_struct!($type, $go, {
-            "apiVersion" in "TypeMeta" => api_version,
-            "kind" in "TypeMeta" => kind,
-            $($key $(as $named)? => $field,)+
-        });
-    };
-}
-
-wire_args!(DefaultPreemptionArgs, "v1.DefaultPreemptionArgs", {
-    min_candidate_nodes_percentage: Option<i32> = "minCandidateNodesPercentage",
-    min_candidate_nodes_absolute: Option<i32> = "minCandidateNodesAbsolute",
-});
-
-wire_args!(DynamicResourcesArgs, "v1.DynamicResourcesArgs", {
-    filter_timeout: Option<GoDuration> = "filterTimeout",
-    binding_timeout: Option<GoDuration> = "bindingTimeout",
-});
-
-wire_args!(InterPodAffinityArgs, "v1.InterPodAffinityArgs", {
-    hard_pod_affinity_weight: Option<i32> = "hardPodAffinityWeight",
-    ignore_preferred_terms_of_existing_pods: bool = "ignorePreferredTermsOfExistingPods",
-});
-
-wire_args!(NodeAffinityArgs, "v1.NodeAffinityArgs", {
-    added_affinity: Option<NodeAffinity> = "addedAffinity",
-});
-
-wire_args!(NodeResourcesBalancedAllocationArgs, "v1.NodeResourcesBalancedAllocationArgs", {
-    resources: Vec<ResourceSpec> = "resources",
-});
-
-wire_args!(NodeResourcesFitArgs, "v1.NodeResourcesFitArgs", {
-    ignored_resources: Vec<String> = "ignoredResources",
-    ignored_resource_groups: Vec<String> = "ignoredResourceGroups",
-    scoring_strategy: Option<ScoringStrategy> = "scoringStrategy",
-});
-
-wire_args!(PodTopologySpreadArgs, "v1.PodTopologySpreadArgs", {
-    default_constraints: Vec<TopologySpreadConstraint> = "defaultConstraints",
-    defaulting_type: String = "defaultingType" as "v1.PodTopologySpreadConstraintsDefaulting",
-});
-
-wire_args!(VolumeBindingArgs, "v1.VolumeBindingArgs", {
-    bind_timeout_seconds: Option<i64> = "bindTimeoutSeconds",
-    shape: Option<Vec<UtilizationShapePoint>> = "shape",
-});
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ResourceSpec {
-    pub(super) name: String,
-    pub(super) weight: i64,
-}
-
-wire_struct!(ResourceSpec, "v1.ResourceSpec", { "name" => name, "weight" => weight });
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ScoringStrategy {
-    pub(super) kind: String,
-    pub(super) resources: Vec<ResourceSpec>,
-    pub(super) requested_to_capacity_ratio: Option<RequestedToCapacityRatio>,
-}
-
-wire_struct!(ScoringStrategy, "v1.ScoringStrategy", {
-    "type" as "v1.ScoringStrategyType" => kind,
-    "resources" => resources,
-    "requestedToCapacityRatio" => requested_to_capacity_ratio,
-});
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct RequestedToCapacityRatio {
-    pub(super) shape: Vec<UtilizationShapePoint>,
-}
-
-wire_struct!(RequestedToCapacityRatio, "v1.RequestedToCapacityRatioParam", {
-    "shape" => shape,
-});
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct UtilizationShapePoint {
-    pub(super) utilization: i32,
-    pub(super) score: i32,
-}
-
-wire_struct!(UtilizationShapePoint, "v1.UtilizationShapePoint", {
-    "utilization" => utilization,
-    "score" => score,
-});
-
-wire_struct!(NodeAffinity, "v1.NodeAffinity", {
-    "requiredDuringSchedulingIgnoredDuringExecution" => required_during_scheduling_ignored_during_execution,
-    "preferredDuringSchedulingIgnoredDuringExecution" => preferred_during_scheduling_ignored_during_execution,
-});
-
-wire_struct!(NodeSelector, "v1.NodeSelector", { "nodeSelectorTerms" => node_selector_terms });
-
-wire_struct!(NodeSelectorTerm, "v1.NodeSelectorTerm", {
-    "matchExpressions" => match_expressions,
-    "matchFields" => match_fields,
-});
-
-wire_struct!(NodeSelectorRequirement, "v1.NodeSelectorRequirement", {
-    "key" => key,
-    "operator" as "v1.NodeSelectorOperator" => operator,
-    "values" => values,
-});
-
-wire_struct!(PreferredSchedulingTerm, "v1.PreferredSchedulingTerm", {
-    "weight" => weight,
-    "preference" => preference,
-});
-
-wire_struct!(TopologySpreadConstraint, "v1.TopologySpreadConstraint", {
-    "maxSkew" => max_skew,
-    "topologyKey" => topology_key,
-    "whenUnsatisfiable" as "v1.UnsatisfiableConstraintAction" => when_unsatisfiable,
-    "labelSelector" => label_selector,
-    "minDomains" => min_domains,
-    "nodeAffinityPolicy" as "v1.NodeInclusionPolicy" => node_affinity_policy,
-    "nodeTaintsPolicy" as "v1.NodeInclusionPolicy" => node_taints_policy,
-    "matchLabelKeys" => match_label_keys,
-});
-
-wire_struct!(LabelSelector, "v1.LabelSelector", {
-    "matchLabels" => match_labels,
-    "matchExpressions" => match_expressions,
-});
-
-wire_struct!(LabelSelectorRequirement, "v1.LabelSelectorRequirement", {
-    "key" => key,
-    "operator" as "v1.LabelSelectorOperator" => operator,
-    "values" => values,
 });

@@ -1,4 +1,4 @@
-//! Says that this process is there to be chosen, and answers who asks whether it still is.
+//! Coordinated leader election: publishes this process as a `LeaseCandidate`, and answers the control plane's pings.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,86 +10,88 @@ use k8s_openapi::api::coordination::v1beta1::{LeaseCandidate, LeaseCandidateSpec
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use tracing::{debug, error};
 
-use super::watch::CandidateChange;
+use super::watch::CandidateEvent;
 use crate::clock::{Clock, Mono};
 use crate::dispatcher::{ApiError, Call, RestClient, Target};
 
-/// Where candidates are, whatever the lease's own namespace. Follows `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
+/// Namespace of the `LeaseCandidate`, independent of the lease's namespace. Follows `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
 pub(super) const NAMESPACE: &str = "kube-system";
 
-/// The lease that they are candidates for, whatever it is called in the configuration. Likewise.
+/// Name of the lease in the `LeaseCandidate`, independent of the configured name.
+/// Follows `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
 const LEASE: &str = "kube-scheduler";
 
-/// How the one is chosen that gets the lease. Likewise.
+/// Strategy by which the control plane chooses the leader. Follows `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
 const STRATEGY: &str = "OldestEmulationVersion";
 
-/// After how long a candidate is renewed that nobody asks for.
+/// Interval after which a candidate is renewed without a ping.
 /// Follows `client-go/tools/leaderelection/leasecandidate.go#requeueInterval @v1.36.3`.
 const RENEWAL: Duration = Duration::from_mins(5);
 
-/// Waits after failed writes: the first, twice as long each time, up to the longest.
+/// Backoff after failed writes: the first wait, which doubles each time, and the longest.
 /// Follows `client-go/util/workqueue/default_rate_limiters.go#DefaultTypedControllerRateLimiter @v1.36.3`.
 const WAITS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1000));
 
-/// The versions that a candidate is chosen by, such as `1.36.3`.
+/// Versions by which the control plane chooses among candidates, such as `1.36.3`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versions {
-    /// What the program is.
+    /// Version of the binary.
     pub binary: String,
-    /// What it behaves as.
+    /// Version that the binary emulates.
     pub emulation: String,
 }
 
-/// A candidate for being chosen: an object of the API that has to be there, and to be renewed whenever it is pinged.
+/// Keeps this process's `LeaseCandidate`: creates it if it is missing, and renews it whenever the control plane pings it.
 pub struct Candidacy {
     rest: RestClient,
     clock: Clock,
     name: String,
     versions: Versions,
-    seen: Option<Box<LeaseCandidate>>,
+    /// The candidate as last observed; `None` if it does not exist.
+    observed: Option<Box<LeaseCandidate>>,
     is_synced: Arc<AtomicBool>,
-    /// Writes that have failed. Upstream's queue never forgets one either.
+    /// Number of failed writes, never reset. Upstream's queue does not reset its count either.
     failures: i32,
 }
 
 impl Candidacy {
-    /// A candidate of this name, which is the identity of its [`Elector`](super::Elector). Its requests must not depend on
-    /// who leads.
+    /// Creates the candidacy of this process. `name` is the identity of the [`Elector`](super::Elector). `rest` must send requests
+    /// even while this process is not the leader.
     pub fn new(rest: RestClient, name: &str, versions: Versions) -> Self {
         let (clock, name) = (rest.clock().clone(), name.to_owned());
-        Self { rest, clock, name, versions, seen: None, is_synced: Arc::default(), failures: 0 }
+        Self { rest, clock, name, versions, observed: None, is_synced: Arc::default(), failures: 0 }
     }
 
-    /// What it is called.
+    /// Returns the candidate's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Says whether it is known what there is of the candidate, for a health check.
+    /// Returns a health check that tells whether the candidate was listed.
     pub fn synced(&self) -> impl Fn() -> bool + Send + Sync + use<> {
         let is_synced = self.is_synced.clone();
         move || is_synced.load(Ordering::Acquire)
     }
 
-    /// Keeps the candidate for as long as there is something to be seen of it.
+    /// Creates and renews the candidate until the stream of `events` ends.
     /// Follows `client-go/tools/leaderelection/leasecandidate.go#LeaseCandidate.Run @v1.36.3`.
-    pub async fn run(mut self, seen: impl Stream<Item = CandidateChange>) {
-        let mut seen = pin!(seen);
+    pub async fn run(mut self, events: impl Stream<Item = CandidateEvent>) {
+        let mut events = pin!(events);
         while !self.is_synced.load(Ordering::Acquire) {
-            let Some(news) = seen.next().await else { return };
-            self.take(news);
+            let Some(event) = events.next().await else { return };
+            self.handle(event);
         }
         let mut next = Mono::MAX;
         loop {
             let wait = self.renew().await;
-            // A renewal that is due before stays due.
+            // A renewal that is already due earlier keeps its time.
             next = next.min(self.clock.mono() + wait);
             loop {
                 tokio::select! {
                     biased;
-                    news = seen.next() => {
-                        let Some(news) = news else { return };
-                        if self.take(news) {
+                    event = events.next() => {
+                        let Some(event) = event else { return };
+                        if self.handle(event) {
                             break;
                         }
                     }
@@ -102,20 +104,20 @@ impl Candidacy {
         }
     }
 
-    /// Takes in what is seen; says whether an answer is waited for.
-    fn take(&mut self, seen: CandidateChange) -> bool {
-        self.seen = match seen {
-            CandidateChange::All(candidate) => {
+    /// Records an event of the watch. Returns whether the candidate has an unanswered ping.
+    fn handle(&mut self, event: CandidateEvent) -> bool {
+        self.observed = match event {
+            CandidateEvent::Listed(candidate) => {
                 self.is_synced.store(true, Ordering::Release);
                 candidate
             }
-            CandidateChange::Now(candidate) => Some(candidate),
-            CandidateChange::Gone => None,
+            CandidateEvent::Applied(candidate) => Some(candidate),
+            CandidateEvent::Deleted => None,
         };
-        self.seen.as_ref().is_some_and(|candidate| is_pinged(&candidate.spec))
+        self.observed.as_ref().is_some_and(|candidate| is_pinged(&candidate.spec))
     }
 
-    /// Makes the candidate, or renews it. Gives the time after which to do so again.
+    /// Creates or renews the candidate. Returns the wait until the next renewal.
     async fn renew(&mut self) -> Duration {
         match self.write().await {
             Ok(()) => RENEWAL,
@@ -128,10 +130,11 @@ impl Candidacy {
         }
     }
 
+    /// Creates or renews the candidate, with one request.
     /// Follows `client-go/tools/leaderelection/leasecandidate.go#LeaseCandidate.ensureLease @v1.36.3`.
     async fn write(&self) -> Result<(), ApiError> {
         let now = Some(MicroTime(self.clock.now().wall));
-        let Some(seen) = &self.seen else {
+        let Some(observed) = &self.observed else {
             debug!("Creating lease candidate");
             let candidate = self.candidate(now);
             self.send(Call::Post(body(&candidate)?), "").await?;
@@ -139,7 +142,7 @@ impl Candidacy {
             return Ok(());
         };
         debug!("Lease candidate exists. Renewing.");
-        let mut candidate = seen.clone();
+        let mut candidate = observed.clone();
         candidate.spec.renew_time = now;
         self.send(Call::Put(body(&candidate)?), &self.name).await
     }
@@ -174,7 +177,7 @@ impl Candidacy {
     }
 }
 
-/// Whether somebody has asked since it was renewed last.
+/// Returns whether the candidate was pinged after its last renewal.
 fn is_pinged(spec: &LeaseCandidateSpec) -> bool {
     let renewed = spec.renew_time.as_ref().map(|time| time.0);
     spec.ping_time.as_ref().is_some_and(|time| Some(time.0) > renewed)

@@ -1,4 +1,4 @@
-//! Gets a lease, and keeps it.
+//! Acquires a lease and renews it.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::dispatcher::ApiError;
 use crate::events::{EventNote, EventRecorder, EventType};
 use crate::metrics::ElectionMetrics;
 
-/// A candidate.
+/// Acquires and renews a lease on behalf of this process.
 pub struct Elector {
     lock: LeaseLock,
     identity: String,
@@ -24,20 +24,21 @@ pub struct Elector {
     rng: Rng,
     recorder: EventRecorder,
     metrics: ElectionMetrics,
-    /// What the lease said when it was last seen to change, and when that was.
+    /// Record of the lease at its last observed change.
     observed: Record,
+    /// Time at which the last change was observed.
     observed_at: Mono,
-    /// What it said when it was last read, which is compared to tell whether it has changed.
+    /// Record that was last read. A read that differs from it is a change.
     read: Option<Record>,
-    /// Whether somebody else chooses who holds it.
+    /// Whether the control plane chooses the holder (coordinated leader election).
     is_coordinated: bool,
-    /// Whether it was said that this one leads, and not yet that it does no more.
+    /// Whether this process reported that it leads, and has not reported that it stopped.
     leads: bool,
 }
 
 impl Elector {
-    /// A candidate of this name. Its requests must not depend on `term`.
-    #[expect(clippy::too_many_arguments, reason = "each is another part of the process")]
+    /// Creates an elector with this identity. The requests of `lock` must be sent even when `term` is over.
+    #[expect(clippy::too_many_arguments, reason = "each argument is a separate part of the process")]
     pub fn new(
         lock: LeaseLock,
         identity: String,
@@ -65,29 +66,31 @@ impl Elector {
         }
     }
 
-    /// The same candidate where the control plane chooses who holds the lease: it takes none, and keeps what it is given
-    /// until somebody else is preferred. See [`Candidacy`](super::Candidacy).
+    /// Switches to coordinated leader election: the elector never takes the lease by itself. It renews the lease that the control
+    /// plane assigned to it, until the lease has a preferred holder. See [`Candidacy`](super::Candidacy).
     #[must_use]
     pub fn coordinated(mut self) -> Self {
         self.is_coordinated = true;
         self
     }
 
-    /// Tries until the lease is this candidate's, or until it is `told` to stop. A write that is on its way then is waited
-    /// for: it may make this one the leader, which [`Self::leads`] tells, and [`Self::release`] undoes. Follows
-    /// `client-go/tools/leaderelection/leaderelection.go#acquire @v1.36.3`, which gives such a write up and leaves the lease
-    /// as it may be.
-    pub async fn acquire<T>(&mut self, told: impl Future<Output = T>) -> Result<(), T> {
+    /// Tries to acquire the lease until it succeeds or `stop` is ready; returns the output of `stop` as the error.
+    ///
+    /// If a write is in flight when `stop` is ready, its response is awaited. The write may make this process the leader: then
+    /// [`Self::leads`] is true, and [`Self::release`] gives the lease up. Follows
+    /// `client-go/tools/leaderelection/leaderelection.go#acquire @v1.36.3`, except that upstream abandons such a write, and may
+    /// leave the lease acquired.
+    pub async fn acquire<T>(&mut self, stop: impl Future<Output = T>) -> Result<(), T> {
         let lock = self.lock.described();
-        let (clock, writes) = (self.clock.clone(), self.lock.writes());
-        let mut told = pin!(told);
+        let (clock, write_in_flight) = (self.clock.clone(), self.lock.write_in_flight());
+        let mut stop = pin!(stop);
         info!(lock, "Attempting to acquire leader lease...");
         loop {
             let (has_won, end) = {
                 let mut attempt = pin!(self.try_once());
                 tokio::select! {
                     biased;
-                    end = &mut told => (writes.is_on_its_way() && attempt.await, Some(end)),
+                    end = &mut stop => (write_in_flight.get() && attempt.await, Some(end)),
                     has_won = &mut attempt => (has_won, None),
                 }
             };
@@ -105,24 +108,24 @@ impl Elector {
             let jitter = self.times.retry_period.mul_f64(self.rng.unit() * JITTER_FACTOR);
             tokio::select! {
                 biased;
-                end = &mut told => return Err(end),
+                end = &mut stop => return Err(end),
                 () = clock.sleep(self.times.retry_period + jitter) => {}
             }
         }
     }
 
-    /// What it is called in the lease.
+    /// Returns the identity of this process in the lease.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// Whether it has the lease, and has not lost it nor given it up.
+    /// Returns whether this process acquired the lease and has neither lost nor released it.
     pub fn leads(&self) -> bool {
         self.leads
     }
 
-    /// Renews the lease; returns once that has failed for the time that there is. The lease may be this candidate's still:
-    /// [`Self::release`] is next. Follows `client-go/tools/leaderelection/leaderelection.go#renew @v1.36.3`.
+    /// Renews the lease, and returns once renewals have failed for `renewDeadline`. This process may still hold the lease then,
+    /// so the caller has to call [`Self::release`]. Follows `client-go/tools/leaderelection/leaderelection.go#renew @v1.36.3`.
     pub async fn renew(&mut self) {
         loop {
             let deadline = self.clock.now().mono + self.times.renew_deadline;
@@ -136,9 +139,9 @@ impl Elector {
         self.stop_leading();
     }
 
-    /// Gives the lease up if it is this candidate's, so that the next one need not wait for it to run out. For when nobody
-    /// writes any more. Follows `client-go/tools/leaderelection/leaderelection.go#release @v1.36.3`, which does not look
-    /// whose lease it has just read.
+    /// Releases the lease if this process holds it, so that the next leader need not wait until it expires. Call this once this
+    /// process writes nothing any more. Follows `client-go/tools/leaderelection/leaderelection.go#release @v1.36.3`, except
+    /// that upstream does not check that the lease it has just read is its own.
     pub async fn release(&mut self) {
         self.term.end();
         let clock = self.clock.clone();
@@ -161,7 +164,7 @@ impl Elector {
             let (now, transitions) = (Some(self.clock.now().wall), old.transitions);
             let record = Record { duration_seconds: 1, acquired: now, renewed: now, transitions, ..Record::default() };
             match self.lock.update(&record).await {
-                // A renewal that was given up has come through in between.
+                // A renewal that timed out was applied in the meantime: read the lease again.
                 Err(why) if why.is_conflict() => {}
                 done => return done,
             }
@@ -182,7 +185,7 @@ impl Elector {
         }
     }
 
-    /// One attempt to get the lease or to keep it.
+    /// Makes one attempt to acquire or renew the lease. Returns whether it succeeded.
     async fn try_once(&mut self) -> bool {
         let now = self.clock.now();
         let record = Record {
@@ -192,17 +195,17 @@ impl Elector {
             renewed: Some(now.wall),
             ..Record::default()
         };
-        // Boxed, since their requests are large and an attempt is part of whatever waits for it.
+        // Boxed, because these futures are large and would be stored inside each future that awaits an attempt.
         if self.is_coordinated {
-            Box::pin(self.keep(now, record)).await
+            Box::pin(self.renew_assigned(now, record)).await
         } else {
-            Box::pin(self.take_or_keep(now, record)).await
+            Box::pin(self.acquire_or_renew(now, record)).await
         }
     }
 
-    /// Renews the lease if it was given to this candidate, and nobody else should have it.
+    /// Renews the lease if the control plane assigned it to this process and prefers no other holder.
     /// Follows `client-go/tools/leaderelection/leaderelection.go#tryCoordinatedRenew @v1.36.3`.
-    async fn keep(&mut self, now: Now, mut record: Record) -> bool {
+    async fn renew_assigned(&mut self, now: Now, mut record: Record) -> bool {
         let old = match self.lock.get().await {
             Ok(old) => old,
             Err(why) if why.is_not_found() => {
@@ -212,7 +215,7 @@ impl Elector {
             Err(why) => return self.failed("Error retrieving lease lock", &why),
         };
         self.has_read(&old);
-        if self.runs_out() < now.mono {
+        if self.expires_at() < now.mono {
             info!(lock = self.lock.described(), "Lease has expired");
             return false;
         }
@@ -227,15 +230,15 @@ impl Elector {
         (record.acquired, record.transitions, record.strategy) = (old.acquired, old.transitions, old.strategy);
         self.metrics.renewed_slowly();
         match self.lock.update(&record).await {
-            // Who chooses goes by the time that stands in the lease.
+            // The control plane judges expiry by the renew time in the lease, so the term counts from that time.
             Ok(()) => self.won(record, now.mono),
             Err(why) => self.failed("Failed to update lock", &why),
         }
     }
 
-    /// Renews the lease, or takes it if nobody holds it. Follows
+    /// Renews the lease, or acquires it if it has no holder or has expired. Follows
     /// `client-go/tools/leaderelection/leaderelection.go#tryAcquireOrRenew @v1.36.3`.
-    async fn take_or_keep(&mut self, now: Now, mut record: Record) -> bool {
+    async fn acquire_or_renew(&mut self, now: Now, mut record: Record) -> bool {
         if self.is_mine() && self.is_valid(now.mono) {
             record.acquired = self.observed.acquired;
             record.transitions = self.observed.transitions;
@@ -267,7 +270,7 @@ impl Elector {
         } else {
             record.transitions = old.transitions + 1;
         }
-        // The term counts from the request that makes it last, not from the one that has looked.
+        // The term counts from the update request, which is sent next, not from the read before it.
         let sent = self.clock.now().mono;
         match self.lock.update(&record).await {
             Ok(()) => self.won(record, sent),
@@ -309,11 +312,11 @@ impl Elector {
     }
 
     fn is_valid(&self, now: Mono) -> bool {
-        self.runs_out() > now
+        self.expires_at() > now
     }
 
-    /// Until when the lease holds: by this clock, from when it was last seen to change.
-    fn runs_out(&self) -> Mono {
+    /// Returns the time at which the lease expires by this process's clock, counted from its last observed change.
+    fn expires_at(&self) -> Mono {
         let seconds = u64::try_from(self.observed.duration_seconds).unwrap_or(0);
         self.observed_at + Duration::from_secs(seconds)
     }

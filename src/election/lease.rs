@@ -1,4 +1,4 @@
-//! The lease that is held, as an object of the API.
+//! The Lease object that the candidates compete for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,62 +11,63 @@ use super::record::Record;
 use crate::dispatcher::{ApiError, Call, RestClient, Target};
 use crate::events::ObjectRef;
 
-/// A lease by its name, and its version that was seen last.
+/// Reads and writes one lease, and keeps the version that was read or written last.
 pub struct LeaseLock {
     rest: RestClient,
     namespace: String,
     name: String,
-    seen: Option<Lease>,
-    writes: Writes,
+    /// The lease as returned by the last successful request.
+    last: Option<Lease>,
+    write_in_flight: WriteInFlight,
 }
 
-/// Tells of a lock, while it is used, whether a write is on its way.
+/// Whether a write of a [`LeaseLock`] is in flight. Can be read while the lock is in use.
 #[derive(Clone, Default)]
-pub(super) struct Writes(Arc<AtomicBool>);
+pub(super) struct WriteInFlight(Arc<AtomicBool>);
 
-impl Writes {
-    /// Whether a write was sent and has not been answered.
-    pub(super) fn is_on_its_way(&self) -> bool {
+impl WriteInFlight {
+    /// Returns whether a write was sent and has no response yet.
+    pub(super) fn get(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
 impl LeaseLock {
-    /// A lock on this lease; each request gets an answer within `timeout`, or fails.
+    /// Creates a lock on this lease. Each request fails if it has no response within `timeout`.
     pub fn new(rest: RestClient, namespace: &str, name: &str, timeout: Duration) -> Self {
         Self {
             rest: rest.timeout(timeout),
             namespace: namespace.to_owned(),
             name: name.to_owned(),
-            seen: None,
-            writes: Writes::default(),
+            last: None,
+            write_in_flight: WriteInFlight::default(),
         }
     }
 
-    /// `namespace/name`, as logs have it.
+    /// Returns `namespace/name` for logs.
     pub fn described(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// Tells of its writes.
-    pub(super) fn writes(&self) -> Writes {
-        self.writes.clone()
+    /// Returns a handle that tells whether a write is in flight.
+    pub(super) fn write_in_flight(&self) -> WriteInFlight {
+        self.write_in_flight.clone()
     }
 
-    /// What events about it refer to.
+    /// Returns the reference to the lease for events about it.
     pub fn reference(&self) -> ObjectRef {
         let nameless = ObjectMeta::default();
-        let meta = self.seen.as_ref().map_or(&nameless, |lease| &lease.metadata);
+        let meta = self.last.as_ref().map_or(&nameless, |lease| &lease.metadata);
         ObjectRef::new("coordination.k8s.io/v1", "Lease", meta)
     }
 
-    /// Reads it.
+    /// Reads the lease from the API server.
     pub async fn get(&mut self) -> Result<Record, ApiError> {
         let lease = self.send(Call::Get, &self.name).await?;
-        Ok(self.see(lease))
+        Ok(self.keep(lease))
     }
 
-    /// Makes it.
+    /// Creates the lease with this record.
     pub async fn create(&mut self, record: &Record) -> Result<(), ApiError> {
         let meta = ObjectMeta {
             name: Some(self.name.clone()),
@@ -75,24 +76,24 @@ impl LeaseLock {
         };
         let lease = Lease { metadata: meta, spec: Some(record.spec()) };
         let lease = self.send(Call::Post(body(&lease)?), "").await?;
-        self.see(lease);
+        self.keep(lease);
         Ok(())
     }
 
-    /// Replaces the version that was seen last.
+    /// Updates the lease to this record. Fails with a conflict if the lease has changed since it was last read or written.
     pub async fn update(&mut self, record: &Record) -> Result<(), ApiError> {
-        let Some(seen) = &self.seen else {
+        let Some(last) = &self.last else {
             return Err(ApiError::Request("lease not initialized, call get or create first".to_owned()));
         };
-        let lease = Lease { metadata: seen.metadata.clone(), spec: Some(record.spec()) };
+        let lease = Lease { metadata: last.metadata.clone(), spec: Some(record.spec()) };
         let lease = self.send(Call::Put(body(&lease)?), &self.name).await?;
-        self.see(lease);
+        self.keep(lease);
         Ok(())
     }
 
-    fn see(&mut self, lease: Lease) -> Record {
+    fn keep(&mut self, lease: Lease) -> Record {
         let record = lease.spec.as_ref().map(Record::of).unwrap_or_default();
-        self.seen = Some(lease);
+        self.last = Some(lease);
         record
     }
 
@@ -105,11 +106,11 @@ impl LeaseLock {
             name,
             subresource: "",
         };
-        self.writes.0.store(!matches!(call, Call::Get), Ordering::Release);
-        let answer = self.rest.send(&call, &target).await;
-        self.writes.0.store(false, Ordering::Release);
-        let answer = answer?;
-        serde_json::from_slice(&answer).map_err(|error| ApiError::Request(format!("{}: {error}", target.path())))
+        self.write_in_flight.0.store(!matches!(call, Call::Get), Ordering::Release);
+        let response = self.rest.send(&call, &target).await;
+        self.write_in_flight.0.store(false, Ordering::Release);
+        let response = response?;
+        serde_json::from_slice(&response).map_err(|error| ApiError::Request(format!("{}: {error}", target.path())))
     }
 }
 

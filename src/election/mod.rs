@@ -1,22 +1,23 @@
-//! Leader election on a Lease: of several schedulers one schedules, and the others wait.
+//! Leader election on a Lease: one of several schedulers leads, and the others stand by.
 //!
 //! ```text
-//!  Elector ──get, create, update──▶ Lease        every retryPeriod, with jitter until it is held
-//!     │ tells
+//!  Elector ──get, create, update──▶ Lease        every retryPeriod, with jitter until the lease is held
+//!     │ begins, renews, ends
 //!     ▼
-//!   Term ◀── asked before each write (may it be sent?), by health checks, by who serves metrics of the leader
+//!   Term ◀── read before each API write (is this process still the leader?), by health checks, and by /metrics
 //! ```
 //!
-//! Where leaders are chosen by the control plane (feature gate `CoordinatedLeaderElection`), each scheduler says in a
-//! `LeaseCandidate` that it is there and which version it emulates, and keeps the lease only while it is given it:
+//! With coordinated leader election (feature gate `CoordinatedLeaderElection`) the control plane chooses the leader. Each
+//! scheduler publishes a `LeaseCandidate` with the version that it emulates, and renews the lease only while the control plane
+//! assigns the lease to it:
 //!
 //! ```text
-//!  Candidacy ──create, update──▶ LeaseCandidate ◀──pings── kube-apiserver ──gives──▶ Lease ◀──get, update── Elector
+//!  Candidacy ──create, update──▶ LeaseCandidate ◀──pings── kube-apiserver ──assigns──▶ Lease ◀──get, update── Elector
 //! ```
 //!
-//! Others take a lease over when they have not seen it change for its duration, by their own clock. So a term is over
-//! `leaseDuration` after the request was sent that renewed it last: from then on nothing is written any more, also by a process
-//! that was stopped in the meantime and goes on.
+//! Another scheduler takes a lease over after it has observed no change of the lease for `leaseDuration`, by its own clock.
+//! A term therefore ends `leaseDuration` after the last successful renewal request was sent. From then on this process writes
+//! nothing, even if it was suspended in the meantime and resumes.
 //!
 //! Follows `client-go/tools/leaderelection/leaderelection.go`, `client-go/tools/leaderelection/leasecandidate.go`,
 //! `client-go/tools/leaderelection/resourcelock/leaselock.go @v1.36.3`.
@@ -35,27 +36,27 @@ pub use elector::Elector;
 pub use lease::LeaseLock;
 pub use record::Record;
 pub use term::Term;
-pub use watch::{CandidateChange, watch};
+pub use watch::{CandidateEvent, watch};
 
 use crate::config::LeaderElection;
 
-/// Retries wait for up to 1 + 1.2 times their period. Follows `client-go/tools/leaderelection/leaderelection.go#JitterFactor
-/// @v1.36.3`.
+/// Jitter of acquire retries: a retry waits for up to 1 + 1.2 times `retryPeriod`.
+/// Follows `client-go/tools/leaderelection/leaderelection.go#JitterFactor @v1.36.3`.
 pub const JITTER_FACTOR: f64 = 1.2;
 
-/// The times of an election.
+/// Durations of a leader election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// How long a lease holds that is not renewed.
+    /// Validity of a lease after its last renewal.
     pub lease_duration: Duration,
-    /// How long its holder tries to renew it.
+    /// Time during which the leader tries to renew the lease before it gives up.
     pub renew_deadline: Duration,
-    /// Between two tries.
+    /// Wait between two attempts.
     pub retry_period: Duration,
 }
 
 impl Times {
-    /// Checks the lock's kind. Follows `client-go/tools/leaderelection/resourcelock/interface.go#New @v1.36.3`.
+    /// Checks that the resource lock's kind is `leases`. Follows `client-go/tools/leaderelection/resourcelock/interface.go#New @v1.36.3`.
     pub fn check_lock(config: &LeaderElection) -> Result<(), String> {
         match config.resource_lock.as_str() {
             "leases" => Ok(()),
@@ -66,7 +67,7 @@ impl Times {
         }
     }
 
-    /// Checks what is configured: the lock's kind, then the times.
+    /// Validates the configuration and reads the durations from it: first the lock's kind, then the durations.
     /// Follows `client-go/tools/leaderelection/leaderelection.go#NewLeaderElector @v1.36.3`.
     pub fn checked(config: &LeaderElection) -> Result<Self, String> {
         Self::check_lock(config)?;
@@ -90,7 +91,7 @@ impl Times {
         Ok(Self { lease_duration, renew_deadline, retry_period })
     }
 
-    /// How long a request may take. Follows `cmd/kube-scheduler/app/options/options.go#makeLeaderElectionConfig`,
+    /// Returns the timeout of a lease request. Follows `cmd/kube-scheduler/app/options/options.go#makeLeaderElectionConfig`,
     /// `client-go/tools/leaderelection/resourcelock/interface.go#NewFromKubeconfig @v1.36.3`.
     pub fn request_timeout(&self) -> Duration {
         (self.renew_deadline / 2).max(Duration::from_secs(1))

@@ -1,30 +1,30 @@
-//! What a lease says.
+//! The election record in a lease's spec.
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-/// Who holds a lease, since when and for how long.
+/// Election record of a lease: the holder and the times of its term.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// Who; empty for nobody.
+    /// Identity of the holder; empty if the lease is released.
     pub holder: String,
-    /// How many seconds it holds without being renewed.
+    /// Seconds for which the lease is valid after its last renewal.
     pub duration_seconds: i32,
-    /// Since when, by the holder's clock.
+    /// Time at which the holder acquired the lease, by the holder's clock.
     pub acquired: Option<Timestamp>,
-    /// When it was renewed last, by the holder's clock.
+    /// Time of the last renewal, by the holder's clock.
     pub renewed: Option<Timestamp>,
-    /// How often it went to somebody else.
+    /// Number of changes of the holder.
     pub transitions: i32,
-    /// Who should hold it instead, where leaders are chosen together.
+    /// Identity that should hold the lease instead. Set by coordinated leader election only.
     pub preferred_holder: Option<String>,
-    /// How they are chosen.
+    /// Strategy of coordinated leader election.
     pub strategy: Option<String>,
 }
 
 impl Record {
-    /// Reads it from a lease.
+    /// Reads the record from a lease's spec.
     pub fn of(spec: &LeaseSpec) -> Self {
         Self {
             holder: spec.holder_identity.clone().unwrap_or_default(),
@@ -37,7 +37,7 @@ impl Record {
         }
     }
 
-    /// As it is written into a lease.
+    /// Returns the lease spec that holds the record.
     pub fn spec(&self) -> LeaseSpec {
         LeaseSpec {
             holder_identity: Some(self.holder.clone()),

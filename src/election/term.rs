@@ -1,4 +1,4 @@
-//! Whether this process leads, and until when.
+//! The term: whether this process is the leader, and until when.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use crate::clock::{Clock, Mono};
 
-/// How long after its lease has run out a leader is still called healthy.
+/// Time after the lease expired for which a leader is still reported healthy.
 /// Follows `cmd/kube-scheduler/app/options/options.go#Config`, `client-go/tools/leaderelection/healthzadaptor.go @v1.36.3`.
 const TOLERATED: Duration = Duration::from_secs(20);
 
-/// The term of office. Clones share it; reading it takes no lock.
+/// This process's term as the leader. Clones share their state, and reading it takes no lock.
 #[derive(Clone)]
 pub struct Term(Arc<TermState>);
 
@@ -19,30 +19,30 @@ struct TermState {
     clock: Clock,
     lease_duration: Duration,
     name: String,
-    /// Until when writes may be sent, in nanoseconds of the clock; 0 for not at all.
+    /// Time until which writes may be sent, in nanoseconds of the clock; 0 if no write may be sent.
     until: AtomicU64,
-    /// When the lease was last seen to be this process's, in nanoseconds of the clock; 0 for never, or not any more.
+    /// Time at which this process last observed that it holds the lease, in nanoseconds of the clock; 0 if it does not.
     observed: AtomicU64,
 }
 
 impl Term {
-    /// One that has not begun, of the election of this name.
+    /// Creates a term that has not begun. `name` is the lease's name for health checks.
     pub fn new(clock: Clock, lease_duration: Duration, name: &str) -> Self {
         let (until, observed) = (AtomicU64::new(0), AtomicU64::new(0));
         Self(Arc::new(TermState { clock, lease_duration, name: name.to_owned(), until, observed }))
     }
 
-    /// Whether it lasts at this moment: only then may anything be written.
+    /// Returns whether the term lasts now. Only then may this process write.
     pub fn lasts(&self) -> bool {
         self.0.clock.now().mono.as_nanos() < self.0.until.load(Ordering::Acquire)
     }
 
-    /// Whether this process holds the lease, as far as it knows.
+    /// Returns whether this process holds the lease, as far as it has observed.
     pub fn leads(&self) -> bool {
         self.0.observed.load(Ordering::Acquire) > 0
     }
 
-    /// Why a leader is not healthy: it has not seen its lease renewed for too long, and has not noticed.
+    /// Checks the leader's health. Fails if this process still counts as the leader but has not renewed its lease for too long.
     pub fn check(&self) -> Result<(), String> {
         let observed = self.0.observed.load(Ordering::Acquire);
         let since = self.0.clock.now().mono.since(Mono::from_nanos(observed));
@@ -52,18 +52,18 @@ impl Term {
         Ok(())
     }
 
-    /// The lease was renewed by a request that was sent at `sent` and answered at `seen`.
+    /// Extends the term after a renewal whose request was sent at `sent` and answered at `seen`.
     pub(super) fn renew(&self, sent: Mono, seen: Mono) {
         self.0.until.store((sent + self.0.lease_duration).as_nanos(), Ordering::Release);
         self.0.observed.store(seen.as_nanos().max(1), Ordering::Release);
     }
 
-    /// Nothing may be written any more.
+    /// Ends the term: from now on this process may not write.
     pub fn end(&self) {
         self.0.until.store(0, Ordering::Release);
     }
 
-    /// Somebody else holds the lease, or nobody.
+    /// Ends the term because this process does not hold the lease any more.
     pub(super) fn lose(&self) {
         self.end();
         self.0.observed.store(0, Ordering::Release);

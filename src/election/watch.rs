@@ -1,4 +1,4 @@
-//! What the API server has of a candidate, as it changes.
+//! A watch of this process's `LeaseCandidate`.
 
 use std::time::Duration;
 
@@ -10,49 +10,49 @@ use tracing::error;
 use super::candidacy::NAMESPACE;
 use crate::clock::Clock;
 
-/// Waits between two attempts to watch: the first, and the longest.
+/// Backoff between two attempts to watch: the first wait, and the longest.
 /// Follows `client-go/tools/cache/reflector.go#NewReflectorWithOptions @v1.36.3`.
 const WAITS: (Duration, Duration) = (Duration::from_millis(800), Duration::from_secs(30));
 
-/// Change of a `LeaseCandidate`.
+/// A watch event of the candidate.
 #[derive(Clone, Debug, PartialEq)]
-pub enum CandidateChange {
-    /// The state at the start of the watch, or after a gap.
-    All(Option<Box<LeaseCandidate>>),
-    /// The candidate was added or updated.
-    Now(Box<LeaseCandidate>),
+pub enum CandidateEvent {
+    /// Result of a list, at the beginning or after the watch was interrupted: the candidate if it exists.
+    Listed(Option<Box<LeaseCandidate>>),
+    /// The candidate was created or updated.
+    Applied(Box<LeaseCandidate>),
     /// The candidate was deleted.
-    Gone,
+    Deleted,
 }
 
-struct Watching {
+struct CandidateWatch {
     events: BoxStream<'static, watcher::Result<Event<LeaseCandidate>>>,
     clock: Clock,
     wait: Duration,
-    /// What there is, while that is being listed.
+    /// The candidate as listed so far, during a list.
     listed: Option<Box<LeaseCandidate>>,
 }
 
-/// Watches the candidate of this name. It does not end.
-pub fn watch(client: kube::Client, name: &str, clock: Clock) -> impl Stream<Item = CandidateChange> + Send + use<> {
+/// Watches the candidate of this name. The stream never ends.
+pub fn watch(client: kube::Client, name: &str, clock: Clock) -> impl Stream<Item = CandidateEvent> + Send + use<> {
     let api = kube::Api::<LeaseCandidate>::namespaced(client, NAMESPACE);
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let events = watcher::watcher(api, config).boxed();
-    let watching = Watching { events, clock, wait: WAITS.0, listed: None };
-    stream::unfold(watching, |mut watching| async move {
-        let seen = watching.next().await?;
-        Some((seen, watching))
+    let watch = CandidateWatch { events, clock, wait: WAITS.0, listed: None };
+    stream::unfold(watch, |mut watch| async move {
+        let event = watch.next().await?;
+        Some((event, watch))
     })
 }
 
-impl Watching {
-    async fn next(&mut self) -> Option<CandidateChange> {
+impl CandidateWatch {
+    async fn next(&mut self) -> Option<CandidateEvent> {
         loop {
             match self.events.next().await? {
                 Ok(event) => {
-                    if let Some(seen) = self.take(event) {
+                    if let Some(event) = self.take(event) {
                         self.wait = WAITS.0;
-                        return Some(seen);
+                        return Some(event);
                     }
                 }
                 Err(error) => {
@@ -64,13 +64,13 @@ impl Watching {
         }
     }
 
-    fn take(&mut self, event: Event<LeaseCandidate>) -> Option<CandidateChange> {
+    fn take(&mut self, event: Event<LeaseCandidate>) -> Option<CandidateEvent> {
         match event {
             Event::Init => self.listed = None,
             Event::InitApply(candidate) => self.listed = Some(Box::new(candidate)),
-            Event::InitDone => return Some(CandidateChange::All(self.listed.take())),
-            Event::Apply(candidate) => return Some(CandidateChange::Now(Box::new(candidate))),
-            Event::Delete(_) => return Some(CandidateChange::Gone),
+            Event::InitDone => return Some(CandidateEvent::Listed(self.listed.take())),
+            Event::Apply(candidate) => return Some(CandidateEvent::Applied(Box::new(candidate))),
+            Event::Delete(_) => return Some(CandidateEvent::Deleted),
         }
         None
     }

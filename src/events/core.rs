@@ -1,4 +1,4 @@
-//! The task that writes core/v1 events: leader election's, and all of them where events.k8s.io/v1 is missing.
+//! The task that writes core/v1 events: those of leader election, and all events if the server lacks events.k8s.io/v1.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::event::{Event, EventType, Meta, ObjectRef, event_name, json};
 use super::series::Queued;
 use super::sink::{MAX_TRIES, RETRY_WAIT, Sink, Verdict};
 
-/// Owns the memory of what was said, and writes one event after the other. See [`CoreTask::run`].
+/// Correlates events and writes them one after the other. See [`CoreTask::run`].
 pub(super) struct CoreTask {
     sink: Arc<Sink>,
     queue: mpsc::Receiver<Queued>,
@@ -35,7 +35,7 @@ struct CoreV1<'a> {
     #[serde(rename = "type")]
     event_type: EventType,
     event_time: Option<Time>,
-    /// What the API calls reportingController in events.k8s.io.
+    /// The reporting controller; events.k8s.io/v1 calls this field reportingController.
     reporting_component: &'a str,
     reporting_instance: &'a str,
 }
@@ -45,7 +45,7 @@ struct Source<'a> {
     component: &'a str,
 }
 
-/// What a repetition changes.
+/// Patch that a repetition applies to an existing event.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Patch<'a> {
@@ -59,7 +59,7 @@ impl CoreTask {
         Self { sink, queue, correlator: Correlator::new() }
     }
 
-    /// Writes events, one after the other, until every recorder is gone and the last event has been settled.
+    /// Writes events one after the other, until every recorder is dropped and the last event is written or given up.
     /// Follows `client-go/tools/record/event.go#recordToSink @v1.36.3`.
     pub(super) async fn run(mut self) {
         while let Some((event, ticket)) = self.queue.recv().await {
@@ -82,7 +82,7 @@ impl CoreTask {
                 return;
             }
             if tries < MAX_TRIES {
-                // The first wait is cut at random, so that not all clients come back at once.
+                // The first wait is shortened at random, so that clients do not all retry at the same time.
                 let share = if tries == 1 { self.sink.split_rng().unit() } else { 1.0 };
                 self.sink.rest.clock().sleep(RETRY_WAIT.mul_f64(share)).await;
             }
@@ -96,20 +96,20 @@ fn patch_body(correlated: &Correlated) -> Bytes {
     json(&Patch { count: correlated.count, last_timestamp, message: &correlated.message })
 }
 
-/// Follows `client-go/tools/record/event.go#makeEvent @v1.36.3`.
+/// Returns the body that creates the event. Follows `client-go/tools/record/event.go#makeEvent @v1.36.3`.
 fn create_body(event: &Event, correlated: &Correlated) -> Bytes {
     json(&CoreV1 {
         api_version: "v1",
         kind: "Event",
         metadata: Meta { name: &correlated.name, namespace: event.regarding.event_namespace() },
         involved_object: &event.regarding,
-        reason: &event.said.reason,
+        reason: &event.note.reason,
         message: &correlated.message,
         source: Source { component: &event.controller },
         first_timestamp: Time(correlated.first),
         last_timestamp: Time(correlated.last),
         count: correlated.count,
-        event_type: event.said.kind,
+        event_type: event.note.kind,
         event_time: None,
         reporting_component: &event.controller,
         reporting_instance: "",

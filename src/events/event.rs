@@ -1,4 +1,4 @@
-//! An event: what it says, what it is named, and its two forms on the wire.
+//! Events: their fields, names and JSON form.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use crate::clock::Rng;
 use crate::k8s::Pod;
 use crate::k8s::names::dns1123_subdomain_errors;
 
-/// Where events about objects without a namespace go. Follows `apimachinery/pkg/apis/meta/v1/types.go#NamespaceDefault @v1.36.3`.
+/// Namespace of events about objects without a namespace. Follows `apimachinery/pkg/apis/meta/v1/types.go#NamespaceDefault @v1.36.3`.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// How an event is meant.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum EventType {
-    /// For the record.
+    /// Information only, no problem.
     Normal,
-    /// Something to look at.
+    /// Something may be wrong.
     Warning,
 }
 
-/// A reference to the object that an event is about, as upstream fills it in: without a field path.
+/// Reference to the object that an event is about. As in upstream's events, it has no field path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
@@ -39,20 +39,20 @@ pub struct ObjectRef {
     pub(super) api_version: Cow<'static, str>,
 }
 
-/// What a caller has to say about an object.
+/// The part of an event that the caller provides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventNote {
-    /// How it is meant.
+    /// Type of the event.
     pub kind: EventType,
-    /// Why, in one word.
+    /// Reason in one word, such as `FailedScheduling`.
     pub reason: Cow<'static, str>,
-    /// What was being done.
+    /// Action that was taken or failed, such as `Binding`.
     pub action: Cow<'static, str>,
-    /// The sentence.
+    /// Human-readable description of what happened.
     pub note: String,
 }
 
-/// An event as it was recorded.
+/// An event with all fields, as recorded.
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) name: String,
@@ -61,10 +61,10 @@ pub(super) struct Event {
     pub(super) instance: Arc<str>,
     pub(super) regarding: ObjectRef,
     pub(super) related: Option<ObjectRef>,
-    pub(super) said: EventNote,
+    pub(super) note: EventNote,
 }
 
-/// How often an event was repeated, and when last.
+/// Number of occurrences of an event, and the time of the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Series {
@@ -102,7 +102,7 @@ struct EventsV1<'a> {
 }
 
 impl ObjectRef {
-    /// A reference to any object.
+    /// Creates a reference to an object from its metadata.
     pub fn new(
         api_version: impl Into<Cow<'static, str>>,
         kind: impl Into<Cow<'static, str>>,
@@ -118,25 +118,26 @@ impl ObjectRef {
         }
     }
 
-    /// A reference to a pod.
+    /// Creates a reference to a pod.
     pub fn pod(pod: &Pod) -> Self {
         Self::new("v1", "Pod", &pod.metadata)
     }
 
-    /// The namespace that an event about the object is put into.
+    /// Returns the namespace in which events about the object are created.
     pub(super) fn event_namespace(&self) -> &str {
         if self.namespace.is_empty() { DEFAULT_NAMESPACE } else { &self.namespace }
     }
 }
 
 impl Event {
-    /// The event that this one repeats, of which only this is known besides.
+    /// Reconstructs the first event of a series from its repetition. The repetition has the same fields except `name`, `note` and
+    /// `time`.
     pub(super) fn into_first(self, name: String, note: String, time: Timestamp) -> Self {
-        let said = EventNote { note, ..self.said };
-        Self { name, time, said, ..self }
+        let note = EventNote { note, ..self.note };
+        Self { name, time, note, ..self }
     }
 
-    /// The body that creates it as an events.k8s.io/v1 object.
+    /// Returns the body that creates the event as an events.k8s.io/v1 object.
     pub(super) fn create_body(&self, series: Option<Series>) -> Bytes {
         json(&EventsV1 {
             api_version: "events.k8s.io/v1",
@@ -146,18 +147,18 @@ impl Event {
             series,
             reporting_controller: &self.controller,
             reporting_instance: &self.instance,
-            action: &self.said.action,
-            reason: &self.said.reason,
+            action: &self.note.action,
+            reason: &self.note.reason,
             regarding: &self.regarding,
             related: self.related.as_ref(),
-            note: &self.said.note,
-            event_type: self.said.kind,
+            note: &self.note.note,
+            event_type: self.note.kind,
         })
     }
 }
 
 impl Series {
-    /// The strategic merge patch that writes it into its event.
+    /// Returns the strategic merge patch that sets the event's series.
     pub(super) fn patch_body(self) -> Bytes {
         #[derive(Serialize)]
         struct Patch {
@@ -167,19 +168,19 @@ impl Series {
     }
 }
 
-/// `<object's name>.<nanoseconds since 1970 in hex>`; a random UUID where that is no name for an object.
+/// Returns the name of an event, `<object's name>.<nanoseconds since 1970 in hex>`, or a random UUID if that is not a valid name.
 /// Follows `client-go/tools/record/util/util.go#GenerateEventName @v1.36.3`.
 pub(super) fn event_name(regarding: &str, nanoseconds: u64, rng: impl FnOnce() -> Rng) -> String {
     let name = format!("{regarding}.{nanoseconds:x}");
     if dns1123_subdomain_errors(&name).is_empty() { name } else { rng().uuid() }
 }
 
-/// Strings, numbers and times always have a JSON form.
+/// Serializes a value to JSON. This cannot fail, because the values have only strings, numbers and times.
 pub(super) fn json(value: &impl Serialize) -> Bytes {
     serde_json::to_vec(value).map(Bytes::from).unwrap_or_default()
 }
 
-/// Follows `apimachinery/pkg/apis/meta/v1/micro_time.go#RFC3339Micro @v1.36.3`.
+/// Serializes a time with microseconds. Follows `apimachinery/pkg/apis/meta/v1/micro_time.go#RFC3339Micro @v1.36.3`.
 fn micro_time<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ"))
 }
@@ -189,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_the_objects_with_the_time() {
+    fn names_have_the_objects_name_and_the_time() {
         let rng = || Rng::from_seed(1);
         assert_eq!(event_name("p", 0x18ab, rng), "p.18ab");
         for bad in ["System:x", "p_1", "-p", "p..q", "", &"x".repeat(250)] {
@@ -201,12 +202,12 @@ mod tests {
     }
 
     #[test]
-    fn the_wire_form_has_upstreams_fields() {
+    fn json_has_upstreams_fields() {
         let pod: Pod = serde_json::from_value(serde_json::json!({
             "metadata": {"name": "p", "namespace": "ns", "uid": "u", "resourceVersion": "7"},
         }))
         .unwrap();
-        let said = EventNote {
+        let note = EventNote {
             kind: EventType::Warning,
             reason: "FailedScheduling".into(),
             action: "Scheduling".into(),
@@ -219,7 +220,7 @@ mod tests {
             instance: "default-scheduler-host".into(),
             regarding: ObjectRef::pod(&pod),
             related: None,
-            said,
+            note,
         };
         let body: serde_json::Value = serde_json::from_slice(&event.create_body(None)).unwrap();
         let mut expected = serde_json::json!({

@@ -1,18 +1,18 @@
-//! What becomes of a message on its way into an event: cut to length, and read as a format string.
+//! Conversion of a message to an event's note: truncation, and formatting like `fmt.Sprintf` without arguments.
 
 use std::borrow::Cow;
 
-/// The most bytes that the API takes as a note. Follows `pkg/apis/core/validation/events.go#NoteLengthLimit @v1.36.3`.
+/// Maximum length of a note in bytes, set by the API. Follows `pkg/apis/core/validation/events.go#NoteLengthLimit @v1.36.3`.
 const NOTE_LENGTH_LIMIT: usize = 1024;
 
-/// What stands for the rest of a cut message.
+/// Suffix of a truncated message.
 const CUT: &str = " ...";
 
-/// Numbers above this end a format's directive in failure, as in Go.
+/// Largest number in a format directive. As in Go, parsing fails for larger ones.
 const MAX_NUMBER: u32 = 1_000_000;
 
-/// Cuts a message that is longer than a note may be to its first 1020 bytes and ` ...`; one byte or two earlier where that would
-/// split a character. Follows `pkg/scheduler/schedule_one.go#truncateMessage @v1.36.3`.
+/// Truncates a message that is longer than a note may be to its first 1020 bytes and ` ...`. Cuts earlier by up to three bytes if
+/// the cut would split a character. Follows `pkg/scheduler/schedule_one.go#truncateMessage @v1.36.3`.
 pub fn truncate(message: &str) -> Cow<'_, str> {
     if message.len() <= NOTE_LENGTH_LIMIT {
         return message.into();
@@ -21,9 +21,9 @@ pub fn truncate(message: &str) -> Cow<'_, str> {
     format!("{}{CUT}", &message[..end]).into()
 }
 
-/// What Go's `fmt.Sprintf(format)` makes of a text without any argument: `%%` becomes `%`, other directives complain.
+/// Formats a text like Go's `fmt.Sprintf(format)` without arguments: `%%` becomes `%`, and other directives become error texts.
 ///
-/// Upstream hands messages to its recorder as formats, so a literal `%` in one (a taint's value, a claim's name) is mangled in the
+/// Upstream passes messages to its recorder as formats, so a literal `%` in a message (in a taint's value, say) is changed in the
 /// event. Follows Go's `fmt/print.go#doPrintf`.
 pub fn without_arguments(format: &str) -> Cow<'_, str> {
     if !format.contains('%') {
@@ -39,7 +39,7 @@ pub fn without_arguments(format: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// Reads one directive after its `%`, writes what it says without an argument, and returns what follows it.
+/// Parses one directive after its `%`, writes its output for a missing argument, and returns the rest of the text.
 fn directive<'a>(text: &'a str, out: &mut String) -> &'a str {
     let mut good = true;
     let mut rest = text.trim_start_matches(['#', '0', '+', '-', ' ']);
@@ -85,7 +85,8 @@ fn directive<'a>(text: &'a str, out: &mut String) -> &'a str {
     characters.as_str()
 }
 
-/// Skips an argument's index such as `[2]`, which no text without arguments can satisfy. Says whether it was well-formed.
+/// Skips an argument index such as `[2]`, and returns whether the index was well-formed. Sets `good` to false for any index,
+/// because there are no arguments.
 fn index<'a>(text: &'a str, good: &mut bool) -> (&'a str, bool) {
     if !text.starts_with('[') {
         return (text, false);
@@ -100,7 +101,7 @@ fn index<'a>(text: &'a str, good: &mut bool) -> (&'a str, bool) {
     }
 }
 
-/// Skips a number, and says whether there was one. One that is too large swallows the rest.
+/// Skips a number, and returns whether there was one. After a number that is too large, the rest of the text is skipped, too.
 fn digits(text: &str) -> (&str, bool) {
     let mut value = 0;
     for (place, byte) in text.bytes().enumerate() {
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_messages_are_cut() {
+    fn long_messages_are_truncated() {
         let check = |length: usize, expected: usize| {
             let message = "x".repeat(length);
             let note = truncate(&message);
@@ -134,9 +135,9 @@ mod tests {
         assert_eq!(truncate(&split), format!("{} ...", "x".repeat(1019)));
     }
 
-    /// What Go 1.26's `fmt.Sprintf` printed for these.
+    /// The expected texts are the output of Go 1.26's `fmt.Sprintf`.
     #[test]
-    fn percent_signs_are_mangled_as_go_mangles_them() {
+    fn percent_signs_are_formatted_as_go_does() {
         let check = |format: &str, expected: &str| assert_eq!(without_arguments(format), expected, "{format}");
         check("plain", "plain");
         check("100%", "100%!(NOVERB)");

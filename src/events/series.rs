@@ -1,4 +1,4 @@
-//! The task that writes events.k8s.io/v1 events, and knows which repeat one another.
+//! The task that writes events.k8s.io/v1 events, and merges repeated events into series.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -11,57 +11,58 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 
 use super::event::{Event, Series};
-use super::once::{First, Once};
+use super::once::{SingleEvent, SingleEvents};
 use super::sink::{MAX_TRIES, RETRY_WAIT, Sink, Ticket, Verdict};
 use crate::clock::{Mono, Sleep};
 use crate::dispatcher::retry::jitter;
 
-/// A series that was not repeated for this long is over. Follows `client-go/tools/events/event_broadcaster.go#finishTime @v1.36.3`.
+/// A series ends after this time without a repetition. Follows `client-go/tools/events/event_broadcaster.go#finishTime @v1.36.3`.
 const FINISH: Duration = Duration::from_mins(6);
 
-/// How often a series is written again so that it does not expire: every fifth time that ends are looked for, which is every
-/// 30 minutes. Follows `client-go/tools/events/event_broadcaster.go#refreshTime @v1.36.3`.
+/// Every series is written again on each fifth tick, which is every 30 minutes, so that the server does not expire it. Follows `client-go/tools/events/event_broadcaster.go#refreshTime @v1.36.3`.
 const FINISHES_PER_REFRESH: u64 = 5;
 
-/// At most this share of the wait is added to it.
+/// Maximum jitter of a retry's wait, as a fraction of the wait.
 const RETRY_JITTER: f64 = 0.25;
 
-/// What the recorders put into the queue.
+/// An entry of the queue between the recorders and the task.
 pub(super) type Queued = (Event, Ticket);
 
-/// Owns the events of the last minutes, and writes. See [`SeriesTask::run`].
+/// Writes events, and remembers those of the last minutes. See [`SeriesTask::run`].
 pub(super) struct SeriesTask {
     sink: Arc<Sink>,
     queue: mpsc::Receiver<Queued>,
-    /// What was recorded once in the last minutes.
-    once: Once,
-    /// What was recorded again, by what makes another one its repetition.
-    series: BTreeMap<Identity, Repeated>,
-    /// Ticks are counted from here.
+    /// Events that were recorded once in the last minutes.
+    once: SingleEvents,
+    /// Events that were repeated.
+    series: BTreeMap<EventKey, RepeatedEvent>,
+    /// Start of the task, from which ticks are counted.
     started: Mono,
-    /// The next look for series that are over; none while nothing is remembered, so that idle time needs no timer.
+    /// Number and timer of the next tick, which looks for ended series. `None` while no event is remembered, so that an idle
+    /// task needs no timer.
     tick: Option<(u64, Sleep)>,
 }
 
-/// What makes an event another one's repetition, which is all but the name, the time and the note, as 128 bits of hashes.
+/// Key of an event, which its repetitions share: 128 bits of hashes over all fields except the name, the time and the note.
 /// Follows `client-go/tools/events/event_broadcaster.go#getKey @v1.36.3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Identity(pub(super) [u64; 2]);
+pub(super) struct EventKey(pub(super) [u64; 2]);
 
-/// A series of events.
-struct Repeated {
-    /// When it was seen last, by the clock that does not step.
+/// An event that was repeated, with its series.
+struct RepeatedEvent {
+    /// Monotonic time of the last repetition.
     last: Mono,
     first: Arc<Event>,
     series: Series,
 }
 
-/// A write that ended.
+/// Result of a completed write.
 enum Done {
-    /// An event, or its series' first patch.
+    /// An event, or a patch of a series that goes on.
     Written,
-    /// The last patch of a series, which is remembered no more; `Again` if it must come back.
-    Finished(Identity, Repeated, Verdict),
+    /// The last patch of a series, which was removed from the task's memory. The series is added again if the result is
+    /// [`Verdict::Again`].
+    Finished(EventKey, RepeatedEvent, Verdict),
 }
 
 type Writes = FuturesUnordered<BoxFuture<'static, Done>>;
@@ -69,12 +70,12 @@ type Writes = FuturesUnordered<BoxFuture<'static, Done>>;
 impl SeriesTask {
     pub(super) fn new(sink: Arc<Sink>, queue: mpsc::Receiver<Queued>) -> Self {
         let started = sink.rest.clock().mono();
-        Self { sink, queue, once: Once::default(), series: BTreeMap::new(), started, tick: None }
+        Self { sink, queue, once: SingleEvents::default(), series: BTreeMap::new(), started, tick: None }
     }
 
-    /// Writes events until every recorder is gone and the last event has been settled.
+    /// Writes events until every recorder is dropped and the last event is written or given up.
     ///
-    /// Each event is written by itself, as many at a time as the rate limit lets through.
+    /// Events are written concurrently, as fast as the rate limit allows.
     /// Follows `client-go/tools/events/event_broadcaster.go#StartRecordingToSinkWithContext @v1.36.3`.
     pub(super) async fn run(mut self) {
         let mut writes = Writes::new();
@@ -99,7 +100,7 @@ impl SeriesTask {
         while writes.next().await.is_some() {}
     }
 
-    /// Sets the timer for the next tick, if there is anything to look at.
+    /// Sets the timer for the next tick if any event is remembered.
     fn arm(&mut self) {
         if self.once.is_empty() && self.series.is_empty() {
             self.tick = None;
@@ -111,55 +112,56 @@ impl SeriesTask {
         }
     }
 
-    /// How many ticks there have been.
+    /// Returns the number of ticks since the start of the task.
     fn round(&self, now: Mono) -> u64 {
         now.since(self.started).as_secs() / FINISH.as_secs()
     }
 
-    /// A new event is written; its first repetition makes it a series, which is written; further ones are counted.
+    /// Handles a recorded event. A new event is written. Its first repetition starts a series, which is written. Further
+    /// repetitions are only counted.
     /// Follows `client-go/tools/events/event_broadcaster.go#recordToSink @v1.36.3`.
     fn observe(&mut self, (event, ticket): Queued, writes: &Writes) {
         let now = self.sink.rest.clock().now();
-        let identity = Identity::of(&event);
-        if let Some(Repeated { last, series, .. }) = self.series.get_mut(&identity) {
+        let key = EventKey::of(&event);
+        if let Some(RepeatedEvent { last, series, .. }) = self.series.get_mut(&key) {
             *last = now.mono;
             series.count = series.count.saturating_add(1);
             series.last_observed_time = now.wall;
             return;
         }
-        let known = self.once.take(identity, |first| (first.name.to_owned(), first.note.to_owned(), first.time));
+        let known = self.once.take(key, |first| (first.name.to_owned(), first.note.to_owned(), first.time));
         let (event, series) = if let Some((name, note, time)) = known {
             let first = Arc::new(event.into_first(name, note, time));
             let series = Series { count: 2, last_observed_time: now.wall };
-            self.series.insert(identity, Repeated { last: now.mono, first: Arc::clone(&first), series });
+            self.series.insert(key, RepeatedEvent { last: now.mono, first: Arc::clone(&first), series });
             (first, Some(series))
         } else {
-            let first = First { name: &event.name, note: &event.said.note, time: event.time };
-            self.once.insert(self.round(now.mono), identity, &first);
+            let first = SingleEvent { name: &event.name, note: &event.note.note, time: event.time };
+            self.once.insert(self.round(now.mono), key, &first);
             (Arc::new(event), None)
         };
         writes.push(Box::pin(record(Arc::clone(&self.sink), event, series, ticket)));
     }
 
-    /// Forgets what was not repeated for a while; a series is written a last time.
-    /// Follows `client-go/tools/events/event_broadcaster.go#finishSeries @v1.36.3`, but for a clock that steps: upstream's then
-    /// forgets all at once, or nothing for as long as the clock went back.
+    /// Forgets events without a recent repetition, and writes ended series a last time.
+    /// Follows `client-go/tools/events/event_broadcaster.go#finishSeries @v1.36.3`, except that steps of the wall clock have no
+    /// effect. Upstream forgets everything when the clock steps forward, and nothing for a while when it steps back.
     fn finish(&mut self, writes: &Writes) {
         let now = self.sink.rest.clock().mono();
-        // What came in the round before this tick is not old enough.
+        // Events of the round before this tick are not old enough.
         self.once.forget_below(self.round(now).saturating_sub(1));
         let over = now - FINISH;
-        for (identity, event) in self.series.extract_if(.., |_, event| event.last < over) {
+        for (key, event) in self.series.extract_if(.., |_, event| event.last < over) {
             let (sink, ticket) = (Arc::clone(&self.sink), self.sink.ticket());
             writes.push(Box::pin(async move {
-                let verdict = write(&sink, &event.first, Some(event.series)).await;
+                let result = write(&sink, &event.first, Some(event.series)).await;
                 drop(ticket);
-                Done::Finished(identity, event, verdict)
+                Done::Finished(key, event, result)
             }));
         }
     }
 
-    /// Writes every series, so that the server keeps it.
+    /// Writes every series again, so that the server does not expire it.
     /// Follows `client-go/tools/events/event_broadcaster.go#refreshExistingEventSeries @v1.36.3`.
     fn refresh(&mut self, writes: &Writes) {
         for event in self.series.values() {
@@ -174,16 +176,16 @@ impl SeriesTask {
     }
 
     fn done(&mut self, done: Done) {
-        // A later tick tries again, unless the event began anew.
-        if let Done::Finished(identity, event, Verdict::Again) = done
-            && !self.once.contains(identity)
+        // A later tick retries, unless the event was recorded again in the meantime.
+        if let Done::Finished(key, event, Verdict::Again) = done
+            && !self.once.contains(key)
         {
-            self.series.entry(identity).or_insert(event);
+            self.series.entry(key).or_insert(event);
         }
     }
 }
 
-/// The number of the tick that the timer was set for, when it comes.
+/// Waits for the next tick and returns its number. Never returns if no timer is set.
 async fn next_tick(tick: &mut Option<(u64, Sleep)>) -> u64 {
     match tick {
         Some((number, sleep)) => {
@@ -194,7 +196,7 @@ async fn next_tick(tick: &mut Option<(u64, Sleep)>) -> u64 {
     }
 }
 
-/// Writes an event, up to twelve times. Follows `client-go/tools/events/event_broadcaster.go#attemptRecording @v1.36.3`.
+/// Writes an event, with up to twelve attempts. Follows `client-go/tools/events/event_broadcaster.go#attemptRecording @v1.36.3`.
 async fn record(sink: Arc<Sink>, event: Arc<Event>, series: Option<Series>, ticket: Ticket) -> Done {
     let mut tries = 0;
     while write(&sink, &event, series).await == Verdict::Again {
@@ -215,14 +217,14 @@ async fn write(sink: &Sink, event: &Event, series: Option<Series>) -> Verdict {
     sink.write(event.regarding.event_namespace(), &event.name, patch, || event.create_body(series)).await
 }
 
-impl Identity {
+impl EventKey {
     fn of(event: &Event) -> Self {
         Self([0_u64, 1].map(|salt| {
-            // Its keys are fixed.
+            // DefaultHasher::new has fixed keys, so the hash is the same in every run.
             let mut hasher = DefaultHasher::new();
             salt.hash(&mut hasher);
-            (&event.regarding, &event.related, event.said.kind).hash(&mut hasher);
-            (&event.said.reason, &event.said.action, &event.controller, &event.instance).hash(&mut hasher);
+            (&event.regarding, &event.related, event.note.kind).hash(&mut hasher);
+            (&event.note.reason, &event.note.action, &event.controller, &event.instance).hash(&mut hasher);
             hasher.finish()
         }))
     }

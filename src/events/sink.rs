@@ -1,4 +1,4 @@
-//! Writing an event, and deciding whether a failure is worth another try.
+//! Requests that write an event, and the decision whether to retry a failed one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,30 +9,30 @@ use bytes::Bytes;
 use crate::clock::Rng;
 use crate::dispatcher::{ApiError, Call, RestClient, Target};
 
-/// How often an event is tried. Follows `client-go/tools/events/event_broadcaster.go#maxTriesPerEvent @v1.36.3`.
+/// Maximum number of attempts to write an event. Follows `client-go/tools/events/event_broadcaster.go#maxTriesPerEvent @v1.36.3`.
 pub(super) const MAX_TRIES: u32 = 12;
 
-/// The wait between tries, before jitter. Follows `client-go/tools/events/event_broadcaster.go#defaultSleepDuration @v1.36.3`.
+/// Wait between two attempts, before jitter. Follows `client-go/tools/events/event_broadcaster.go#defaultSleepDuration @v1.36.3`.
 pub(super) const RETRY_WAIT: Duration = Duration::from_secs(10);
 
-/// What events are written through, and what counts those that are not written yet.
+/// Writes events through the client, and counts those that are pending.
 pub(super) struct Sink {
     pub(super) rest: RestClient,
     group: &'static str,
-    /// Draws jitter and random names; its lock guards a draw.
+    /// Source of jitter and random names. The lock is held for one draw.
     rng: Mutex<Rng>,
     pending: AtomicUsize,
 }
 
-/// One event that is queued or being written; it counts until this is dropped.
+/// Guard for an event that is queued or being written. The event counts as pending until the guard is dropped.
 pub(super) struct Ticket(Arc<Sink>);
 
-/// How a try ended.
+/// Result of an attempt to write an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It was written, or never will be.
+    /// The event was written, or rejected for good.
     Settled,
-    /// Another try may write it.
+    /// A retry may succeed.
     Again,
 }
 
@@ -54,7 +54,8 @@ impl Sink {
         Ticket(Arc::clone(self))
     }
 
-    /// One try: a patch if there is one, and a creation if there is none or the patched event is gone.
+    /// Makes one attempt: sends the patch if there is one, and creates the event if there is no patch or the patched event does not
+    /// exist.
     /// Follows `client-go/tools/events/event_broadcaster.go#recordEvent @v1.36.3`.
     pub(super) async fn write(
         &self,
@@ -74,7 +75,7 @@ impl Sink {
         let create_now = match &result {
             Ok(_) => false,
             Err(None) => true,
-            // Its Status says 404, whatever the reason.
+            // The code of the Status decides, whatever its reason.
             Err(Some(error)) => error.status().is_some_and(|status| status.code == 404),
         };
         if create_now {
@@ -82,16 +83,17 @@ impl Sink {
         }
         match result {
             Ok(_) | Err(None) => Verdict::Settled,
-            // core/v1's recorder settles an event that turns out to exist; the newer one tries a series again.
-            Err(Some(error)) => judge(&error, namespace, name, is_series && !self.group.is_empty()),
+            // As upstream's recorders: if the event already exists, events.k8s.io retries a series and core/v1 does not retry.
+            Err(Some(error)) => classify(&error, namespace, name, is_series && !self.group.is_empty()),
         }
     }
 }
 
-fn judge(error: &ApiError, namespace: &str, name: &str, exists_later: bool) -> Verdict {
+/// Logs a failed attempt and decides whether to retry. `retry_existing`: retry if the event already exists.
+fn classify(error: &ApiError, namespace: &str, name: &str, retry_existing: bool) -> Verdict {
     match error {
-        // The event that a series' patch did not find was created in the meantime.
-        ApiError::Status(_) if exists_later && error.is_already_exists() => Verdict::Again,
+        // The event did not exist when the series was patched, and was created before this attempt could create it.
+        ApiError::Status(_) if retry_existing && error.is_already_exists() => Verdict::Again,
         ApiError::Status(_) if error.is_already_exists() => {
             tracing::debug!(namespace, name, %error, "Server rejected event (will not retry!)");
             Verdict::Settled

@@ -1,4 +1,4 @@
-//! Series, retries and drops, against a scripted server and in virtual time.
+//! Tests of series, retries and drops, against a scripted server and in simulated time.
 
 use std::io;
 use std::time::Duration;
@@ -31,7 +31,7 @@ fn pod(name: &str) -> Pod {
 }
 
 impl World {
-    /// Runs until nothing is pending, moving the clock from deadline to deadline, but not past `limit` seconds.
+    /// Advances the clock from deadline to deadline up to `limit` seconds, and settles after each.
     async fn run_until(&self, limit: u64) {
         settle().await;
         while let Some(deadline) = self.sim.next_deadline().filter(|deadline| *deadline <= Mono::from_secs(limit)) {
@@ -69,7 +69,7 @@ async fn an_event_is_created_in_its_objects_namespace() {
 }
 
 #[tokio::test]
-async fn notes_say_what_upstream_says() {
+async fn notes_equal_upstreams() {
     let world = world(EventsApi::EventsV1);
     world.recorder.failed_scheduling(&pod("a"), "0/1 nodes are available: 50% of them");
     world.recorder.failed_scheduling(&pod("b"), &"x".repeat(3000));
@@ -95,7 +95,7 @@ async fn names_differ_while_the_clock_stands_still() {
 }
 
 #[tokio::test]
-async fn the_second_makes_a_series_and_the_rest_is_counted() {
+async fn the_first_repetition_writes_a_series_and_later_ones_are_counted() {
     let world = world(EventsApi::EventsV1);
     for note in ["a", "b", "c", "d"] {
         world.recorder.failed_scheduling(&pod("p"), note);
@@ -103,12 +103,12 @@ async fn the_second_makes_a_series_and_the_rest_is_counted() {
     settle().await;
     let name = world.bodies()[0]["metadata"]["name"].as_str().unwrap().to_owned();
     let patched = format!("PATCH /apis/events.k8s.io/v1/namespaces/ns/events/{name}");
-    assert_eq!(world.api.lines(), [POSTED, &patched], "notes do not tell events apart");
+    assert_eq!(world.api.lines(), [POSTED, &patched], "events that differ only in the note are repetitions");
     assert_eq!(world.api.requests()[1].content_type, "application/strategic-merge-patch+json");
     let series = |count: u32, time: &str| json!({"series": {"count": count, "lastObservedTime": time}});
     assert_eq!(world.bodies()[1], series(2, "2026-02-03T04:05:06.789012Z"));
 
-    // Nothing came after; at the second look, twelve minutes in, the last repetition is more than six minutes old.
+    // At the second tick, after twelve minutes, the last repetition is more than six minutes old.
     world.run_until(2000).await;
     assert_eq!(world.api.lines()[2..], [patched]);
     assert_eq!(world.bodies()[2], series(4, "2026-02-03T04:05:06.789012Z"));
@@ -120,7 +120,7 @@ async fn the_second_makes_a_series_and_the_rest_is_counted() {
 }
 
 #[tokio::test]
-async fn steps_of_the_wall_clock_end_no_series_and_keep_none() {
+async fn wall_clock_steps_do_not_affect_series() {
     for step in [-1_000_000, 1_000_000] {
         let world = world(EventsApi::EventsV1);
         world.run_until(300).await;
@@ -129,7 +129,7 @@ async fn steps_of_the_wall_clock_end_no_series_and_keep_none() {
         }
         settle().await;
         world.sim.step_wall(step);
-        // The first look, six minutes in, finds a series of one minute.
+        // At the first tick, after six minutes, the series is one minute old.
         world.run_until(400).await;
         assert_eq!(world.api.lines().len(), 2, "{step}");
         world.run_until(2000).await;
@@ -139,7 +139,7 @@ async fn steps_of_the_wall_clock_end_no_series_and_keep_none() {
 }
 
 #[tokio::test]
-async fn what_is_told_apart_is_no_series() {
+async fn events_with_different_keys_are_no_series() {
     let world = world(EventsApi::EventsV1);
     let mut changed = pod("p");
     world.recorder.failed_scheduling(&changed, "m");
@@ -149,7 +149,7 @@ async fn what_is_told_apart_is_no_series() {
     world.recorder.failed_scheduling(&changed, "m");
     settle().await;
     assert_eq!(world.api.lines(), [POSTED; 4]);
-    // Singletons are forgotten after a while, without a word.
+    // Events without a repetition are forgotten after a while, without a write.
     world.run_until(1000).await;
     assert_eq!(world.api.lines().len(), 4);
     world.recorder.failed_scheduling(&changed, "m");
@@ -170,7 +170,7 @@ async fn a_lasting_series_is_refreshed_every_half_hour() {
 }
 
 #[tokio::test]
-async fn an_event_that_vanished_is_created_again() {
+async fn a_series_creates_its_event_again_if_it_was_deleted() {
     let world = world(EventsApi::EventsV1);
     world.recorder.failed_scheduling(&pod("p"), "m");
     settle().await;
@@ -181,11 +181,15 @@ async fn an_event_that_vanished_is_created_again() {
     let (first, again) = (&world.bodies()[0], &world.bodies()[2]);
     assert_eq!(world.api.lines()[2], POSTED);
     assert_eq!((&again["metadata"], &again["series"]["count"]), (&first["metadata"], &json!(2)));
-    assert_eq!((&again["note"], &again["eventTime"]), (&json!("m"), &first["eventTime"]), "it is the first one");
+    assert_eq!(
+        (&again["note"], &again["eventTime"]),
+        (&json!("m"), &first["eventTime"]),
+        "the first event is written again"
+    );
 }
 
 #[tokio::test]
-async fn only_an_unreachable_server_is_tried_again() {
+async fn events_are_retried_only_if_the_server_is_unreachable() {
     let world = world(EventsApi::EventsV1);
     let broken = || Answer::Broken(io::ErrorKind::ConnectionRefused);
     world.api.script((0..12).map(|_| broken()));
@@ -208,11 +212,11 @@ async fn only_an_unreachable_server_is_tried_again() {
         world.recorder.failed_scheduling(&pod(name), "m");
         settle().await;
     }
-    assert_eq!(world.broadcaster.pending(), 1, "an answer settles an event, whatever it says");
+    assert_eq!(world.broadcaster.pending(), 1, "no event is retried after a response, even an error");
 }
 
 #[tokio::test]
-async fn a_full_queue_drops() {
+async fn a_full_queue_drops_events() {
     let (api, sim) = (FakeApi::default(), sim_clock());
     let (broadcaster, task) = EventBroadcaster::new(api.rest(&sim), EventsApi::EventsV1, "host", Rng::from_seed(1));
     let recorder = broadcaster.recorder("s");
@@ -222,11 +226,11 @@ async fn a_full_queue_drops() {
     assert_eq!(broadcaster.pending(), 1000);
     drop((recorder, broadcaster));
     task.run().await;
-    assert_eq!(api.lines().len(), 1000, "and the task ends when all recorders are gone");
+    assert_eq!(api.lines().len(), 1000, "the task ends when all recorders are dropped");
 }
 
 #[tokio::test]
-async fn the_server_is_asked_for_its_events_api() {
+async fn discovery_chooses_the_events_api() {
     let (api, sim) = (FakeApi::default(), sim_clock());
     api.script([Answer::Reply(200, None, "{}".to_owned()), Answer::Reply(404, None, "404 page not found".to_owned())]);
     assert_eq!(EventsApi::discover(&api.rest(&sim)).await, EventsApi::EventsV1);
@@ -235,7 +239,7 @@ async fn the_server_is_asked_for_its_events_api() {
 }
 
 #[tokio::test]
-async fn core_events_are_counted_by_patches() {
+async fn repeated_core_events_patch_the_count() {
     let world = world(EventsApi::CoreV1);
     world.recorder.failed_scheduling(&pod("p"), "m");
     settle().await;
@@ -262,7 +266,7 @@ async fn core_events_are_counted_by_patches() {
 }
 
 #[tokio::test]
-async fn core_events_are_tried_again_one_after_the_other() {
+async fn a_retried_core_event_delays_the_next_one() {
     let world = world(EventsApi::CoreV1);
     world.api.script([Answer::Broken(io::ErrorKind::ConnectionRefused)]);
     world.recorder.scheduled(&pod("p"), "n1");

@@ -15,7 +15,7 @@ use crate::engine::Engine;
 use crate::extender;
 use crate::framework::Registry;
 use crate::ingest::{Ingest, Unread};
-use crate::plugins::default_preemption;
+use crate::plugins::{default_preemption, node_resources};
 use crate::simulate::{Loading, Progress, SimulateArgs, SimulateError, config, gates, say};
 use crate::version;
 
@@ -74,7 +74,7 @@ pub(super) fn load(
     plugins: Registry,
 ) -> Result<Loading, LiveError> {
     let gates = gates(source)?;
-    let config = config(source, &gates)?;
+    let config = config(source, &gates, plugins.catalog())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -153,8 +153,9 @@ impl Reader {
         let Self { client, url, mut config, gates, plugins, clock } = self;
         let client = read_only(client);
         reach(&client, &clock).await.map_err(|error| LiveError::Unreachable { url, error })?;
-        let preemption = default_preemption::args_by_profile(&config);
-        let extenders = extender::build(&mut config).map_err(|error| SimulateError::Engine(error.to_string()))?;
+        let preemption = default_preemption::min_candidates(&config);
+        let extenders = extender::build(&mut config, node_resources::ignore_resources)
+            .map_err(|error| SimulateError::Engine(error.to_string()))?;
         let engine = Engine::builder(client.clone(), config, plugins)
             .gates(gates)
             .extenders(extenders)

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 pub use http::HttpExtender;
 
-use crate::config::{Config, PluginArgs, PluginConfig};
+use crate::config::{Config, Profile};
 use crate::go::duration::GoDuration;
 use crate::scheduler::Extender;
 use client::Background;
@@ -29,10 +29,13 @@ use client::Background;
 #[error("couldn't build extenders: {0}")]
 pub struct BuildError(String);
 
-/// The extenders of a configuration, in its order. What they want the scheduler to ignore replaces the resources that
-/// `NodeResourcesFit` ignores, in every profile. Both the default timeout and what is ignored are put into `config`.
+/// Lets a profile ignore these resources, which extenders manage; the error has upstream's text.
+pub type IgnoreResources = fn(&mut Profile, &[String]) -> Result<(), String>;
+
+/// The extenders of a configuration, in its order. `ignore` is called for every profile with the resources that extenders
+/// want the scheduler to ignore, if there are any. The default timeout is put into `config`, too.
 /// Follows `pkg/scheduler/scheduler.go#buildExtenders @v1.36.3`.
-pub fn build(config: &mut Config) -> Result<Vec<Arc<dyn Extender>>, BuildError> {
+pub fn build(config: &mut Config, ignore: IgnoreResources) -> Result<Vec<Arc<dyn Extender>>, BuildError> {
     if config.extenders.is_empty() {
         return Ok(Vec::new());
     }
@@ -52,21 +55,8 @@ pub fn build(config: &mut Config) -> Result<Vec<Arc<dyn Extender>>, BuildError> 
         managed.filter(|resource| resource.ignored_by_scheduler).map(|resource| resource.name.clone()).collect();
     if !ignored.is_empty() {
         for profile in &mut config.profiles {
-            ignore(&mut profile.plugin_config, &ignored)?;
+            ignore(profile, &ignored).map_err(BuildError)?;
         }
     }
     Ok(extenders)
-}
-
-fn ignore(plugin_config: &mut [PluginConfig], resources: &[String]) -> Result<(), BuildError> {
-    match plugin_config.iter_mut().find(|config| config.name == "NodeResourcesFit") {
-        Some(PluginConfig { args: PluginArgs::NodeResourcesFit(args), .. }) => {
-            args.ignored_resources = resources.to_vec();
-            Ok(())
-        }
-        Some(PluginConfig { args, .. }) => {
-            Err(BuildError(format!("want args to be of type NodeResourcesFitArgs, got {}", args.kind())))
-        }
-        None => Err(BuildError("can't find NodeResourcesFitArgs in plugin config".to_owned())),
-    }
 }

@@ -25,7 +25,7 @@ mod scratch;
 mod state;
 mod waiting;
 
-pub use crate::config::{ExtensionPoint, PluginArgs};
+pub use crate::config::{ExtensionPoint, FactoryArgs, PluginArgs, RawArgs};
 pub use candidates::Candidates;
 pub(crate) use candidates::NodeOutcome;
 pub use context::CycleContext;
@@ -51,8 +51,8 @@ pub use plugin::{
 };
 pub use pre_bind::{PodInPreBind, PodsInPreBind};
 pub use preemption::CandidateReview;
-pub use registration::{PluginFactory, Registration};
-pub use registry::{DuplicatePlugin, Registry};
+pub use registration::Registration;
+pub use registry::{DuplicatePlugin, PluginEntry, PluginFactory, Registry};
 pub(crate) use runtime::BlockRun;
 pub use runtime::{
     BuildError, Entry, EventPlugin, Framework, MAX_NODE_SCORE, PermitRun, PluginScores, PostFilterRun, PreFilterRun,

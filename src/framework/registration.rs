@@ -4,14 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{
-    BindPlugin, EnqueueExtensions, FilterPlugin, Handle, NormalizeScore, PermitPlugin, PluginError, PostBindPlugin,
-    PostFilterPlugin, PreBindPlugin, PreEnqueuePlugin, PreFilterPlugin, PreScorePlugin, QueueSortPlugin, ReservePlugin,
-    ScorePlugin, SignPlugin,
+    BindPlugin, EnqueueExtensions, FilterPlugin, NormalizeScore, PermitPlugin, PostBindPlugin, PostFilterPlugin,
+    PreBindPlugin, PreEnqueuePlugin, PreFilterPlugin, PreScorePlugin, QueueSortPlugin, ReservePlugin, ScorePlugin,
+    SignPlugin,
 };
-use crate::config::{ExtensionPoint, PluginArgs};
-
-/// Builds a plugin for one profile.
-pub type PluginFactory = Arc<dyn Fn(PluginArgs, &Handle) -> Result<Registration, PluginError> + Send + Sync>;
+use crate::config::ExtensionPoint;
 
 /// Everything that one plugin is. There is no second list of capabilities to forget: a point that is not handed over here
 /// is a point that the plugin does not have.

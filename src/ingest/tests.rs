@@ -72,13 +72,13 @@ impl World {
     async fn start(server: ApiServer, time: SimClock, listens_to: EventResource) -> Self {
         let gates = FeatureGates::default();
         let mut plugins = Registry::default();
-        let factory = move |_, _: &crate::framework::Handle| {
+        let factory = move |(), _: &crate::framework::Handle| {
             let plugin = Arc::new(Passing(listens_to.clone()));
             let registration = Registration::new("Passing").queue_sort(&plugin).bind(&plugin);
             Ok(registration.pre_enqueue(&plugin).events(&plugin))
         };
         plugins.register("Passing", factory).expect("the name is new");
-        let config = Config::parse(CONFIG.as_bytes(), &gates).expect("the configuration is good");
+        let config = Config::parse(CONFIG.as_bytes(), &gates, plugins.catalog()).expect("the configuration is good");
         let building = Engine::builder(server.client(), config, plugins).gates(gates).clock(time.clock()).seed(1);
         let engine = building.build().await.expect("its parts fit");
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &gates, server.client()).with_seed(7);

@@ -1,18 +1,18 @@
-//! Conditions of a pod.
+//! Lookup and update of pod conditions.
 
 use k8s_openapi::api::core::v1::PodCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::Pod;
 
-/// The condition of this type, if there is one.
+/// Finds the condition of a type.
 /// Follows `pkg/api/v1/pod/util.go#GetPodConditionFromList @v1.36.3`.
 pub fn find_pod_condition<'a>(conditions: &'a [PodCondition], type_: &str) -> Option<&'a PodCondition> {
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
-/// Replaces the condition of the same type, or adds one; its transition time becomes `now`, or stays what it was if the status
-/// does. Returns whether anything but the observed generation changed.
+/// Replaces the condition of the same type, or adds the condition. Its transition time becomes `now`, or stays the same if the
+/// status stays the same. Returns whether anything except the observed generation changed.
 /// Follows `pkg/api/v1/pod/util.go#UpdatePodCondition @v1.36.3`.
 pub fn update_pod_condition(conditions: &mut Vec<PodCondition>, mut condition: PodCondition, now: Time) -> bool {
     condition.last_transition_time = Some(now);
@@ -36,13 +36,13 @@ fn text(field: Option<&String>) -> &str {
     field.map_or("", String::as_str)
 }
 
-/// Whether the pod's node refused to resize it for good.
+/// Returns whether the kubelet reported the pod's resize as infeasible.
 /// Follows `component-helpers/resource/helpers.go#IsPodResizeInfeasible @v1.36.3`.
 pub fn is_pod_resize_infeasible(pod: &Pod) -> bool {
     is_resize_pending_for(pod, "Infeasible")
 }
 
-/// Whether the pod's node put off resizing it.
+/// Returns whether the kubelet deferred the pod's resize.
 /// Follows `component-helpers/resource/helpers.go#IsPodResizeDeferred @v1.36.3`.
 pub fn is_pod_resize_deferred(pod: &Pod) -> bool {
     is_resize_pending_for(pod, "Deferred")
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn updating_keeps_the_transition_time_while_the_status_stays() {
+    fn transition_time_changes_only_with_the_status() {
         let mut conditions = vec![condition("Other", "True", "")];
         let mut check = |new: PodCondition, now: i64, changed: bool, transition: i64| {
             let type_ = new.type_.clone();
@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn absent_and_empty_texts_are_the_same() {
+    fn absent_and_empty_reasons_are_equal() {
         let mut conditions = vec![condition("A", "True", "")];
         let empty = PodCondition { reason: Some(String::new()), ..condition("A", "True", "") };
         assert!(!update_pod_condition(&mut conditions, empty, at(1)));
     }
 
     #[test]
-    fn only_the_first_pending_resize_counts() {
+    fn only_the_first_pending_resize_condition_is_used() {
         let mut pod = Pod::default();
         assert!(!is_pod_resize_infeasible(&pod));
         pod.status.conditions = vec![condition("PodResizePending", "True", "Deferred")];

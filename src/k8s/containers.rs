@@ -1,19 +1,19 @@
-//! What is read off a pod's containers: host ports, quality of service, image names.
+//! Values derived from a pod's containers: host ports, quality of service class and image names.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use super::{ContainerPort, Pod, Quantity, ResourceList, ResourceRequirements};
 
-/// The quality of service that a pod's requests and limits earn it.
+/// The quality of service class of a pod, which follows from its requests and limits.
 /// From `api/core/v1/types.go#PodQOSClass @v1.36.3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QosClass {
-    /// CPU and memory are limited, and the requests are equal to the limits.
+    /// All containers have limits for CPU and memory, and requests equal to them.
     Guaranteed,
-    /// Something is requested or limited.
+    /// CPU or memory is requested or limited, but the pod is not `Guaranteed`.
     Burstable,
-    /// Nothing is.
+    /// Neither CPU nor memory is requested or limited.
     BestEffort,
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for QosClass {
 }
 
 impl Pod {
-    /// The ports that the pod takes of its node for as long as it runs: those of restartable init containers, then those of
+    /// Iterates over the host ports that the pod occupies while it runs: those of restartable init containers, then those of
     /// containers. Follows `pkg/scheduler/util/utils.go#GetHostPorts @v1.36.3`.
     pub fn host_ports(&self) -> impl Iterator<Item = &ContainerPort> {
         let restartable = self.spec.init_containers.iter().filter(|container| container.is_restartable_init());
@@ -36,15 +36,16 @@ impl Pod {
         ports.filter(|port| port.host_port > 0)
     }
 
-    /// The host ports, even negative ones, of all containers and init containers: what tells pods apart, not what they take.
+    /// Iterates over the host ports of all containers and init containers, including negative ones. Used for a pod's signature,
+    /// not for the ports that it occupies.
     /// Follows `kube-scheduler/framework/signers.go#HostPortsSigner @v1.36.3`.
     pub fn all_host_ports(&self) -> impl Iterator<Item = &ContainerPort> {
         let containers = self.spec.containers.iter().chain(&self.spec.init_containers);
         containers.flat_map(|container| &container.ports).filter(|port| port.host_port != 0)
     }
 
-    /// The pod's quality of service, as its specification has it. `pod_level_resources` is the feature of that name: what the
-    /// pod asks for as a whole then counts instead of its containers.
+    /// Computes the pod's quality of service class from its specification. If `pod_level_resources` (the feature gate
+    /// `PodLevelResources`) is set, pod-level resources replace those of the containers.
     /// Follows `pkg/apis/core/v1/helper/qos/qos.go#ComputePodQOS @v1.36.3`.
     pub fn qos_class(&self, pod_level_resources: bool) -> QosClass {
         let mut totals = QosTotals::default();
@@ -64,14 +65,14 @@ impl Pod {
     }
 }
 
-/// The resources that quality of service is about.
+/// Resources that determine the quality of service class.
 const QOS_RESOURCES: [&str; 2] = ["cpu", "memory"];
 
-/// What is requested and limited in all, for each of [`QOS_RESOURCES`]; amounts that are not positive do not count.
+/// Sums of requests and limits for each of [`QOS_RESOURCES`]. Amounts that are not positive do not count.
 struct QosTotals {
     requests: [Option<Quantity>; 2],
     limits: [Option<Quantity>; 2],
-    /// Whether every container limits both.
+    /// Whether every container has limits for both resources.
     is_limited: bool,
 }
 
@@ -112,10 +113,10 @@ fn limits_both(limits: &ResourceList) -> bool {
     QOS_RESOURCES.into_iter().all(|name| positive(limits, name).is_some())
 }
 
-/// The image's name as a node reports it: with `:latest` if it has no tag.
+/// Normalizes an image name to the form that nodes report: appends `:latest` if it has no tag.
 /// Follows `pkg/scheduler/framework/plugins/imagelocality/image_locality.go#normalizedImageName @v1.36.3`.
 pub fn normalized_image_name(name: &str) -> Cow<'_, str> {
-    // A colon before the last slash belongs to the registry's port.
+    // A colon before the last slash separates the registry's port.
     if name.rfind(':') <= name.rfind('/') { format!("{name}:latest").into() } else { name.into() }
 }
 
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn host_ports_of_what_keeps_running() {
+    fn host_ports_are_those_of_containers_and_sidecars() {
         let container = |ports: &[i32], policy: &str| {
             let ports: Vec<_> = ports.iter().map(|port| json!({"containerPort": 1, "hostPort": port})).collect();
             json!({"name": "c", "ports": ports, "restartPolicy": policy})
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn images_without_a_tag_are_latest() {
+    fn images_without_a_tag_get_latest() {
         let check = |name: &str, expected: &str| assert_eq!(normalized_image_name(name), expected);
         check("nginx", "nginx:latest");
         check("nginx:1", "nginx:1");
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn quality_of_service() {
+    fn qos_class_follows_requests_and_limits() {
         let resources = |requests: Value, limits: Value| json!({"name": "c", "resources": {"requests": requests, "limits": limits}});
         let check = |spec: Value, pod_level: bool, expected: &str| {
             assert_eq!(pod(&spec).qos_class(pod_level).to_string(), expected, "{spec}");

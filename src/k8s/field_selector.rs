@@ -3,47 +3,47 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// Requirements on an object's fields, all of which must be met; none selects everything.
+/// Requirements on an object's fields, all of which must be met. A selector without requirements selects every object.
 /// Follows `apimachinery/pkg/fields/selector.go#Selector @v1.36.3`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSelector(Vec<FieldRequirement>);
 
-/// That a field has a value, or does not have it.
+/// A requirement that a field has, or does not have, a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldRequirement {
-    /// The field's path, such as `spec.nodeName`.
+    /// Path of the field, such as `spec.nodeName`.
     pub field: String,
-    /// Whether the field must have the value, or must not.
+    /// Whether the field must have the value (true) or must not have it.
     pub is_equal: bool,
-    /// The value.
+    /// Value to compare the field with.
     pub value: String,
 }
 
-/// Why a text is no field selector. The texts are those of `apimachinery/pkg/fields/selector.go @v1.36.3`.
+/// Error for a malformed field selector. The texts equal those of `apimachinery/pkg/fields/selector.go @v1.36.3`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseFieldSelectorError {
-    /// A part has no operator.
+    /// A part of the selector has no operator.
     #[error("invalid selector: '{selector}'; can't understand '{part}'")]
     Operator {
-        /// The whole text.
+        /// Text of the whole selector.
         selector: String,
-        /// The part.
+        /// Text of the part.
         part: String,
     },
-    /// A backslash before what needs none, or at the end.
+    /// A backslash before a character that cannot be escaped, or at the end.
     #[error("invalid field selector: invalid escape sequence: {0}")]
     Escape(String),
-    /// An `=` or `,` in a value without a backslash.
+    /// An unescaped `=` or `,` in a value.
     #[error("invalid field selector: unescaped character in value: {}", u32::from(*.0))]
     Unescaped(char),
 }
 
 impl FieldSelector {
-    /// Parses parts with `=`, `==` or `!=`, between commas. In values a backslash escapes commas, equal signs and itself.
+    /// Parses comma-separated parts with `=`, `==` or `!=`. In values, a backslash escapes commas, equal signs and backslashes.
     /// Follows `apimachinery/pkg/fields/selector.go#ParseSelector @v1.36.3`.
     ///
     /// # Errors
-    /// If a part has no operator, or its value is not escaped well.
+    /// If a part has no operator, or its value has a wrong escape.
     pub fn parse(text: &str) -> Result<Self, ParseFieldSelectorError> {
         let mut parts = split_parts(text);
         parts.sort_unstable();
@@ -55,7 +55,7 @@ impl FieldSelector {
                 part: part.to_owned(),
             })?;
             let value = unescape(value)?.into_owned();
-            // Upstream takes a part with neither for no requirement.
+            // Upstream ignores a part with neither a field nor a value.
             if !field.is_empty() || !value.is_empty() {
                 requirements.push(FieldRequirement { field: field.to_owned(), is_equal: operator != "!=", value });
             }
@@ -63,22 +63,22 @@ impl FieldSelector {
         Ok(Self(requirements))
     }
 
-    /// Whether the fields that `lookup` finds are selected. An absent field is empty.
+    /// Returns whether an object is selected. `lookup` returns the value of a field, which is empty for an absent field.
     pub fn matches<'f>(&self, lookup: impl Fn(&str) -> &'f str) -> bool {
         self.0.iter().all(|requirement| requirement.matches(lookup(&requirement.field)))
     }
 
-    /// Whether every object is selected because nothing is required.
+    /// Returns whether there is no requirement, so that every object is selected.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What is required, in the order of the text that each part had.
+    /// Returns the requirements, sorted by the text of their parts.
     pub fn requirements(&self) -> &[FieldRequirement] {
         &self.0
     }
 
-    /// The one value of `field` that is selected, if a requirement says so.
+    /// Returns the value that `field` must have, if a requirement demands one.
     pub fn exact_match(&self, field: &str) -> Option<&str> {
         let mut exact = self.0.iter().filter(|requirement| requirement.is_equal);
         exact.find(|requirement| requirement.field == field).map(|requirement| requirement.value.as_str())
@@ -86,13 +86,13 @@ impl FieldSelector {
 }
 
 impl FieldRequirement {
-    /// Whether the field may have `value`.
+    /// Returns whether a field with `value` meets the requirement.
     pub fn matches(&self, value: &str) -> bool {
         (self.value == value) == self.is_equal
     }
 }
 
-/// The text of a selector that selects the same.
+/// Prints the selector in the form that [`FieldSelector::parse`] reads.
 impl fmt::Display for FieldSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, FieldRequirement { field, is_equal, value }) in self.0.iter().enumerate() {
@@ -104,7 +104,7 @@ impl fmt::Display for FieldSelector {
     }
 }
 
-/// Puts a backslash before what would otherwise end a value.
+/// Escapes commas, equal signs and backslashes in a value.
 /// Follows `apimachinery/pkg/fields/selector.go#EscapeValue @v1.36.3`.
 pub fn escape(value: &str) -> Cow<'_, str> {
     if !value.contains(['\\', ',', '=']) {
@@ -140,7 +140,7 @@ fn unescape(value: &str) -> Result<Cow<'_, str>, ParseFieldSelectorError> {
     Ok(Cow::Owned(plain))
 }
 
-/// The text between commas that no backslash is before.
+/// Splits the text at unescaped commas.
 fn split_parts(text: &str) -> Vec<&str> {
     let mut is_escaped = false;
     let is_separator = |character| {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_texts_say_what_is_wrong() {
+    fn malformed_texts_are_rejected_with_upstreams_errors() {
         let check = |text: &str, expected: &str| {
             assert_eq!(
                 FieldSelector::parse(text).map_err(|error| error.to_string()),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn displays_sorted_and_escaped() {
+    fn display_is_sorted_and_escaped() {
         let check = |text: &str, expected: &str| assert_eq!(parse(text).to_string(), expected);
         check("b!=2,a==1", "a=1,b!=2");
         check("a=x\\,y\\=z\\\\", "a=x\\,y\\=z\\\\");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_matches() {
+    fn exact_match_returns_the_required_value() {
         assert_eq!(parse("a!=1,a=2,b=3").exact_match("a"), Some("2"));
         assert_eq!(parse("a!=1").exact_match("a"), None);
     }

@@ -1,4 +1,4 @@
-//! Label selectors, compiled from the API's structure or from a query's text.
+//! Label selectors, compiled from the API's `LabelSelector` or parsed from a query string.
 
 mod parse;
 mod requirement;
@@ -12,12 +12,12 @@ use crate::go::quote::quote;
 pub use parse::ParseSelectorError;
 pub use requirement::{Operator, Requirement};
 
-/// What labels an object must have. Follows `apimachinery/pkg/labels/selector.go#Selector @v1.36.3`.
+/// A selector of objects by their labels. Follows `apimachinery/pkg/labels/selector.go#Selector @v1.36.3`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Selector {
     /// Selects no object at all.
     Nothing,
-    /// Selects the objects that meet every requirement, so all of them if there is none. Sorted by key.
+    /// Selects the objects that meet all requirements; every object if there are none. Sorted by key.
     All(Vec<Requirement>),
 }
 
@@ -28,28 +28,28 @@ impl Default for Selector {
 }
 
 impl Selector {
-    /// Selects every object.
+    /// Creates a selector of every object.
     pub const fn everything() -> Self {
         Self::All(Vec::new())
     }
 
-    /// Selects the objects that meet every one of `requirements`.
+    /// Creates a selector of the objects that meet all `requirements`.
     pub fn new(mut requirements: Vec<Requirement>) -> Self {
         requirements.sort_by(|a, b| a.key().cmp(b.key()));
         Self::All(requirements)
     }
 
-    /// Selects the objects that have all of `labels`. Nothing is validated.
+    /// Creates a selector of the objects that have all `labels`. The labels are not validated.
     /// Follows `apimachinery/pkg/labels/selector.go#SelectorFromSet @v1.36.3`.
     pub fn from_labels(labels: &StringMap) -> Self {
         Self::All(labels.iter().map(|(key, value)| Requirement::equals(key, value)).collect())
     }
 
-    /// Compiles the API's structure. None selects nothing, an empty one everything.
+    /// Compiles the API's `LabelSelector`. `None` selects no object, and an empty selector every object.
     /// Follows `apimachinery/pkg/apis/meta/v1/helpers.go#LabelSelectorAsSelector @v1.36.3`.
     ///
     /// # Errors
-    /// With upstream's text, for the first requirement that is malformed.
+    /// With upstream's text, for the first malformed requirement.
     pub fn from_label_selector(selector: Option<&LabelSelector>) -> Result<Self, ParseSelectorError> {
         let Some(selector) = selector else { return Ok(Self::Nothing) };
         let labels = selector.match_labels.iter().flatten();
@@ -73,7 +73,7 @@ impl Selector {
         Ok(Self::new(requirements))
     }
 
-    /// Compiles a query such as `a=b,c in (x,y),!d,e>5`.
+    /// Parses a query such as `a=b,c in (x,y),!d,e>5`.
     /// Follows `apimachinery/pkg/labels/selector.go#Parse @v1.36.3`.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Selector {
         parse::parse(text).map(Self::new)
     }
 
-    /// The same with one more requirement.
+    /// Adds a requirement to the selector.
     #[must_use]
     pub fn and(self, requirement: Requirement) -> Self {
         match self {
@@ -94,12 +94,12 @@ impl Selector {
         }
     }
 
-    /// Whether `labels` are selected.
+    /// Returns whether an object with `labels` is selected.
     pub fn matches(&self, labels: &StringMap) -> bool {
         self.matches_by(|key| labels.get(key).map(String::as_str))
     }
 
-    /// Whether the labels that `lookup` finds are selected.
+    /// Returns whether an object is selected. `lookup` returns the value of a label.
     pub fn matches_by<'l>(&self, lookup: impl Fn(&str) -> Option<&'l str>) -> bool {
         match self {
             Self::Nothing => false,
@@ -109,12 +109,12 @@ impl Selector {
         }
     }
 
-    /// Whether every object is selected because nothing is required.
+    /// Returns whether there is no requirement, so that every object is selected.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::All(requirements) if requirements.is_empty())
     }
 
-    /// What is required, sorted by key; none if nothing is selected.
+    /// Returns the requirements, sorted by key, or `None` if no object is selected.
     pub fn requirements(&self) -> Option<&[Requirement]> {
         match self {
             Self::Nothing => None,
@@ -122,7 +122,7 @@ impl Selector {
         }
     }
 
-    /// The one value of label `key` that is selected, if the first requirement on it says so.
+    /// Returns the value that label `key` must have, if the first requirement on the label allows only one.
     /// Follows `apimachinery/pkg/labels/selector.go#internalSelector.RequiresExactMatch @v1.36.3`.
     pub fn exact_match(&self, key: &str) -> Option<&str> {
         let requirement = self.requirements()?.iter().find(|requirement| requirement.key() == key)?;
@@ -133,7 +133,7 @@ impl Selector {
     }
 }
 
-/// The text of a query that selects the same; nothing at all has none, and shows as empty.
+/// Prints the query that selects the same objects. [`Selector::Nothing`] has no query, and prints nothing.
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, requirement) in self.requirements().unwrap_or_default().iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Object metadata: decoded without managed fields, read without `Option`s.
+//! Object metadata: decoding without managed fields, and accessors without `Option`s.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use serde::{Deserialize, Deserializer};
@@ -7,7 +7,7 @@ use super::StringMap;
 
 static NO_STRINGS: StringMap = StringMap::new();
 
-/// Tells kube what a slim type of the core API is: its kind is the type's name.
+/// Implements `kube::Resource` for a slim type of the core API. The kind is the type's name.
 macro_rules! core_resource {
     ($type:ident, $scope:ident, $plural:literal) => {
         impl kube::Resource for $type {
@@ -42,8 +42,8 @@ macro_rules! core_resource {
 }
 pub(super) use core_resource;
 
-/// Metadata as it is on the wire, less what a scheduler never reads. Skipping `managedFields` while decoding, instead of
-/// dropping it afterwards, is most of what makes slim decoding fast.
+/// Metadata as on the wire, without fields that the scheduler never reads. Slim decoding is fast mainly because `managedFields`
+/// is skipped while decoding instead of dropped afterwards.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WireMeta {
@@ -79,24 +79,24 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     })
 }
 
-/// Decodes a list or map in which the API's writers may also put `null`.
+/// Decodes a list or map that may also be `null`, which clients of the API may write.
 pub(super) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// The labels of an object; empty when it has none.
+/// Returns the labels of an object; empty if it has none.
 pub fn labels(meta: &ObjectMeta) -> &StringMap {
     meta.labels.as_ref().unwrap_or(&NO_STRINGS)
 }
 
-/// The annotations of an object; empty when it has none.
+/// Returns the annotations of an object; empty if it has none.
 pub fn annotations(meta: &ObjectMeta) -> &StringMap {
     meta.annotations.as_ref().unwrap_or(&NO_STRINGS)
 }
 
-/// `namespace/name`, or the name alone for an object without namespace: the key that queues, stores and messages use.
+/// Returns the key of an object for queues, stores and messages: `namespace/name`, or the name alone without a namespace.
 /// Follows `client-go/tools/cache/store.go#MetaNamespaceKeyFunc @v1.36.3`.
 pub fn object_key(meta: &ObjectMeta) -> String {
     let name = meta.name.as_deref().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Slim [`Pod`] and [`Node`], and pure helpers on API types.
 //!
-//! Vocabulary only: nothing here knows a cache, a queue, a clock or a network. Every other module may import this one;
-//! this one imports none of them.
+//! This module has types and pure functions only. It does not depend on the cache, the queue, a clock or the network. Every
+//! other module may import this one.
 
 pub mod conditions;
 pub mod containers;
@@ -34,5 +34,5 @@ pub use requests::{RequestOptions, Requests, pod_limits, pod_requests};
 pub use resource_list::ResourceList;
 pub use tolerations::{find_untolerated_taint, tolerates};
 
-/// Labels, annotations and selectors' `matchLabels`, as the API has them.
+/// A map of strings, the API's type of labels, annotations and `matchLabels`.
 pub type StringMap = std::collections::BTreeMap<String, String>;

@@ -1,22 +1,22 @@
-//! Names: what the API accepts, and which resources they stand for.
+//! Validation of names and label values, and classification of resource names.
 //!
-//! The validators return every complaint, in upstream's words; none means that the name is fine.
+//! The validators return all errors, with upstream's texts. An empty list means that the name is valid.
 
-/// What the name of every huge page resource begins with; the page size follows.
+/// Prefix of the names of huge page resources, followed by the page size.
 pub const HUGE_PAGES_PREFIX: &str = "hugepages-";
-/// What the name of a limit on volumes begins with.
+/// Prefix of the names of resources that limit attachable volumes.
 pub const ATTACHABLE_VOLUMES_PREFIX: &str = "attachable-volumes-";
-/// What quotas put before a resource's name.
+/// Prefix of resource names in quotas.
 const REQUESTS_PREFIX: &str = "requests.";
 /// The namespace of native resources, as a prefix.
 const NATIVE_PREFIX: &str = "kubernetes.io/";
-/// What the implicit extended resource of a device class begins with; the class's name follows.
+/// Prefix of the implicit extended resource of a device class, followed by the class's name.
 /// From `api/resource/v1/types.go#ResourceDeviceClassPrefix @v1.36.3`.
 pub const DEVICE_CLASS_PREFIX: &str = "deviceclass.resource.kubernetes.io/";
 
-/// The most bytes in a DNS label, in the name part of a label key, and in a label value.
+/// Maximum bytes of a DNS label, of the name part of a label key, and of a label value.
 const LABEL_MAX_LENGTH: usize = 63;
-/// The most bytes in a DNS subdomain.
+/// Maximum bytes of a DNS subdomain.
 const SUBDOMAIN_MAX_LENGTH: usize = 253;
 
 const LABEL_REGEX: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
@@ -24,7 +24,7 @@ const SUBDOMAIN_REGEX: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-
 const KEY_REGEX: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const VALUE_REGEX: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
 
-/// What is wrong with `value` as a DNS label.
+/// Validates `value` as a DNS label, and returns the errors.
 /// Follows `apimachinery/pkg/util/validation/validation.go#IsDNS1123Label @v1.36.3`.
 pub fn dns1123_label_errors(value: &str) -> Vec<String> {
     let mut errors = length_error(value, LABEL_MAX_LENGTH, "characters");
@@ -43,13 +43,13 @@ pub fn dns1123_label_errors(value: &str) -> Vec<String> {
     errors
 }
 
-/// What is wrong with `value` as a DNS subdomain.
+/// Validates `value` as a DNS subdomain, and returns the errors.
 /// Follows `apimachinery/pkg/util/validation/validation.go#IsDNS1123Subdomain @v1.36.3`.
 pub fn dns1123_subdomain_errors(value: &str) -> Vec<String> {
     subdomain_errors(value, "characters")
 }
 
-/// Upstream has this validation twice, and the two name the unit of a length differently.
+/// Validates a DNS subdomain. Upstream has this validation twice, with different names for the unit of the length.
 fn subdomain_errors(value: &str, unit: &str) -> Vec<String> {
     let mut errors = length_error(value, SUBDOMAIN_MAX_LENGTH, unit);
     if !is_subdomain(value) {
@@ -63,7 +63,8 @@ fn subdomain_errors(value: &str, unit: &str) -> Vec<String> {
     errors
 }
 
-/// What is wrong with `value` as a qualified name, such as a label key: a name with an optional subdomain before a slash.
+/// Validates `value` as a qualified name, such as a label key, and returns the errors. A qualified name is a name with an
+/// optional subdomain and slash before it.
 /// Follows `apimachinery/pkg/api/validate/content/kube.go#IsLabelKey @v1.36.3`.
 pub fn qualified_name_errors(value: &str) -> Vec<String> {
     let key_error = || {
@@ -103,7 +104,7 @@ pub fn qualified_name_errors(value: &str) -> Vec<String> {
     errors
 }
 
-/// What is wrong with `value` as the value of a label.
+/// Validates `value` as the value of a label, and returns the errors.
 /// Follows `apimachinery/pkg/api/validate/content/kube.go#IsLabelValue @v1.36.3`.
 pub fn label_value_errors(value: &str) -> Vec<String> {
     let mut errors = length_error(value, LABEL_MAX_LENGTH, "bytes");
@@ -122,6 +123,7 @@ fn length_error(value: &str, most: usize, unit: &str) -> Vec<String> {
     if value.len() > most { vec![format!("must be no more than {most} {unit}")] } else { Vec::new() }
 }
 
+/// Formats the error for a value that does not match a regular expression.
 /// Follows `apimachinery/pkg/api/validate/content/errors.go#RegexError @v1.36.3`.
 fn regex_error(message: &str, regex: &str, examples: &[&str]) -> String {
     let examples: Vec<String> = examples.iter().map(|example| format!("'{example}', ")).collect();
@@ -140,7 +142,7 @@ fn is_key_name(value: &str) -> bool {
     is_enclosed(value, |byte| byte.is_ascii_alphanumeric(), |byte| matches!(byte, b'-' | b'_' | b'.'))
 }
 
-/// Whether `value` begins and ends with `outer` bytes and has only `outer` and `inner` ones between.
+/// Returns whether `value` begins and ends with `outer` bytes, and has only `outer` and `inner` bytes in between.
 fn is_enclosed(value: &str, outer: fn(u8) -> bool, inner: fn(u8) -> bool) -> bool {
     let bytes = value.as_bytes();
     bytes.first().is_some_and(|byte| outer(*byte))
@@ -148,7 +150,8 @@ fn is_enclosed(value: &str, outer: fn(u8) -> bool, inner: fn(u8) -> bool) -> boo
         && bytes.iter().all(|byte| outer(*byte) || inner(*byte))
 }
 
-/// Whether the resource belongs to a vendor: a qualified name outside of `kubernetes.io`, also with a quota's prefix.
+/// Returns whether the resource is an extended resource: a qualified name outside of `kubernetes.io` that stays valid with the
+/// prefix of quotas.
 /// Follows `pkg/apis/core/v1/helper/helpers.go#IsExtendedResourceName @v1.36.3`.
 pub fn is_extended_resource(name: &str) -> bool {
     !is_native_resource(name)
@@ -156,37 +159,37 @@ pub fn is_extended_resource(name: &str) -> bool {
         && qualified_name_errors(&format!("{REQUESTS_PREFIX}{name}")).is_empty()
 }
 
-/// Whether the resource is in the `kubernetes.io` namespace and says so.
+/// Returns whether the resource's name has a prefix in the `kubernetes.io` namespace.
 /// Follows `pkg/apis/core/v1/helper/helpers.go#IsPrefixedNativeResource @v1.36.3`.
 pub fn is_prefixed_native_resource(name: &str) -> bool {
     name.contains(NATIVE_PREFIX)
 }
 
-/// Whether the resource is in the `kubernetes.io` namespace, as those without a namespace are.
+/// Returns whether the resource is in the `kubernetes.io` namespace. Names without a prefix are in this namespace, too.
 /// Follows `pkg/apis/core/v1/helper/helpers.go#IsNativeResource @v1.36.3`.
 pub fn is_native_resource(name: &str) -> bool {
     !name.contains('/') || is_prefixed_native_resource(name)
 }
 
-/// Whether the resource is huge pages of some size.
+/// Returns whether the resource is a huge page resource.
 /// Follows `pkg/apis/core/v1/helper/helpers.go#IsHugePageResourceName @v1.36.3`.
 pub fn is_huge_page_resource(name: &str) -> bool {
     name.starts_with(HUGE_PAGES_PREFIX)
 }
 
-/// Whether the resource is a limit on volumes.
+/// Returns whether the resource is a limit on attachable volumes.
 /// Follows `pkg/apis/core/v1/helper/helpers.go#IsAttachableVolumeResourceName @v1.36.3`.
 pub fn is_attachable_volume_resource(name: &str) -> bool {
     name.starts_with(ATTACHABLE_VOLUMES_PREFIX)
 }
 
-/// Whether pods may together have higher limits of the resource than the node has.
+/// Returns whether the resource may be overcommitted, that is, whether limits may be higher than requests.
 /// Follows `pkg/apis/core/v1/helper/helpers.go#IsOvercommitAllowed @v1.36.3`.
 pub fn is_overcommit_allowed(name: &str) -> bool {
     is_native_resource(name) && !is_huge_page_resource(name)
 }
 
-/// Whether scheduling counts the resource by its name, beside CPU, memory, ephemeral storage and pods.
+/// Returns whether scheduling accounts for the resource by its name, in addition to CPU, memory, ephemeral storage and pods.
 /// Follows `pkg/scheduler/util/utils.go#IsScalarResourceName @v1.36.3`.
 pub fn is_scalar_resource(name: &str) -> bool {
     is_huge_page_resource(name)
@@ -195,7 +198,7 @@ pub fn is_scalar_resource(name: &str) -> bool {
         || is_extended_resource(name)
 }
 
-/// Whether devices may stand behind the resource: an extended one, or one that is named after a device class.
+/// Returns whether a device may provide the resource: an extended resource, or the implicit resource of a device class.
 /// Follows `pkg/scheduler/util/utils.go#IsDRAExtendedResourceName @v1.36.3`.
 pub fn is_device_resource(name: &str) -> bool {
     name.starts_with(DEVICE_CLASS_PREFIX) || is_extended_resource(name)
@@ -218,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_and_subdomains() {
+    fn dns_labels_and_subdomains_are_validated() {
         for good in ["a", "a-b", "0", &"a".repeat(63)] {
             check(dns1123_label_errors, good, &[]);
             check(dns1123_subdomain_errors, good, &[]);
@@ -236,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn qualified_names() {
+    fn qualified_names_are_validated() {
         for good in ["a", "A_b.c-9", "example.com/Name", &format!("{}/{}", "a".repeat(253), "b".repeat(63))] {
             check(qualified_name_errors, good, &[]);
         }
@@ -256,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn label_values() {
+    fn label_values_are_validated() {
         for good in ["", "a", "A_b.c-9", &"a".repeat(63)] {
             check(label_value_errors, good, &[]);
         }
@@ -267,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_resources() {
+    fn resource_names_are_classified() {
         let check = |name: &str, extended: bool, native: bool, scalar: bool| {
             assert_eq!(is_extended_resource(name), extended, "{name} extended");
             assert_eq!(is_native_resource(name), native, "{name} native");

@@ -1,4 +1,4 @@
-//! The slim [`Node`].
+//! The slim [`Node`], with the fields that scheduling needs.
 
 use k8s_openapi::api::core::v1::{NodeCondition, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -7,18 +7,18 @@ use serde::Deserialize;
 use super::meta::{core_resource, nullable};
 use super::{Original, ResourceList, StringMap, annotations, labels};
 
-/// A node as scheduling sees it.
+/// A node with the fields that scheduling needs.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Node {
-    /// Identity, labels, annotations and times; without managed fields and finalizers.
+    /// Name, UID, labels, annotations and times, without managed fields and finalizers.
     #[serde(deserialize_with = "super::meta::deserialize")]
     pub metadata: ObjectMeta,
-    /// What operators ask of it.
+    /// Specification of the node.
     pub spec: NodeSpec,
-    /// What it reports.
+    /// Status that the node reports.
     pub status: NodeStatus,
-    /// All of it as JSON, where somebody has to be sent whole nodes.
+    /// The complete node as JSON, kept only if an extender or plugin needs complete nodes.
     #[serde(skip)]
     pub original: Option<Original>,
 }
@@ -27,7 +27,7 @@ pub struct Node {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct NodeSpec {
-    /// Whether new pods are kept away.
+    /// Whether the node is cordoned, so that no new pods are scheduled to it.
     pub unschedulable: bool,
     /// Taints in the API's order.
     #[serde(deserialize_with = "nullable")]
@@ -38,9 +38,9 @@ pub struct NodeSpec {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct NodeStatus {
-    /// All that the node has.
+    /// Total resources of the node.
     pub capacity: ResourceList,
-    /// What pods may use of it.
+    /// Resources of the node that pods may use.
     pub allocatable: ResourceList,
     /// Conditions in the API's order.
     #[serde(deserialize_with = "nullable")]
@@ -48,34 +48,34 @@ pub struct NodeStatus {
     /// Images on the node.
     #[serde(deserialize_with = "nullable")]
     pub images: Vec<ContainerImage>,
-    /// Features that the node's agent says it has, sorted.
+    /// Features that the kubelet declares, sorted.
     #[serde(deserialize_with = "nullable")]
     pub declared_features: Vec<String>,
 }
 
-/// An image on a node.
+/// A container image on a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ContainerImage {
-    /// Every name it goes by.
+    /// All names of the image.
     #[serde(deserialize_with = "nullable")]
     pub names: Vec<String>,
-    /// Its size.
+    /// Size of the image in bytes.
     pub size_bytes: i64,
 }
 
 impl Node {
-    /// The node's name; empty if it has none.
+    /// Returns the node's name; empty if it has none.
     pub fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()
     }
 
-    /// The node's labels.
+    /// Returns the node's labels.
     pub fn labels(&self) -> &StringMap {
         labels(&self.metadata)
     }
 
-    /// The node's annotations.
+    /// Returns the node's annotations.
     pub fn annotations(&self) -> &StringMap {
         annotations(&self.metadata)
     }

@@ -1,6 +1,6 @@
-//! Which nodes a pod asks for: node selectors, required and preferred node affinity.
+//! Node selectors, and required and preferred node affinity.
 //!
-//! Compiled once for each pod and then matched against many nodes, without allocating. Follows
+//! Selectors are compiled once for each pod, and then matched against many nodes without allocation. Follows
 //! `component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go @v1.36.3`.
 
 use k8s_openapi::api::core::v1 as api;
@@ -9,15 +9,15 @@ use super::label_selector::{Operator, Requirement, Selector};
 use super::{Node, Pod, StringMap};
 use crate::apimachinery::field_error::{BadValue, FieldError, FieldErrors, child};
 
-/// Terms, one of which a node must match. A term that cannot be compiled matches no node, and is complained about only where
-/// no other term matches. Follows `#LazyErrorNodeSelector`.
+/// Terms of which a node must match at least one. A term that cannot be compiled matches no node, and its errors are reported
+/// only for nodes that no other term matches. Follows `#LazyErrorNodeSelector`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeSelector {
     terms: Vec<Term>,
     errors: FieldErrors,
 }
 
-/// What a pod insists on: `spec.nodeSelector` and the required terms of its node affinity.
+/// Required node affinity of a pod: `spec.nodeSelector` and the required terms of its node affinity.
 /// Follows `#RequiredNodeAffinity`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequiredNodeAffinity {
@@ -25,18 +25,18 @@ pub struct RequiredNodeAffinity {
     terms: Option<NodeSelector>,
 }
 
-/// Terms that a pod would like its node to match, each with a weight. Follows `#PreferredSchedulingTerms`.
+/// Preferred node affinity of a pod: terms, each with a weight. Follows `#PreferredSchedulingTerms`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PreferredTerms(Vec<(i32, Term)>);
 
-/// Requirements on a node's labels and on its name, all of which must be met.
+/// A term: requirements on a node's labels and name, all of which must be met.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Term {
     labels: Vec<Requirement>,
     fields: Vec<FieldTerm>,
 }
 
-/// A requirement on a node's name; any other field is empty.
+/// A requirement on a field of a node. Only the name is supported; any other field counts as empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FieldTerm {
     is_name: bool,
@@ -45,7 +45,8 @@ struct FieldTerm {
 }
 
 impl NodeSelector {
-    /// Compiles what can be compiled; `path` is where the selector is, for complaints, and may be empty.
+    /// Compiles the terms, and keeps the errors of malformed ones. `path` is the selector's field path for errors, and may be
+    /// empty.
     /// Follows `#NewLazyErrorNodeSelector`.
     pub fn new(selector: &api::NodeSelector, path: &str) -> Self {
         let path = child(path, "nodeSelectorTerms");
@@ -59,24 +60,24 @@ impl NodeSelector {
         compiled
     }
 
-    /// Compiles all terms. Follows `#NewNodeSelector`.
+    /// Compiles all terms, and fails if one is malformed. Follows `#NewNodeSelector`.
     ///
     /// # Errors
-    /// With all complaints about all terms.
+    /// With all errors of all terms.
     pub fn strict(selector: &api::NodeSelector, path: &str) -> Result<Self, FieldErrors> {
         let compiled = Self::new(selector, path);
         if compiled.errors.is_empty() { Ok(compiled) } else { Err(compiled.errors) }
     }
 
-    /// Whether a term matches the node.
+    /// Returns whether a term matches the node.
     ///
     /// # Errors
-    /// If none does, and some could not be compiled.
+    /// If no term matches and some terms are malformed.
     pub fn matches(&self, node: &Node) -> Result<bool, &FieldErrors> {
         self.matches_by(node.name(), lookup_in(node.labels()))
     }
 
-    /// The same for a node of which only the name and the labels, as `lookup` finds them, are at hand.
+    /// Returns whether a node matches that is given by its name and a `lookup` of its labels.
     ///
     /// # Errors
     /// As [`NodeSelector::matches`].
@@ -93,7 +94,7 @@ impl NodeSelector {
 }
 
 impl RequiredNodeAffinity {
-    /// Compiles what the pod insists on. Follows `#GetRequiredNodeAffinity`.
+    /// Compiles the required node affinity of a pod. Follows `#GetRequiredNodeAffinity`.
     pub fn new(pod: &Pod) -> Self {
         let affinity = pod.spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
         let required =
@@ -104,12 +105,12 @@ impl RequiredNodeAffinity {
         }
     }
 
-    /// Whether any node will do.
+    /// Returns whether every node matches because the pod has no requirement.
     pub fn is_unrestricted(&self) -> bool {
         self.labels.is_empty() && self.terms.is_none()
     }
 
-    /// Whether the node will do. Follows `#RequiredNodeAffinity.Match`.
+    /// Returns whether the node matches. Follows `#RequiredNodeAffinity.Match`.
     ///
     /// # Errors
     /// As [`NodeSelector::matches`].
@@ -117,7 +118,7 @@ impl RequiredNodeAffinity {
         self.matches_by(node.name(), lookup_in(node.labels()))
     }
 
-    /// The same for a node of which only the name and the labels, as `lookup` finds them, are at hand.
+    /// Returns whether a node matches that is given by its name and a `lookup` of its labels.
     ///
     /// # Errors
     /// As [`NodeSelector::matches`].
@@ -134,11 +135,11 @@ impl RequiredNodeAffinity {
 }
 
 impl PreferredTerms {
-    /// Compiles the terms that have a weight and are not empty; `path` is where the list is, for complaints, and may be empty.
+    /// Compiles the terms that have a weight and are not empty. `path` is the list's field path for errors, and may be empty.
     /// Follows `#NewPreferredSchedulingTerms`.
     ///
     /// # Errors
-    /// With all complaints about all of them.
+    /// With all errors of all terms.
     pub fn new(terms: &[api::PreferredSchedulingTerm], path: &str) -> Result<Self, FieldErrors> {
         let mut errors = FieldErrors::default();
         let mut compiled = Vec::with_capacity(terms.len());
@@ -154,17 +155,17 @@ impl PreferredTerms {
         errors.or(Self(compiled))
     }
 
-    /// Whether there is no term that could add to a score.
+    /// Returns whether there is no term that can contribute to a score.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The sum of the weights of the terms that match. Follows `#PreferredSchedulingTerms.Score`.
+    /// Returns the sum of the weights of the terms that match the node. Follows `#PreferredSchedulingTerms.Score`.
     pub fn score(&self, node: &Node) -> i64 {
         self.score_by(node.name(), lookup_in(node.labels()))
     }
 
-    /// The same for a node of which only the name and the labels, as `lookup` finds them, are at hand.
+    /// Returns the score of a node given by its name and a `lookup` of its labels.
     pub fn score_by<'l>(&self, name: &str, lookup: impl Fn(&str) -> Option<&'l str> + Copy) -> i64 {
         self.0.iter().filter(|(_, term)| term.matches(name, lookup)).map(|(weight, _)| i64::from(*weight)).sum()
     }
@@ -191,13 +192,13 @@ impl Term {
 
     fn matches<'l>(&self, name: &str, lookup: impl Fn(&str) -> Option<&'l str>) -> bool {
         self.labels.iter().all(|requirement| requirement.matches(lookup(requirement.key())))
-            // Upstream does not look at the fields of a node without a name.
+            // Upstream ignores field requirements for a node without a name.
             && (name.is_empty() || self.fields.iter().all(|field| field.matches(name)))
     }
 }
 
 impl FieldTerm {
-    /// Follows `#nodeSelectorRequirementsAsFieldSelector`.
+    /// Compiles a requirement on a field. Follows `#nodeSelectorRequirementsAsFieldSelector`.
     fn new(requirement: &api::NodeSelectorRequirement, path: &str) -> Result<Self, FieldError> {
         let is_equal = match requirement.operator.as_str() {
             "In" => true,
@@ -224,7 +225,7 @@ impl FieldTerm {
     }
 }
 
-/// Follows `#nodeSelectorRequirementsAsSelector`.
+/// Compiles a requirement on a label. Follows `#nodeSelectorRequirementsAsSelector`.
 fn label_requirement(requirement: &api::NodeSelectorRequirement, path: &str) -> Result<Requirement, FieldErrors> {
     let operator = match requirement.operator.as_str() {
         "In" => Operator::In,

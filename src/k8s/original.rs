@@ -1,4 +1,4 @@
-//! Objects as the API server wrote them, for the few who have to be sent whole ones.
+//! Complete objects as JSON, for extenders and plugins that need more than the slim types.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,12 +10,12 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::Pod;
 
-/// The members of a JSON object in its own order, each as it is written.
+/// The members of a JSON object, in order and with their original text.
 #[derive(Clone, Debug, Default)]
 pub struct Members<'a>(pub Vec<(String, Cow<'a, RawValue>)>);
 
-/// A whole object as JSON, as the API server wrote it, without `kind` and `apiVersion`. A pointer wide, since pods and nodes
-/// have one beside them also while nobody asks for it; clones share the text.
+/// A complete object as JSON, as the API server sent it, without `kind` and `apiVersion`. One pointer in size, because every
+/// pod and node has an `Option` of it, which is usually `None`. Clones share the text.
 #[derive(Clone)]
 pub struct Original(Arc<Box<RawValue>>);
 
@@ -52,7 +52,7 @@ impl Serialize for Members<'_> {
 }
 
 impl Members<'_> {
-    /// Replaces a member by what `change` makes of it; one that is missing is left out.
+    /// Replaces a member by the result of `change`. Does nothing if the member is missing.
     fn change(
         &mut self,
         name: &str,
@@ -73,7 +73,7 @@ impl Members<'_> {
 }
 
 impl Original {
-    /// A pod's, without its managed fields: upstream drops those of pods when they arrive.
+    /// Creates the original of a pod, without managed fields, which upstream's pod informer drops, too.
     /// Follows `pkg/scheduler/scheduler.go#newPodInformer @v1.36.3`.
     pub fn of_pod(raw: &RawValue) -> Result<Self, serde_json::Error> {
         Self::without(raw, |members| {
@@ -84,7 +84,7 @@ impl Original {
         })
     }
 
-    /// A node's, which keeps its managed fields.
+    /// Creates the original of a node, with its managed fields.
     pub fn of_node(raw: &RawValue) -> Result<Self, serde_json::Error> {
         Self::without(raw, |_| Ok(()))
     }
@@ -100,7 +100,7 @@ impl Original {
         Ok(Self(Arc::new(to_raw_value(&members)?)))
     }
 
-    /// The JSON.
+    /// Returns the object's JSON.
     pub fn json(&self) -> &RawValue {
         &self.0
     }
@@ -112,7 +112,7 @@ impl PartialEq for Original {
     }
 }
 
-/// Only that there is one: pods are printed in logs.
+/// Prints a placeholder instead of the JSON, because pods are printed in logs.
 impl fmt::Debug for Original {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Original")
@@ -120,8 +120,8 @@ impl fmt::Debug for Original {
 }
 
 impl Pod {
-    /// The whole pod as JSON, if that was kept, with the node that it is assumed on: that is the scheduler's own word, which
-    /// the API server does not have yet.
+    /// Returns the complete pod as JSON, if it was kept. The node of an assumed pod is added, because the API server does not
+    /// know it yet.
     pub fn whole(&self) -> Option<Cow<'_, RawValue>> {
         let original = self.original.as_ref()?.json();
         let Some(node) = self.node_name() else { return Some(Cow::Borrowed(original)) };
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn all_but_the_type_and_a_pods_managed_fields_is_kept_in_order() {
+    fn original_keeps_all_members_except_the_type_and_a_pods_managed_fields() {
         let pod = Original::of_pod(&raw(POD)).expect("an object");
         let expected = r#"{"metadata":{"name":"p","finalizers":["f"]},"spec":{"priority":1,"containers":[{"name":"c","command":["\u003c"]}]},"status":{}}"#;
         assert_eq!(pod.json().get(), expected);

@@ -11,18 +11,18 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use super::meta::{core_resource, nullable};
 use super::{Original, ResourceList, StringMap, annotations, labels, object_key};
 
-/// A pod as scheduling sees it. Probes, environment, mounts, managed fields and the like are never kept.
+/// A pod with the fields that scheduling needs. Probes, environment, mounts, managed fields and the like are not decoded.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Pod {
-    /// Identity, labels, annotations, owners and times; without managed fields and finalizers.
+    /// Name, UID, labels, annotations, owners and times, without managed fields and finalizers.
     #[serde(deserialize_with = "super::meta::deserialize")]
     pub metadata: ObjectMeta,
-    /// What the pod asks for.
+    /// Specification of the pod.
     pub spec: PodSpec,
-    /// What became of it.
+    /// Status of the pod.
     pub status: PodStatus,
-    /// All of it as JSON, where somebody has to be sent whole pods.
+    /// The complete pod as JSON, kept only if an extender or plugin needs complete pods.
     #[serde(skip)]
     pub original: Option<Original>,
 }
@@ -31,83 +31,83 @@ pub struct Pod {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodSpec {
-    /// The node the pod is assigned to; empty while it is pending.
+    /// Name of the node to which the pod is bound; empty while the pod is pending.
     pub node_name: Option<String>,
-    /// The profile that schedules it.
+    /// Name of the profile that schedules the pod.
     pub scheduler_name: Option<String>,
-    /// Higher is scheduled earlier; absent counts as 0.
+    /// Priority: pods with a higher value are scheduled earlier. Absent means 0.
     pub priority: Option<i32>,
-    /// The class that `priority` came from.
+    /// Priority class from which `priority` was set.
     pub priority_class_name: Option<String>,
-    /// `PreemptLowerPriority` (also when absent) or `Never`.
+    /// Preemption policy: `PreemptLowerPriority` (also when absent) or `Never`.
     pub preemption_policy: Option<String>,
-    /// Labels that a node must have, all of them.
+    /// Labels that the node must have.
     #[serde(deserialize_with = "nullable")]
     pub node_selector: StringMap,
     /// Node affinity, pod affinity and pod anti-affinity.
     pub affinity: Option<Box<Affinity>>,
-    /// Taints that the pod puts up with.
+    /// Tolerations, each for some taints of nodes.
     #[serde(deserialize_with = "nullable")]
     pub tolerations: Vec<Toleration>,
-    /// How the pod wants to be spread.
+    /// Constraints on how pods are spread over topology domains.
     #[serde(deserialize_with = "nullable")]
     pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
-    /// While this is not empty the pod is not scheduled.
+    /// Gates; the pod is not scheduled while it has any.
     #[serde(deserialize_with = "nullable")]
     pub scheduling_gates: Vec<PodSchedulingGate>,
-    /// The pod's containers.
+    /// Containers of the pod, without init containers.
     #[serde(deserialize_with = "nullable")]
     pub containers: Vec<Container>,
-    /// Init containers in order, restartable ones (sidecars) among them.
+    /// Init containers in order, including restartable ones (sidecars).
     #[serde(deserialize_with = "nullable")]
     pub init_containers: Vec<Container>,
-    /// Resources of the pod as a whole.
+    /// Pod-level requests and limits.
     pub resources: Option<Box<ResourceRequirements>>,
-    /// What the runtime class adds to the pod's requests.
+    /// Overhead that the runtime class adds to the pod's requests.
     pub overhead: Option<ResourceList>,
-    /// The pod's volumes, by what scheduling can tell them apart.
+    /// Volumes, with the parts of their sources that scheduling needs.
     #[serde(deserialize_with = "nullable")]
     pub volumes: Vec<Volume>,
-    /// Device claims.
+    /// References to resource claims (devices).
     #[serde(deserialize_with = "nullable")]
     pub resource_claims: Vec<PodResourceClaim>,
-    /// Whether the pod uses its node's network.
+    /// Whether the pod uses the host network.
     pub host_network: bool,
-    /// Whether the pod uses its node's user namespace; absent counts as true.
+    /// Whether the pod uses the host's user namespace. Absent means true.
     pub host_users: Option<bool>,
-    /// Seconds between a delete and the end of the pod.
+    /// Grace period between the pod's deletion and its forced end, in seconds.
     pub termination_grace_period_seconds: Option<i64>,
     /// The pod group that the pod belongs to.
     pub scheduling_group: Option<Box<serde_json::Value>>,
 }
 
-/// A container or init container.
+/// A container or init container of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Container {
     /// The container's name, unique in its pod.
     pub name: String,
-    /// The image, as written.
+    /// Image name as in the specification.
     pub image: Option<String>,
-    /// Requests and limits.
+    /// Requests and limits of the container.
     pub resources: ResourceRequirements,
-    /// Ports; only those with a host port matter.
+    /// Ports, of which scheduling uses only those with a host port.
     #[serde(deserialize_with = "nullable")]
     pub ports: Vec<ContainerPort>,
     /// `Always` on an init container makes it restartable (a sidecar).
     pub restart_policy: Option<String>,
-    /// The `action` of each restart policy rule.
+    /// Actions of the restart policy rules.
     #[serde(rename = "restartPolicyRules", deserialize_with = "rule_actions")]
     pub restart_policy_actions: Vec<String>,
 }
 
-/// Requests and limits.
+/// Requests and limits of a container or pod.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct ResourceRequirements {
-    /// What scheduling reserves.
+    /// Amounts that scheduling reserves.
     pub requests: ResourceList,
-    /// What the container may use at most.
+    /// Maximum amounts that may be used.
     pub limits: ResourceList,
 }
 
@@ -117,53 +117,53 @@ pub struct ResourceRequirements {
 pub struct ContainerPort {
     /// The port inside the pod.
     pub container_port: i32,
-    /// The port on the node; 0 for none.
+    /// The port on the node, or 0 if there is none.
     pub host_port: i32,
-    /// The address on the node; empty for all.
+    /// The node's address for the port; empty for all addresses.
     #[serde(rename = "hostIP")]
     pub host_ip: Option<String>,
-    /// `TCP` (also when absent), `UDP` or `SCTP`.
+    /// Protocol: `TCP` (also when absent), `UDP` or `SCTP`.
     pub protocol: Option<String>,
 }
 
-/// A volume: its name and what kind of source it has.
+/// A volume of a pod: its name and source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Volume {
     /// The volume's name, unique in its pod.
     pub name: String,
-    /// Where it comes from.
+    /// Source of the volume.
     pub source: VolumeSource,
 }
 
-/// What scheduling tells apart in a volume's source.
+/// The source of a volume, as far as scheduling distinguishes sources.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VolumeSource {
-    /// A claim in the pod's namespace.
+    /// A persistent volume claim in the pod's namespace.
     PersistentVolumeClaim {
-        /// The claim's name.
+        /// Name of the claim.
         claim_name: String,
         /// Whether the pod mounts it read-only.
         read_only: bool,
     },
-    /// A claim that is made for the pod and named `<pod>-<volume>`.
+    /// A claim that is created for the pod, with the name `<pod>-<volume>`.
     Ephemeral,
     /// An image mounted as a volume.
     Image {
-        /// The image, as written.
+        /// Image name as in the specification.
         reference: String,
-        /// When it is pulled; part of a pod's signature only.
+        /// Pull policy, used only in the pod's signature.
         pull_policy: Option<String>,
     },
-    /// A config map or secret: set apart because a pod's signature leaves these out.
+    /// A config map or secret, which a pod's signature leaves out.
     Synthetic,
-    /// Any other source, by its key in the volume and with its content (emptyDir, gcePersistentDisk, csi, …).
+    /// Any other source (emptyDir, gcePersistentDisk, csi, …), with its key and content.
     Other {
-        /// The source's key, such as `emptyDir`.
+        /// Key of the source in the volume, such as `emptyDir`.
         kind: String,
-        /// The source as written; boxed, since few plugins look at it.
+        /// The source's JSON, boxed because few plugins read it.
         content: Box<serde_json::Value>,
     },
-    /// A volume without a source, which the API reads as an empty directory.
+    /// No source, which the API treats as an empty directory.
     None,
 }
 
@@ -171,32 +171,32 @@ pub enum VolumeSource {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodStatus {
-    /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
+    /// Phase: `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
     pub phase: Option<String>,
-    /// All conditions, in the API's order.
+    /// Conditions in the API's order.
     #[serde(deserialize_with = "nullable")]
     pub conditions: Vec<PodCondition>,
-    /// The node that preemption, or an expectation, holds for the pod.
+    /// Name of the nominated node: set by preemption, or by a component that expects the pod there.
     pub nominated_node_name: Option<String>,
-    /// When the node's agent acknowledged the pod.
+    /// Time at which the kubelet acknowledged the pod.
     pub start_time: Option<Time>,
-    /// What is allocated to and used by each container.
+    /// Status of each container: its allocated and actual resources.
     #[serde(deserialize_with = "nullable")]
     pub container_statuses: Vec<ContainerStatus>,
-    /// The same for init containers.
+    /// Status of each init container.
     #[serde(deserialize_with = "nullable")]
     pub init_container_statuses: Vec<ContainerStatus>,
-    /// What is allocated to the pod as a whole.
+    /// Pod-level resources that the kubelet allocated.
     pub allocated_resources: Option<ResourceList>,
-    /// What is in effect for the pod as a whole.
+    /// Pod-level requests and limits that are in effect.
     pub resources: Option<Box<ResourceRequirements>>,
-    /// The claims made for the pod's claim templates.
+    /// Resource claims that were created from the pod's claim templates.
     #[serde(deserialize_with = "nullable")]
     pub resource_claim_statuses: Vec<PodResourceClaimStatus>,
-    /// What resource claims take of the node's own resources.
+    /// Amounts of the node's allocatable resources that the pod's resource claims use.
     #[serde(deserialize_with = "nullable")]
     pub node_allocatable_resource_claim_statuses: Vec<NodeAllocatableClaimStatus>,
-    /// The claim made for the pod's extended resources.
+    /// Resource claim that was created for the pod's extended resources.
     pub extended_resource_claim_status: Option<Box<serde_json::Value>>,
 }
 
@@ -204,91 +204,91 @@ pub struct PodStatus {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ContainerStatus {
-    /// The container's name.
+    /// Name of the container.
     pub name: String,
-    /// What the node has set aside.
+    /// Resources that the kubelet allocated to the container.
     pub allocated_resources: Option<ResourceList>,
-    /// What is in effect.
+    /// Requests and limits that are in effect.
     pub resources: Option<ResourceRequirements>,
 }
 
-/// What one resource claim takes of the node's own resources.
+/// Amounts of the node's allocatable resources that one resource claim uses.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct NodeAllocatableClaimStatus {
-    /// The claim's name.
+    /// Name of the claim.
     pub resource_claim_name: String,
-    /// The containers that refer to the claim.
+    /// Containers that refer to the claim.
     #[serde(deserialize_with = "nullable")]
     pub containers: Vec<String>,
-    /// How much it takes.
+    /// Amounts that the claim uses.
     pub resources: ResourceList,
 }
 
 impl Container {
-    /// Whether the container, being an init container, keeps running beside the others (a sidecar).
+    /// Returns whether this init container is restartable, that is, keeps running beside the others (a sidecar).
     pub fn is_restartable_init(&self) -> bool {
         self.restart_policy.as_deref() == Some("Always")
     }
 }
 
 impl Pod {
-    /// The pod's name; empty if it has none.
+    /// Returns the pod's name; empty if it has none.
     pub fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()
     }
 
-    /// The pod's namespace; empty if it has none.
+    /// Returns the pod's namespace; empty if it has none.
     pub fn namespace(&self) -> &str {
         self.metadata.namespace.as_deref().unwrap_or_default()
     }
 
-    /// The pod's UID; empty if it has none.
+    /// Returns the pod's UID; empty if it has none.
     pub fn uid(&self) -> &str {
         self.metadata.uid.as_deref().unwrap_or_default()
     }
 
-    /// `namespace/name`.
+    /// Returns the pod's key, `namespace/name`.
     pub fn key(&self) -> String {
         object_key(&self.metadata)
     }
 
-    /// The pod's labels.
+    /// Returns the pod's labels.
     pub fn labels(&self) -> &StringMap {
         labels(&self.metadata)
     }
 
-    /// The pod's annotations.
+    /// Returns the pod's annotations.
     pub fn annotations(&self) -> &StringMap {
         annotations(&self.metadata)
     }
 
-    /// The node the pod is assigned to.
+    /// Returns the name of the node to which the pod is bound or assumed.
     pub fn node_name(&self) -> Option<&str> {
         self.spec.node_name.as_deref().filter(|name| !name.is_empty())
     }
 
-    /// The node nominated for the pod.
+    /// Returns the name of the pod's nominated node.
     pub fn nominated_node_name(&self) -> Option<&str> {
         self.status.nominated_node_name.as_deref().filter(|name| !name.is_empty())
     }
 
-    /// The profile that schedules the pod; empty if none is set.
+    /// Returns the name of the profile that schedules the pod; empty if none is set.
     pub fn scheduler_name(&self) -> &str {
         self.spec.scheduler_name.as_deref().unwrap_or_default()
     }
 
-    /// The pod's priority, 0 when it has none. Follows `component-helpers/scheduling/corev1/helpers.go#PodPriority @v1.36.3`.
+    /// Returns the pod's priority, or 0 if it has none. Follows `component-helpers/scheduling/corev1/helpers.go#PodPriority @v1.36.3`.
     pub fn priority(&self) -> i32 {
         self.spec.priority.unwrap_or(0)
     }
 
-    /// Whether the pod has ended.
+    /// Returns whether the pod has ended: succeeded or failed.
     pub fn is_terminal(&self) -> bool {
         matches!(self.status.phase.as_deref(), Some("Succeeded" | "Failed"))
     }
 
-    /// Whether the pod is being deleted.
+    /// Returns whether the pod is being deleted.
     pub fn is_terminating(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
     }

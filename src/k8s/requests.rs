@@ -1,16 +1,16 @@
-//! What a pod asks for as a whole: requests and limits over its containers.
+//! Requests and limits of a pod, computed from its containers, its pod-level resources and its overhead.
 //!
-//! Called once or twice for each pod that arrives, so names are borrowed from the pod and sums are kept in one small sorted
-//! vector.
+//! Computed once or twice for each pod that arrives. Therefore names are borrowed from the pod, and sums are kept in one small
+//! sorted vector.
 
 use super::conditions::is_pod_resize_infeasible;
 use super::names::HUGE_PAGES_PREFIX;
 use super::{Container, ContainerStatus, Pod, Quantity, ResourceList, ResourceRequirements};
 
-/// What a container that names no CPU counts for in scores, in thousandths of a core.
+/// Assumed CPU request in scores for a container without one, in thousandths of a core.
 /// From `pkg/scheduler/util/pod_resources.go#DefaultMilliCPURequest @v1.36.3`.
 pub const DEFAULT_MILLI_CPU_REQUEST: i64 = 100;
-/// What a container that names no memory counts for in scores: 200 MiB, in bytes.
+/// Assumed memory request in scores for a container without one: 200 MiB, in bytes.
 /// From `pkg/scheduler/util/pod_resources.go#DefaultMemoryRequest @v1.36.3`.
 pub const DEFAULT_MEMORY_REQUEST: i64 = 200 * 1024 * 1024;
 
@@ -20,12 +20,12 @@ pub const DEFAULT_REQUESTS: &[(&str, Quantity)] = &[
     ("memory", Quantity::from_value(DEFAULT_MEMORY_REQUEST)),
 ];
 
-/// Amounts by resource name, sorted by name, with the names borrowed from the pod. A resource that is listed with zero is
-/// not the same as one that is not listed.
+/// Amounts by resource name, sorted by name, with names borrowed from the pod. A resource listed with zero differs from a
+/// resource that is not listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requests<'a>(Vec<(&'a str, Quantity)>);
 
-/// What goes into a pod's requests or limits.
+/// Options for computing a pod's requests or limits.
 /// Follows `component-helpers/resource/helpers.go#PodResourcesOptions @v1.36.3`; the default is its zero value.
 #[expect(
     clippy::struct_excessive_bools,
@@ -33,50 +33,50 @@ pub struct Requests<'a>(Vec<(&'a str, Quantity)>);
 )]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestOptions {
-    /// Containers count with what their status says is allocated and in effect, if that is more.
+    /// Uses the container's allocated and actual resources from the status if they are greater than the specification's.
     pub use_status: bool,
-    /// So does the pod as a whole; only together with `use_status`.
+    /// Does the same for pod-level resources. Has an effect only together with `use_status`.
     pub use_pod_level_status: bool,
     /// Leaves out the pod's overhead.
     pub exclude_overhead: bool,
-    /// Leaves out what the pod asks for as a whole, which otherwise replaces its containers' sum.
+    /// Leaves out pod-level resources, which otherwise replace the sum over the containers.
     pub skip_pod_level: bool,
-    /// Leaves out the containers. Requests only, as upstream.
+    /// Leaves out the containers. Only for requests, as upstream.
     pub skip_containers: bool,
-    /// Adds what resource claims take of the node, as the pod's status says. Requests only.
+    /// Adds the node's resources that the pod's resource claims use, from the pod's status. Only for requests.
     pub use_claim_status: bool,
-    /// What a container counts with for a resource that it does not name. Requests only.
+    /// Amounts for resources that a container does not request. Only for requests.
     pub non_missing: &'static [(&'static str, Quantity)],
 }
 
 impl<'a> Requests<'a> {
-    /// The amount of `name`, if it is listed.
+    /// Returns the amount of resource `name`, if it is listed.
     pub fn get(&self, name: &str) -> Option<Quantity> {
         self.position(name).ok().map(|at| self.0[at].1)
     }
 
-    /// The amount of `name` in the unit that scheduling counts it in: CPU in thousandths of a core, anything else in whole
-    /// units, rounded up. 0 if it is not listed.
+    /// Returns the amount of resource `name` in the scheduler's unit: CPU in thousandths of a core, other resources in whole
+    /// units, rounded up. 0 if the resource is not listed.
     pub fn units(&self, name: &str) -> i64 {
         self.get(name).map_or(0, |quantity| if name == "cpu" { quantity.milli_value() } else { quantity.value() })
     }
 
-    /// Name and amount, sorted by name.
+    /// Iterates over names and amounts, sorted by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'a str, Quantity)> {
         self.0.iter().copied()
     }
 
-    /// How many resources are listed.
+    /// Counts the listed resources.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether no resource is listed.
+    /// Returns whether no resource is listed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The same with names of its own.
+    /// Copies the amounts and names into a list that does not borrow from the pod.
     pub fn to_resource_list(&self) -> ResourceList {
         self.iter().collect()
     }
@@ -101,7 +101,7 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// Keeps the greater of both for each name; the present one, with its notation, if they are equal.
+    /// Raises each amount to that of `items` if the latter is greater. Of equal amounts, the present one is kept with its format.
     fn raise(&mut self, items: impl Iterator<Item = (&'a str, Quantity)>) {
         for (name, quantity) in items {
             match self.position(name) {
@@ -113,17 +113,17 @@ impl<'a> Requests<'a> {
     }
 }
 
-/// The pod's requests. Containers run side by side with all restartable init containers; each init container runs beside the
-/// restartable ones that were started before it; the pod needs the greater of both. What the pod asks for as a whole replaces
-/// that, and its overhead is added. Follows `component-helpers/resource/helpers.go#PodRequests @v1.36.3`.
+/// Computes the pod's requests. All containers run together with all restartable init containers. Each other init container runs
+/// together with the restartable ones that were started before it. The pod requests the maximum of these sums. Pod-level
+/// requests replace the maximum, and overhead is added. Follows `component-helpers/resource/helpers.go#PodRequests @v1.36.3`.
 pub fn pod_requests<'a>(pod: &'a Pod, options: &RequestOptions) -> Requests<'a> {
-    let side = Side::new(pod, options, Kind::Requests);
-    let mut requests = if options.skip_containers { Requests::default() } else { side.aggregate() };
+    let computation = Computation::new(pod, options, Kind::Requests);
+    let mut requests = if options.skip_containers { Requests::default() } else { computation.aggregate() };
     if !options.skip_pod_level
         && let Some(resources) = pod.spec.resources.as_deref()
         && are_pod_level_requests_set(pod)
     {
-        side.replace_by_pod_level(&mut requests, &resources.requests);
+        computation.replace_by_pod_level(&mut requests, &resources.requests);
     }
     if let Some(overhead) = pod.spec.overhead.as_ref().filter(|_| !options.exclude_overhead) {
         requests.add(items(overhead));
@@ -131,16 +131,17 @@ pub fn pod_requests<'a>(pod: &'a Pod, options: &RequestOptions) -> Requests<'a> 
     requests
 }
 
-/// The pod's limits, by the same rule; overhead is added to those that are not zero.
+/// Computes the pod's limits as [`pod_requests`] does its requests, except that overhead is added only to limits that are not
+/// zero.
 /// Follows `component-helpers/resource/helpers.go#PodLimits @v1.36.3`.
 pub fn pod_limits<'a>(pod: &'a Pod, options: &RequestOptions) -> Requests<'a> {
-    let side = Side::new(pod, options, Kind::Limits);
-    let mut limits = side.aggregate();
+    let computation = Computation::new(pod, options, Kind::Limits);
+    let mut limits = computation.aggregate();
     if !options.skip_pod_level
         && let Some(resources) = pod.spec.resources.as_deref()
         && are_pod_level_resources_set(pod)
     {
-        side.replace_by_pod_level(&mut limits, &resources.limits);
+        computation.replace_by_pod_level(&mut limits, &resources.limits);
     }
     if let Some(overhead) = pod.spec.overhead.as_ref().filter(|_| !options.exclude_overhead) {
         for (name, quantity) in items(overhead) {
@@ -154,8 +155,8 @@ pub fn pod_limits<'a>(pod: &'a Pod, options: &RequestOptions) -> Requests<'a> {
     limits
 }
 
-/// What a pod that names no CPU or memory counts with in the totals that scores look at, for [`RequestOptions::non_missing`]:
-/// both defaults, or, if the pod asks for resources as a whole, those that `requests` does not list.
+/// Returns the default requests for scores, for [`RequestOptions::non_missing`]: both defaults or, if the pod has pod-level
+/// requests, the defaults of the resources that `requests` does not list.
 /// Follows `pkg/scheduler/framework/types.go#getNonMissingContainerRequests @v1.36.3`.
 pub fn non_missing_requests(
     requests: &Requests<'_>,
@@ -172,19 +173,19 @@ pub fn non_missing_requests(
     }
 }
 
-/// Whether `name` can be asked for by the pod as a whole.
+/// Returns whether resource `name` is supported in pod-level resources.
 /// Follows `component-helpers/resource/helpers.go#IsSupportedPodLevelResource @v1.36.3`.
 pub fn is_pod_level_resource(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with(HUGE_PAGES_PREFIX)
 }
 
-/// Whether the pod as a whole requests a resource that can be asked for that way.
+/// Returns whether the pod has a pod-level request for a supported resource.
 /// Follows `component-helpers/resource/helpers.go#IsPodLevelRequestsSet @v1.36.3`.
 pub fn are_pod_level_requests_set(pod: &Pod) -> bool {
     pod.spec.resources.as_deref().is_some_and(|resources| lists_pod_level(&resources.requests))
 }
 
-/// Whether the pod as a whole requests or limits such a resource.
+/// Returns whether the pod has a pod-level request or limit for a supported resource.
 /// Follows `component-helpers/resource/helpers.go#IsPodLevelResourcesSet @v1.36.3`.
 pub fn are_pod_level_resources_set(pod: &Pod) -> bool {
     pod.spec
@@ -216,20 +217,21 @@ impl Kind {
     }
 }
 
-/// One computation: either all requests of a pod, or all its limits.
-struct Side<'a, 'o> {
+/// Computation of either the requests or the limits of a pod.
+struct Computation<'a, 'o> {
     pod: &'a Pod,
     options: &'o RequestOptions,
     kind: Kind,
-    /// Whether the node refused the resize, so that what the specification asks for does not count.
+    /// Whether the pod's resize is infeasible, so that the specification's amounts do not count.
     is_infeasible: bool,
 }
 
-impl<'a, 'o> Side<'a, 'o> {
+impl<'a, 'o> Computation<'a, 'o> {
     fn new(pod: &'a Pod, options: &'o RequestOptions, kind: Kind) -> Self {
         Self { pod, options, kind, is_infeasible: options.use_status && is_pod_resize_infeasible(pod) }
     }
 
+    /// Aggregates the amounts of all containers and init containers.
     /// Follows `component-helpers/resource/helpers.go#AggregateContainerRequests`, `#AggregateContainerLimits @v1.36.3`.
     fn aggregate(&self) -> Requests<'a> {
         let mut total = Requests(Vec::with_capacity(4));
@@ -261,7 +263,7 @@ impl<'a, 'o> Side<'a, 'o> {
         total
     }
 
-    /// Sets `target` to what one container counts with.
+    /// Sets `target` to the amounts of one container.
     fn fill(&self, target: &mut Requests<'a>, container: &'a Container, use_status: bool) {
         let spec = self.kind.of(&container.resources);
         let status = if use_status { self.status_of(&container.name) } else { None };
@@ -280,8 +282,8 @@ impl<'a, 'o> Side<'a, 'o> {
         }
     }
 
-    /// Sets `target` to the greatest of what is asked for (unless the node cannot give it), in effect and, for requests,
-    /// allocated. Follows `component-helpers/resource/helpers.go#determineEffectiveRequests`, `#determineEffectiveLimits
+    /// Sets `target` to the maximum of the specified amounts (unless the resize is infeasible), the amounts in effect and, for
+    /// requests, the allocated amounts. Follows `component-helpers/resource/helpers.go#determineEffectiveRequests`, `#determineEffectiveLimits
     /// @v1.36.3`.
     fn fill_effective(
         &self,
@@ -300,7 +302,7 @@ impl<'a, 'o> Side<'a, 'o> {
         }
     }
 
-    /// The status of a container; an init container's wins where names clash, and the last of several.
+    /// Finds the status of a container. If several have the name, the last one is used, and init containers take precedence.
     fn status_of(&self, name: &str) -> Option<&'a ContainerStatus> {
         let status = &self.pod.status;
         let mut latest_first =
@@ -312,7 +314,7 @@ impl<'a, 'o> Side<'a, 'o> {
         let mut effective = Requests::default();
         let actuated = self.pod.status.resources.as_deref();
         let actuated = actuated.filter(|_| self.options.use_status && self.options.use_pod_level_status);
-        // In upstream, a copy of no limits at all counts as no status.
+        // Upstream treats a copy of empty limits as a missing status.
         let actuated = actuated
             .filter(|actuated| self.kind == Kind::Requests || !self.is_infeasible || !actuated.limits.is_empty());
         if let Some(actuated) = actuated {

@@ -1,4 +1,4 @@
-//! Amounts by resource name.
+//! A list of amounts by resource name.
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use super::Quantity;
 
-/// Amounts by resource name, sorted by name. A pod names two or three resources and a node a handful, so a sorted vector
-/// takes a tenth of a map's memory and is read faster.
+/// Amounts by resource name, sorted by name. Pods and nodes list only a few resources, so a sorted vector takes a tenth of a
+/// map's memory and is read faster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceList(Vec<(String, Quantity)>);
 
 impl ResourceList {
-    /// The amount of `name`, if it is listed.
+    /// Returns the amount of resource `name`, if it is listed.
     pub fn get(&self, name: &str) -> Option<&Quantity> {
         self.0.binary_search_by(|(key, _)| key.as_str().cmp(name)).ok().map(|at| &self.0[at].1)
     }
 
-    /// Sets the amount of `name`.
+    /// Sets the amount of resource `name`.
     pub fn insert(&mut self, name: impl Into<String>, quantity: Quantity) {
         let name = name.into();
         match self.0.binary_search_by(|(key, _)| key.cmp(&name)) {
@@ -26,17 +26,17 @@ impl ResourceList {
         }
     }
 
-    /// Name and amount, sorted by name.
+    /// Iterates over names and amounts, sorted by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Quantity)> {
         self.0.iter().map(|(name, quantity)| (name.as_str(), quantity))
     }
 
-    /// How many resources are listed.
+    /// Counts the listed resources.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether no resource is listed.
+    /// Returns whether no resource is listed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,10 +1,10 @@
-//! Which taints a pod puts up with.
+//! Matching of tolerations against taints.
 
 use k8s_openapi::api::core::v1::{Taint, Toleration};
 
-/// Whether `toleration` covers `taint`. An empty effect covers every effect, an empty key every key; `Lt` and `Gt` compare
-/// the taint's value with the toleration's as integers, and only if `comparison_operators` (the feature
-/// `TaintTolerationComparisonOperators`) is set. Unknown operators cover nothing.
+/// Returns whether `toleration` tolerates `taint`. An empty effect matches every effect, and an empty key every key. `Lt` and
+/// `Gt` compare the taint's value with the toleration's as integers, and match only if `comparison_operators` (the feature gate
+/// `TaintTolerationComparisonOperators`) is set. Unknown operators match nothing.
 /// Follows `api/core/v1/toleration.go#Toleration.ToleratesTaint @v1.36.3`.
 pub fn tolerates(toleration: &Toleration, taint: &Taint, comparison_operators: bool) -> bool {
     let effect = toleration.effect.as_deref().unwrap_or_default();
@@ -26,13 +26,13 @@ pub fn tolerates(toleration: &Toleration, taint: &Taint, comparison_operators: b
     }
 }
 
-/// Whether any of `tolerations` covers `taint`.
+/// Returns whether any of `tolerations` tolerates `taint`.
 /// Follows `component-helpers/scheduling/corev1/helpers.go#TolerationsTolerateTaint @v1.36.3`.
 pub fn tolerated(tolerations: &[Toleration], taint: &Taint, comparison_operators: bool) -> bool {
     tolerations.iter().any(|toleration| tolerates(toleration, taint, comparison_operators))
 }
 
-/// The first of the `taints` that `counts` which no toleration covers.
+/// Returns the first taint for which `counts` is true and that no toleration tolerates.
 /// Follows `component-helpers/scheduling/corev1/helpers.go#FindMatchingUntoleratedTaint @v1.36.3`.
 pub fn find_untolerated_taint<'a>(
     taints: &'a [Taint],
@@ -43,7 +43,7 @@ pub fn find_untolerated_taint<'a>(
     taints.iter().find(|taint| counts(taint) && !tolerated(tolerations, taint, comparison_operators))
 }
 
-/// Whether the taint keeps pods from being scheduled: `NoSchedule` or `NoExecute`.
+/// Returns whether the taint prevents scheduling: its effect is `NoSchedule` or `NoExecute`.
 /// Follows `pkg/scheduler/framework/plugins/helper/taint.go#DoNotScheduleTaintsFilterFunc @v1.36.3`.
 pub fn do_not_schedule(taint: &Taint) -> bool {
     matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
@@ -53,7 +53,7 @@ fn compare(limit: &str, actual: &str, holds: fn(i64, i64) -> bool) -> bool {
     matches!((decimal_integer(limit), decimal_integer(actual)), (Some(limit), Some(actual)) if holds(limit, actual))
 }
 
-/// The integer that `text` is the canonical decimal form of: no plus sign, no leading zeros, no `-0`.
+/// Parses an integer in canonical decimal form: no plus sign, no leading zeros, no `-0`.
 /// Follows `apimachinery/pkg/api/validate/content/decimal_int.go#IsDecimalInteger @v1.36.3`.
 fn decimal_integer(text: &str) -> Option<i64> {
     let digits = text.strip_prefix('-').unwrap_or(text);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn key_effect_and_value_must_fit() {
+    fn key_effect_and_value_must_match() {
         let check = |toleration: Toleration, taint: Taint, expected: bool| {
             assert_eq!(tolerates(&toleration, &taint, false), expected, "{toleration:?} {taint:?}");
         };
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn comparisons_need_their_feature_and_integers() {
+    fn comparison_operators_need_their_gate_and_integers() {
         let check = |operator: &str, limit: &str, actual: &str, expected: bool| {
             let (toleration, taint) = (toleration("k", operator, limit, ""), taint("k", actual, "NoSchedule"));
             assert_eq!(tolerates(&toleration, &taint, true), expected, "{actual} {operator} {limit}");
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn canonical_integers_only() {
+    fn only_canonical_integers_are_parsed() {
         for (text, expected) in [("0", Some(0)), ("-1", Some(-1)), ("10", Some(10))] {
             assert_eq!(decimal_integer(text), expected, "{text}");
         }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_taint_that_counts_and_is_not_tolerated() {
+    fn first_untolerated_taint_with_a_counted_effect_is_found() {
         let taints = [taint("a", "", "PreferNoSchedule"), taint("b", "", "NoSchedule"), taint("c", "", "NoExecute")];
         let find = |tolerations: &[Toleration]| {
             find_untolerated_taint(&taints, tolerations, do_not_schedule, false).map(|taint| taint.key.as_str())

@@ -1,8 +1,8 @@
-//! Arithmetic on gathered series.
+//! Addition and subtraction of gathered series.
 
 use prometheus::proto::{Bucket, Counter, Histogram, Metric, MetricType};
 
-/// How two numbers become one.
+/// The operation that combines two series.
 #[derive(Clone, Copy)]
 pub(super) enum Combine {
     Add,
@@ -24,7 +24,7 @@ impl Combine {
         }
     }
 
-    /// Makes one series of two, number by number; only counters and histograms have what can be computed with.
+    /// Combines `other` into `metric`, value by value. Does nothing unless both are counters or histograms.
     pub(super) fn apply(self, kind: MetricType, metric: &mut Metric, other: &Metric) {
         match kind {
             MetricType::COUNTER => {
@@ -55,7 +55,7 @@ impl Combine {
     }
 }
 
-/// The names and values of a series' labels.
+/// Returns the names and values of a series' labels.
 pub(super) fn labels(metric: &Metric) -> Vec<(String, String)> {
     metric.get_label().iter().map(|pair| (pair.name().to_owned(), pair.value().to_owned())).collect()
 }

@@ -1,4 +1,4 @@
-//! What every component of a control plane says of itself: its build, its versions, its feature gates, its metrics.
+//! Metrics that every control plane component has: its build, versions, feature gates and numbers of metrics.
 //!
 //! Follows `component-base/metrics/version.go`, `metrics/prometheus/feature`, `component-base/metrics/registry.go`,
 //! `component-base/compatibility/registry.go#componentGlobalsRegistry.AddMetrics @v1.36.3`.
@@ -8,26 +8,27 @@ use prometheus::{Error, IntCounter, Registry};
 use super::register::Registrar;
 use super::register::Stability::{Alpha, Beta};
 
-/// What is said of the build, in the order of the labels.
+/// Build and versions of the emulated Kubernetes release, as label values.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Build<'a> {
-    /// `1`.
+    /// Major version, always `1`.
     pub major: &'a str,
-    /// The minor version.
+    /// Minor version, such as `36`.
     pub minor: &'a str,
-    /// The whole version, with a `v`.
+    /// Full version with a `v`, such as `v1.36.3`.
     pub git_version: &'a str,
-    /// The platform, such as `linux/amd64`.
+    /// Operating system and architecture, such as `linux/amd64`.
     pub platform: &'a str,
-    /// What has compiled it.
+    /// Name of the compiler.
     pub compiler: &'a str,
-    /// The version that is emulated.
+    /// Version that is emulated, such as `1.36`.
     pub emulation: &'a str,
-    /// The oldest version in the control plane.
+    /// Oldest version in the control plane with which this one is compatible.
     pub min_compat: &'a str,
 }
 
-/// Registers build, versions and gates; a gate is its name, its stage as upstream writes it, and whether it is on.
+/// Registers the metrics of build, versions and feature gates. Each gate has its name, its stage as upstream writes it, and
+/// whether it is enabled.
 pub fn register<'a>(
     registry: &Registry,
     build: Build<'_>,
@@ -45,21 +46,33 @@ pub fn register<'a>(
         "compiler",
         "platform",
     ];
-    let info =
-        always.gauges(Beta, "kubernetes_build_info", &labels, "Always 1; its labels say which build this is.")?;
+    let info = always.gauges(
+        Beta,
+        "kubernetes_build_info",
+        &labels,
+        "Always 1; the labels have the version and the build.",
+    )?;
     let values = [build.major, build.minor, build.git_version, "", "", "", "", build.compiler, build.platform];
     info.with_label_values(&values).set(1);
     let labels = ["component", "binary", "emulation", "min_compat"];
-    let versions =
-        always.gauges(Alpha, "version_info", &labels, "Always 1; its labels say which versions are in force.")?;
+    let versions = always.gauges(
+        Alpha,
+        "version_info",
+        &labels,
+        "Always 1; the labels have the binary, emulation and minimum compatibility versions.",
+    )?;
     let binary = format!("{}.{}", build.major, build.minor);
     versions.with_label_values(&["kube", &binary, build.emulation, build.min_compat]).set(1);
-    let enabled =
-        always.gauges(Beta, "kubernetes_feature_enabled", &["name", "stage"], "1 for a feature gate that is on.")?;
+    let enabled = always.gauges(
+        Beta,
+        "kubernetes_feature_enabled",
+        &["name", "stage"],
+        "Whether a feature gate is enabled: 1 or 0.",
+    )?;
     for (name, stage, on) in gates {
         enabled.with_label_values(&[name, stage]).set(on.into());
     }
-    always.counter(Beta, "hidden_metrics_total", "Metrics that are hidden.")?;
+    always.counter(Beta, "hidden_metrics_total", "Number of hidden metrics.")?;
     Ok(())
 }
 
@@ -86,31 +99,31 @@ pub fn register_own(registry: &Registry, build: OwnBuild<'_>) -> Result<(), Erro
     Ok(())
 }
 
-/// What is done to metrics before they are shown.
+/// Metrics about `--disabled-metrics` and `--allow-metric-labels`.
 #[derive(Clone, Debug)]
 pub struct ShownMetrics {
-    /// Metrics that are left out.
+    /// Number of metrics disabled by `--disabled-metrics`.
     pub disabled: IntCounter,
-    /// Observations whose labels had values that are not allowed.
+    /// Number of observations with a label value that `--allow-metric-labels` does not allow.
     pub unexpected: IntCounter,
 }
 
 impl ShownMetrics {
-    /// Registers the families.
+    /// Registers the two families.
     pub fn new(registry: &Registry) -> Result<Self, Error> {
         let always = Registrar { registry, enabled: true };
-        let help = "Metrics that are not shown because a flag says so.";
+        let help = "Metrics disabled by --disabled-metrics.";
         let disabled = always.counter(Beta, "disabled_metrics_total", help)?;
-        let help = "Observations whose labels had values that are not allowed.";
+        let help = "Observations with a label value that --allow-metric-labels does not allow.";
         let name = "cardinality_enforcement_unexpected_categorizations_total";
         Ok(Self { disabled, unexpected: always.counter(Alpha, name, help)? })
     }
 }
 
-/// Counts the families of a registry by how settled they are, once all are registered.
+/// Counts the families of a registry by stability level. Call this after all families are registered.
 pub fn count_registered(registry: &Registry) -> Result<(), Error> {
     let families = registry.gather();
-    let help = "Metrics by how settled they are, and by the version in which they were given up.";
+    let help = "Registered metrics, by stability level and version of deprecation.";
     let labels = ["stability_level", "deprecated_version"];
     let counts = Registrar { registry, enabled: true }.counters(Beta, "registered_metrics_total", &labels, help)?;
     for family in families {

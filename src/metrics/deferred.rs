@@ -1,15 +1,15 @@
-//! A series that exists from its first use on.
+//! A series that is created at its first use.
 
 use std::sync::OnceLock;
 
 use prometheus::core::{MetricVec, MetricVecBuilder};
 
-/// A family of series told apart by labels.
+/// A family of series that differ in their label values.
 pub trait Family: Clone {
-    /// One of its series.
+    /// A series of the family.
     type Series;
 
-    /// The series with these label values, made if it does not exist.
+    /// Returns the series with these label values, created if it does not exist.
     fn series(&self, labels: &[String]) -> Self::Series;
 }
 
@@ -21,8 +21,8 @@ impl<B: MetricVecBuilder> Family for MetricVec<B> {
     }
 }
 
-/// One series of a family, looked up once and not before it is needed: a series that shows up with 0 before anything happened
-/// would differ from upstream, and one that is looked up each time costs a hash and a lock.
+/// One series of a family, created and looked up at its first use. Creating the series earlier would export it with 0, which
+/// upstream does not. Looking the series up at each use would cost a hash and a lock.
 pub struct Deferred<F: Family> {
     family: F,
     labels: Vec<String>,
@@ -30,16 +30,16 @@ pub struct Deferred<F: Family> {
 }
 
 impl<F: Family> Deferred<F> {
-    /// The series of `family` with these label values, in the family's order of labels.
+    /// Prepares the series of `family` with these label values, which are in the family's order of labels.
     pub(super) fn new(family: &F, labels: &[&str]) -> Self {
         let labels = labels.iter().map(|&label| label.to_owned()).collect();
         Self { family: family.clone(), labels, series: OnceLock::new() }
     }
 
-    /// The series, which now exists.
+    /// Returns the series, created if it does not exist.
     ///
     /// # Panics
-    /// If the number of label values is not the family's: a mistake of this module that its tests would show.
+    /// If the number of label values differs from the family's. That is a bug in this module, which its tests would find.
     pub fn get(&self) -> &F::Series {
         self.series.get_or_init(|| self.family.series(&self.labels))
     }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_series_exists_from_its_first_use() {
+    fn a_series_is_created_at_its_first_use() {
         let family = IntCounterVec::new(Opts::new("a", "b"), &["one", "two"]).unwrap();
         let series = Deferred::new(&family, &["x", "y"]);
         assert!(family.collect()[0].get_metric().is_empty());

@@ -1,4 +1,4 @@
-//! The families: what each is named, counts and is told apart by.
+//! All metric families of the scheduler: names, help texts, labels and buckets.
 
 use prometheus::{Error, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Registry};
 
@@ -9,14 +9,14 @@ use super::register::{Exponential, Registrar};
 const ATTEMPT: Exponential = Exponential(0.001, 2.0, 15);
 /// Durations of extension points and event handlers: 0.1 ms to about 200 ms.
 const POINT: Exponential = Exponential(0.0001, 2.0, 12);
-/// Durations of single plugin and hint calls: 0.01 ms to about 22 ms, finely told apart.
+/// Durations of single plugin and hint calls: 0.01 ms to about 22 ms, in 20 buckets.
 const CALL: Exponential = Exponential(0.00001, 1.5, 20);
 /// Durations of batching steps: 0.01 ms to about 20 ms.
 const BATCH: Exponential = Exponential(0.00001, 2.0, 12);
 /// Durations from queue to binding: 10 ms to about 88 min.
 const SLI: Exponential = Exponential(0.01, 2.0, 20);
 
-/// One handle a family; labels in upstream's order.
+/// Handles of all families. Labels are in upstream's order.
 pub(super) struct Families {
     pub(super) schedule_attempts: IntCounterVec,
     pub(super) scheduling_attempt_duration: HistogramVec,
@@ -55,7 +55,7 @@ pub(super) struct Families {
     pub(super) binding_conditions_wait: HistogramVec,
 }
 
-/// Whether the gates that families belong to are on when nothing is configured.
+/// Returns the default of the feature gates that families depend on.
 pub(super) fn gate_default(gate: &str) -> bool {
     matches!(
         gate,
@@ -64,7 +64,7 @@ pub(super) fn gate_default(gate: &str) -> bool {
 }
 
 impl Families {
-    /// Makes them all and registers those whose gate is on. Follows `pkg/scheduler/metrics/metrics.go#Register @v1.36.3`.
+    /// Creates all families, and registers those whose gate is enabled. Follows `pkg/scheduler/metrics/metrics.go#Register @v1.36.3`.
     #[expect(clippy::too_many_lines, reason = "a table: one entry a family")]
     pub(super) fn new(registry: &Registry, gate_enabled: impl Fn(&str) -> bool) -> Result<Self, Error> {
         let always = Registrar { registry, enabled: true };
@@ -76,8 +76,8 @@ impl Families {
         let groups = gated("GenericWorkload");
         let conditions = gated("DRADeviceBindingConditions");
 
-        // Two families without a user: volume binding's cache is not counted by upstream either, and the other one stays 0
-        // because upstream loses the flag it would count. Both are registered for their names.
+        // Two families that nothing increments, registered because upstream has them. Upstream does not count volume binding's
+        // cache either, and loses the flag that the other one would count.
         always.counters(
             Alpha,
             "scheduler_volume_binder_cache_requests_total",
@@ -87,7 +87,7 @@ impl Families {
         always.counter(
             Alpha,
             "scheduler_pod_scheduled_after_flush_total",
-            "Pods bound after the periodic flush had put them back; many of them hint at a queueing hint that misses events.",
+            "Pods bound after the periodic flush moved them out of unschedulablePods. A high number suggests a queueing hint that misses events.",
         )?;
 
         Ok(Self {
@@ -95,8 +95,8 @@ impl Families {
                 Stable,
                 "scheduler_schedule_attempts_total",
                 &["result", "profile"],
-                "Attempts to schedule pods: 'scheduled' ones were bound, 'unschedulable' ones rejected, and 'error' means that \
-                 the scheduler itself or something it needs failed.",
+                "Attempts to schedule pods, by result: 'scheduled' if the pod was bound, 'unschedulable' if it was rejected, 'error' \
+                 if the scheduler or a request of it failed.",
             )?,
             scheduling_attempt_duration: always.histograms(
                 Stable,
@@ -109,71 +109,71 @@ impl Families {
                 Alpha,
                 "scheduler_scheduling_algorithm_duration_seconds",
                 ATTEMPT,
-                "Seconds spent on filtering and scoring nodes in an attempt, and on what follows when no node passes.",
+                "Seconds spent in an attempt on filtering and scoring nodes, and on PostFilter if no node passes.",
             )?,
             event_handling_duration: always.histograms(
                 Alpha,
                 "scheduler_event_handling_duration_seconds",
                 &["event"],
                 POINT,
-                "Seconds spent on a change in the cluster, by event.",
+                "Seconds spent on handling a cluster event, by event.",
             )?,
             preemption_victims: always.histogram(
                 Stable,
                 "scheduler_preemption_victims",
                 Exponential(1.0, 2.0, 7),
-                "Victims of a preemption.",
+                "Number of victims of a preemption.",
             )?,
             preemption_attempts: always.counter(
                 Stable,
                 "scheduler_preemption_attempts_total",
-                "Attempts to find a preemption that would make room for a pod.",
+                "Attempts to find victims whose preemption makes room for a pod.",
             )?,
             pending_pods: always.gauges(
                 Stable,
                 "scheduler_pending_pods",
                 &["queue"],
-                "Pods that wait: in activeQ ('active'), in a backoff queue ('backoff'), for an event after they were rejected \
-                 ('unschedulable'), or behind a gate and never tried ('gated').",
+                "Pending pods: in activeQ ('active'), in a backoff queue ('backoff'), rejected and waiting for an event \
+                 ('unschedulable'), or gated and never tried ('gated').",
             )?,
             pod_scheduling_sli_duration: always.histograms(
                 Beta,
                 "scheduler_pod_scheduling_sli_duration_seconds",
                 &["attempts"],
                 SLI,
-                "Seconds from a pod's entry into the scheduling queue to its binding, all attempts included.",
+                "Seconds from a pod's first entry into activeQ to its binding, over all attempts.",
             )?,
             pod_scheduling_attempts: always.histogram(
                 Stable,
                 "scheduler_pod_scheduling_attempts",
                 Exponential(1.0, 2.0, 5),
-                "Attempts that it took to bind a pod.",
+                "Number of attempts until a pod was bound.",
             )?,
             extension_point_duration: always.histograms(
                 Stable,
                 "scheduler_framework_extension_point_duration_seconds",
                 &["extension_point", "status", "profile"],
                 POINT,
-                "Seconds that all plugins of an extension point took together.",
+                "Seconds spent in all plugins of an extension point.",
             )?,
             plugin_execution_duration: always.histograms(
                 Alpha,
                 "scheduler_plugin_execution_duration_seconds",
                 &["plugin", "extension_point", "status"],
                 CALL,
-                "Seconds that a plugin took at an extension point; sampled.",
+                "Seconds spent in one plugin at an extension point, sampled.",
             )?,
             queue_incoming_pods: always.counters(
                 Stable,
                 "scheduler_queue_incoming_pods_total",
                 &["queue", "event"],
-                "Pods that entered a scheduling queue, by queue and by the event that put them there.",
+                "Pods that entered a scheduling queue, by queue and by the event that moved them.",
             )?,
             goroutines: always.gauges(
                 Beta,
                 "scheduler_goroutines",
                 &["operation"],
-                "Tasks that run at the moment, by what they do.",
+                "Tasks and threads that are running, by operation.",
             )?,
             permit_wait_duration: always.histograms(
                 Beta,
@@ -192,40 +192,40 @@ impl Families {
                 Beta,
                 "scheduler_unschedulable_pods",
                 &["plugin", "profile"],
-                "Waiting pods by the plugin that rejected them. A pod counts for each plugin that did, so sums over plugins \
-                 mean nothing.",
+                "Unschedulable pods by the plugin that rejected them. A pod counts once for each plugin that rejected it, so \
+                 sums over plugins have no meaning.",
             )?,
             plugin_evaluation: always.counters(
                 Beta,
                 "scheduler_plugin_evaluation_total",
                 &["plugin", "extension_point", "profile"],
-                "Calls of plugins at PreFilter, Filter, PreScore and Score; at Filter and Score one a node.",
+                "Calls of plugins at PreFilter, Filter, PreScore and Score; at Filter and Score one for each node.",
             )?,
             batch_attempts: always.counters(
                 Alpha,
                 "scheduler_batch_attempts_total",
                 &["profile", "result"],
-                "Attempts to reuse the results of an equal pod.",
+                "Attempts to reuse the scheduling results of an equal pod.",
             )?,
             batch_cache_flushed: always.counters(
                 Alpha,
                 "scheduler_batch_cache_flushed_total",
                 &["profile", "reason"],
-                "Results kept for equal pods that were given up, by reason.",
+                "Stored scheduling results that were dropped, by reason.",
             )?,
             get_node_hint_duration: always.histograms(
                 Alpha,
                 "scheduler_get_node_hint_duration_seconds",
                 &["hinted", "profile"],
                 BATCH,
-                "Seconds spent on looking for a node that an equal pod's results name.",
+                "Seconds spent on looking for a node hint in an equal pod's results.",
             )?,
             store_schedule_results_duration: always.histograms(
                 Alpha,
                 "scheduler_store_schedule_results_duration_seconds",
                 &["profile"],
                 BATCH,
-                "Seconds spent on keeping results for equal pods.",
+                "Seconds spent on storing scheduling results for equal pods.",
             )?,
             volume_stage_errors: always.counters(
                 Alpha,
@@ -238,26 +238,26 @@ impl Families {
                 "scheduler_queueing_hint_execution_duration_seconds",
                 &["plugin", "event", "hint"],
                 CALL,
-                "Seconds that a plugin's queueing hint took.",
+                "Seconds spent in a plugin's queueing hint.",
             )?,
             inflight_events: hints.gauges(
                 Alpha,
                 "scheduler_inflight_events",
                 &["event"],
-                "Events that are kept for pods in their scheduling cycle, and those pods.",
+                "Events that are kept for pods in flight, and the pods in flight.",
             )?,
             preemption_goroutines_duration: preemption.histograms(
                 Alpha,
                 "scheduler_preemption_goroutines_duration_seconds",
                 &["result"],
                 SLI,
-                "Seconds that the asynchronous part of a preemption took.",
+                "Seconds spent in the asynchronous part of a preemption.",
             )?,
             preemption_goroutines_total: preemption.counters(
                 Alpha,
                 "scheduler_preemption_goroutines_execution_total",
                 &["result"],
-                "Asynchronous parts of preemptions that ended.",
+                "Completed asynchronous parts of preemptions.",
             )?,
             async_api_calls: async_calls.counters(
                 Alpha,
@@ -270,19 +270,19 @@ impl Families {
                 "scheduler_async_api_call_execution_duration_seconds",
                 &["call_type", "result"],
                 ATTEMPT,
-                "Seconds that an API call of the asynchronous dispatcher took.",
+                "Duration of an API call of the asynchronous dispatcher in seconds.",
             )?,
             pending_async_api_calls: async_calls.gauges(
                 Alpha,
                 "scheduler_pending_async_api_calls",
                 &["call_type"],
-                "API calls that wait in the asynchronous dispatcher.",
+                "API calls waiting in the asynchronous dispatcher.",
             )?,
             resource_claim_creates: extended.counters(
                 Alpha,
                 "scheduler_resourceclaim_creates_total",
                 &["status"],
-                "ResourceClaims that the scheduler created, or tried to.",
+                "ResourceClaims that the scheduler created or failed to create.",
             )?,
             pod_group_attempts: groups.counters(
                 Alpha,
@@ -295,7 +295,7 @@ impl Families {
                 "scheduler_podgroup_scheduling_attempt_duration_seconds",
                 &["result", "profile"],
                 ATTEMPT,
-                "Seconds that an attempt to schedule a pod group took.",
+                "Duration of an attempt to schedule a pod group in seconds.",
             )?,
             pod_group_algorithm_duration: groups.histogram(
                 Alpha,
@@ -307,7 +307,7 @@ impl Families {
                 Alpha,
                 "scheduler_dra_bindingconditions_allocations_total",
                 &["profile", "driver", "status"],
-                "Allocations of devices with binding conditions, one a driver and attempt.",
+                "Allocations of devices with binding conditions, one for each driver and attempt.",
             )?,
             binding_conditions_wait: conditions.histograms(
                 Alpha,

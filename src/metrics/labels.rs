@@ -1,6 +1,6 @@
-//! The label values that are closed sets, each an enum with upstream's texts.
+//! Labels with a fixed set of values, each an enum with upstream's texts.
 
-/// Declares an enum of label values: its variants, the text of each, and a dense index for arrays of handles.
+/// Declares an enum of label values: its variants, their texts, and a dense index for arrays of handles.
 macro_rules! label_values {
     ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$meta])*
@@ -10,17 +10,17 @@ macro_rules! label_values {
         }
 
         impl $name {
-            /// Every value, in order of [`Self::index`].
+            /// All values in order of [`Self::index`].
             pub const ALL: [Self; [$($text),+].len()] = [$(Self::$variant),+];
 
-            /// The text that the series carries.
+            /// Returns the label's text.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)+
                 }
             }
 
-            /// A dense index: the value's place in [`Self::ALL`].
+            /// Returns the value's position in [`Self::ALL`].
             pub const fn index(self) -> usize {
                 self as usize
             }
@@ -35,92 +35,92 @@ macro_rules! label_values {
 }
 
 label_values! {
-    /// `extension_point`. Follows `pkg/scheduler/metrics/metrics.go#ExtensionPoints @v1.36.3` and the constants beside it.
+    /// Values of the label `extension_point`. Follows `pkg/scheduler/metrics/metrics.go#ExtensionPoints @v1.36.3` and the constants beside it.
     Point {
-        /// Before a pod enters activeQ.
+        /// The check before a pod enters activeQ.
         PreEnqueue = "PreEnqueue",
-        /// Once a cycle, before nodes are looked at.
+        /// Preparation before filtering, once a cycle.
         PreFilter = "PreFilter",
-        /// A pod added to `PreFilter`'s state.
+        /// Addition of a pod to `PreFilter`'s state.
         PreFilterExtensionAddPod = "PreFilterExtensionAddPod",
-        /// A pod removed from `PreFilter`'s state.
+        /// Removal of a pod from `PreFilter`'s state.
         PreFilterExtensionRemovePod = "PreFilterExtensionRemovePod",
-        /// Each node's verdict; as a whole point, the loop over nodes.
+        /// A plugin's verdict on one node; for the whole extension point, the loop over the nodes.
         Filter = "Filter",
-        /// After no node passed.
+        /// Preemption and other work after no node passed the filters.
         PostFilter = "PostFilter",
-        /// Once a cycle, before scoring.
+        /// Preparation before scoring, once a cycle.
         PreScore = "PreScore",
-        /// Each node's score; as a whole point with normalising and weights.
+        /// A plugin's score of one node; for the whole extension point, including normalization and weights.
         Score = "Score",
-        /// Normalising a plugin's scores.
+        /// Normalization of a plugin's scores.
         ScoreExtensionNormalize = "ScoreExtensionNormalize",
-        /// Work before binding.
+        /// Work before the binding.
         PreBind = "PreBind",
-        /// Whether `PreBind` will have work.
+        /// Check whether `PreBind` has work to do.
         PreBindPreFlight = "PreBindPreFlight",
-        /// The binding.
+        /// Binding of the pod to the node.
         Bind = "Bind",
-        /// After a binding.
+        /// Work after the binding.
         PostBind = "PostBind",
-        /// Reserving in memory.
+        /// Reservation of resources in memory.
         Reserve = "Reserve",
-        /// Taking a reservation back.
+        /// Release of a reservation.
         Unreserve = "Unreserve",
-        /// Allowing, rejecting or making wait; without the waiting itself.
+        /// Decision to allow, reject or delay the pod, without the wait itself.
         Permit = "Permit",
-        /// A pod's signature.
+        /// Computation of a pod's signature.
         Sign = "Sign",
-        /// Candidate placements of a pod group.
+        /// Generation of candidate placements for a pod group.
         PlacementGenerate = "PlacementGenerate",
-        /// Scores of a pod group's placements.
+        /// Scoring of a pod group's placements.
         PlacementScore = "PlacementScore",
-        /// Normalising those.
+        /// Normalization of the placements' scores.
         PlacementScoreExtensionNormalize = "PlacementScoreExtensionNormalize",
     }
 }
 
 label_values! {
-    /// `status`, and `result` where that is a framework code. Follows `kube-scheduler/framework/interface.go#Code @v1.36.3`.
+    /// Values of the labels `status` and `result` that are framework status codes. Follows `kube-scheduler/framework/interface.go#Code @v1.36.3`.
     StatusCode {
-        /// It went well.
+        /// The call was successful.
         Success = "Success",
-        /// Something broke.
+        /// The call failed with an error.
         Error = "Error",
-        /// Rejected; preemption may help.
+        /// The pod was rejected; preemption may help.
         Unschedulable = "Unschedulable",
-        /// Rejected; preemption does not help.
+        /// The pod was rejected; preemption does not help.
         UnschedulableAndUnresolvable = "UnschedulableAndUnresolvable",
-        /// Permit makes the pod wait.
+        /// The pod waits on Permit.
         Wait = "Wait",
-        /// Nothing to do.
+        /// The plugin has nothing to do.
         Skip = "Skip",
-        /// Rejected until something outside finishes.
+        /// The pod was rejected until an operation outside the scheduler finishes.
         Pending = "Pending",
     }
 }
 
 label_values! {
-    /// `operation` that may run several times at once. Follows `pkg/scheduler/metrics/metrics.go#Binding @v1.36.3`,
-    /// `#PrioritizingExtender` and, for points, the names of their extension points.
+    /// Values of the label `operation`: operations that may run several times concurrently. Follows `pkg/scheduler/metrics/metrics.go#Binding @v1.36.3`,
+    /// `#PrioritizingExtender` and, for extension points, their names.
     Operation {
-        /// A binding cycle.
+        /// A binding cycle of a pod.
         Binding = "binding",
-        /// An extender's call for scores.
+        /// A request for scores to an extender.
         PrioritizingExtender = "prioritizing_extender",
         /// The search for nodes.
         Filter = "Filter",
         /// The scoring of nodes.
         Score = "Score",
-        /// `PreBind` plugins that run together.
+        /// `PreBind` plugins that run concurrently.
         PreBind = "PreBind",
-        /// The search for victims, and sending them away.
+        /// The search for victims, and their deletion.
         DefaultPreemption = "DefaultPreemption",
     }
 }
 
 label_values! {
-    /// `result` of a scheduling attempt. Follows `pkg/scheduler/metrics/profile_metrics.go @v1.36.3`.
+    /// Values of the label `result` of a scheduling attempt. Follows `pkg/scheduler/metrics/profile_metrics.go @v1.36.3`.
     AttemptResult {
         /// The pod was bound.
         Scheduled = "scheduled",
@@ -128,43 +128,43 @@ label_values! {
         Unschedulable = "unschedulable",
         /// Pod groups only: preemption was started for it.
         WaitingOnPreemption = "waiting_on_preemption",
-        /// Anything else.
+        /// The attempt failed with an error.
         Error = "error",
     }
 }
 
 label_values! {
-    /// `queue` of the pending pods.
+    /// Values of the label `queue` of pending pods.
     PendingQueue {
-        /// `activeQ`.
+        /// Pods waiting in `activeQ`.
         Active = "active",
-        /// Both backoff queues.
+        /// Pods in the backoff queues.
         Backoff = "backoff",
-        /// `unschedulablePods`, without the gated.
+        /// Pods in `unschedulablePods`, except gated pods.
         Unschedulable = "unschedulable",
-        /// Pods that a `PreEnqueue` plugin holds.
+        /// Pods that are gated by a `PreEnqueue` plugin.
         Gated = "gated",
     }
 }
 
 label_values! {
-    /// `queue` of the incoming pods.
+    /// Values of the label `queue` of incoming pods.
     IncomingQueue {
-        /// `activeQ`.
+        /// The pods enter `activeQ`.
         Active = "active",
-        /// Either backoff queue.
+        /// The pods enter a backoff queue.
         Backoff = "backoff",
-        /// `unschedulablePods`.
+        /// The pods enter `unschedulablePods`.
         Unschedulable = "unschedulable",
     }
 }
 
 label_values! {
-    /// `type` of what the cache holds.
+    /// Values of the label `type` of the cache size.
     CacheKind {
-        /// Nodes.
+        /// Nodes in the cache.
         Nodes = "nodes",
-        /// Pods on nodes, the assumed ones among them.
+        /// Pods on nodes, including assumed pods.
         Pods = "pods",
         /// Pods assumed and not yet confirmed.
         AssumedPods = "assumed_pods",
@@ -172,21 +172,21 @@ label_values! {
 }
 
 label_values! {
-    /// `hint`: what a queueing hint said.
+    /// Values of the label `hint`: the result of a queueing hint.
     HintResult {
-        /// The event may help.
+        /// The event may make the pod schedulable.
         Queue = "Queue",
-        /// It does not.
+        /// The event does not make the pod schedulable.
         QueueSkip = "QueueSkip",
-        /// The hint failed.
+        /// The hint returned an error.
         Error = "Error",
     }
 }
 
 label_values! {
-    /// `result` of asking for a node hint. Follows `pkg/scheduler/metrics/metrics.go#BatchAttemptNoHint @v1.36.3` and its neighbours.
+    /// Values of the label `result` of looking for a node hint. Follows `pkg/scheduler/metrics/metrics.go#BatchAttemptNoHint @v1.36.3` and its neighbours.
     BatchAttempt {
-        /// There was none.
+        /// There was no hint.
         NoHint = "no_hint",
         /// The hinted node was chosen.
         HintUsed = "hint_used",
@@ -196,15 +196,15 @@ label_values! {
 }
 
 label_values! {
-    /// `reason` for which batching state was given up. Follows `pkg/scheduler/metrics/metrics.go#BatchFlushPodFailed @v1.36.3` and its neighbours.
+    /// Values of the label `reason`: why the batching state was dropped. Follows `pkg/scheduler/metrics/metrics.go#BatchFlushPodFailed @v1.36.3` and its neighbours.
     BatchFlush {
-        /// The pod before failed; never counted by upstream.
+        /// The previous pod failed. Upstream never counts this.
         PodFailed = "pod_failed",
         /// Another pod was scheduled in between.
         PodSkipped = "pod_skipped",
-        /// The node chosen before is gone.
+        /// The node of the previous pod was removed.
         NodeMissing = "node_missing",
-        /// The node chosen before has room for one more.
+        /// The node of the previous pod still has room for another one.
         NodeNotFull = "node_not_full",
         /// No other node was left.
         EmptyList = "empty_list",
@@ -218,47 +218,47 @@ label_values! {
 }
 
 label_values! {
-    /// `result` or `status` of work that either went well or did not.
+    /// Values of the labels `result` and `status` with two outcomes.
     Outcome {
-        /// It went well.
+        /// The operation was successful.
         Success = "success",
-        /// It did not.
+        /// The operation returned an error.
         Error = "error",
     }
 }
 
 label_values! {
-    /// `status` of a wait for a device's binding conditions. Follows `pkg/scheduler/metrics/metrics.go#BindingConditionsStatusSuccess @v1.36.3` and its neighbours.
+    /// Values of the label `status` of a wait for a device's binding conditions. Follows `pkg/scheduler/metrics/metrics.go#BindingConditionsStatusSuccess @v1.36.3` and its neighbours.
     BindingConditions {
-        /// All conditions came true.
+        /// All binding conditions became true.
         Success = "success",
-        /// A failure condition came true.
+        /// A binding failure condition became true.
         Failure = "failure",
-        /// They took too long.
+        /// The wait timed out.
         Timeout = "timeout",
-        /// The wait itself failed.
+        /// The wait failed with an error.
         Error = "error",
     }
 }
 
 label_values! {
-    /// `call_type` of a write by the asynchronous dispatcher.
+    /// Values of the label `call_type`: writes of the asynchronous dispatcher.
     ApiCallType {
-        /// A patch of a pod's status.
+        /// Patch of a pod's status.
         PodStatusPatch = "pod_status_patch",
-        /// A binding.
+        /// Binding of a pod.
         PodBinding = "pod_binding",
     }
 }
 
 label_values! {
-    /// `operation` of volume scheduling that failed.
+    /// Values of the label `operation`: the operation of volume scheduling that failed.
     VolumeStage {
-        /// Finding volumes for a node.
+        /// Search for volumes that fit a node.
         Predicate = "predicate",
-        /// Assuming them.
+        /// Assumption of the volumes' bindings in memory.
         Assume = "assume",
-        /// Binding them.
+        /// Binding of the volumes.
         Bind = "bind",
     }
 }

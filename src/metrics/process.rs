@@ -1,15 +1,15 @@
-//! What the kernel says of the process, under the names that every client library has for it.
+//! Metrics of the process, read from `/proc`, under the names that all Prometheus client libraries use.
 //!
-//! Follows `github.com/prometheus/client_golang/prometheus/process_collector_procfsenabled.go`. What cannot be read is left
-//! out.
+//! Follows `github.com/prometheus/client_golang/prometheus/process_collector_procfsenabled.go`. A value that cannot be read is
+//! left as it is.
 
 use procfs::process::{LimitValue, Process};
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{Counter, Error, Gauge, Registry};
 
-/// The families, read anew each time that they are asked for.
-struct Kernel {
+/// Collector of the process metrics, which reads them again at each scrape.
+struct ProcessCollector {
     cpu: Counter,
     received: Counter,
     transmitted: Counter,
@@ -23,33 +23,33 @@ struct Kernel {
 
 /// Registers the process's families.
 pub fn register(registry: &Registry) -> Result<(), Error> {
-    registry.register(Box::new(Kernel {
-        cpu: Counter::new("process_cpu_seconds_total", "Seconds of processor time, in user and system mode.")?,
-        received: Counter::new("process_network_receive_bytes_total", "Bytes received by way of the network.")?,
-        transmitted: Counter::new("process_network_transmit_bytes_total", "Bytes sent by way of the network.")?,
-        open_files: Gauge::new("process_open_fds", "Open file descriptors.")?,
-        max_files: Gauge::new("process_max_fds", "How many file descriptors may be open.")?,
-        virtual_memory: Gauge::new("process_virtual_memory_bytes", "Bytes of virtual memory.")?,
+    registry.register(Box::new(ProcessCollector {
+        cpu: Counter::new("process_cpu_seconds_total", "Total user and system CPU time in seconds.")?,
+        received: Counter::new("process_network_receive_bytes_total", "Bytes received over the network.")?,
+        transmitted: Counter::new("process_network_transmit_bytes_total", "Bytes sent over the network.")?,
+        open_files: Gauge::new("process_open_fds", "Number of open file descriptors.")?,
+        max_files: Gauge::new("process_max_fds", "Maximum number of open file descriptors.")?,
+        virtual_memory: Gauge::new("process_virtual_memory_bytes", "Size of virtual memory in bytes.")?,
         max_virtual_memory: Gauge::new(
             "process_virtual_memory_max_bytes",
-            "How many bytes of virtual memory there may be; -1 for any number.",
+            "Maximum size of virtual memory in bytes; -1 if unlimited.",
         )?,
-        resident_memory: Gauge::new("process_resident_memory_bytes", "Bytes of memory that are in use.")?,
-        start: Gauge::new("process_start_time_seconds", "When the process was started, in seconds since 1970.")?,
+        resident_memory: Gauge::new("process_resident_memory_bytes", "Size of resident memory in bytes.")?,
+        start: Gauge::new("process_start_time_seconds", "Start time of the process in seconds since 1970.")?,
     }))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "as every client library has it")]
+#[expect(clippy::cast_precision_loss, reason = "metric values are floats in all client libraries")]
 fn number(value: u64) -> f64 {
     value as f64
 }
 
-/// A counter that is set to what somebody else has counted.
+/// Raises a counter to a value that the kernel counted.
 fn set(counter: &Counter, value: f64) {
     counter.inc_by((value - counter.get()).max(0.0));
 }
 
-impl Kernel {
+impl ProcessCollector {
     fn collectors(&self) -> [&dyn Collector; 9] {
         [
             &self.cpu,
@@ -96,7 +96,7 @@ impl Kernel {
     }
 }
 
-impl Collector for Kernel {
+impl Collector for ProcessCollector {
     fn desc(&self) -> Vec<&Desc> {
         self.collectors().into_iter().flat_map(Collector::desc).collect()
     }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_running_process_has_memory_files_and_a_start() {
+    fn process_metrics_are_positive() {
         let registry = Registry::new();
         register(&registry).expect("names that are free");
         let families = registry.gather();

@@ -9,16 +9,16 @@ use super::families::Families;
 use super::labels::{AttemptResult, BatchAttempt, BatchFlush, BindingConditions, Point, StatusCode};
 use super::recorder::DurationSeries;
 
-/// What one profile counts. Made when the profile is built, and kept with it.
+/// Handles of one profile's series. Created when the profile is built, and kept with it.
 pub struct ProfileMetrics {
     profile: String,
     attempts: [AttemptSeries; AttemptResult::ALL.len()],
     group_attempts: [AttemptSeries; AttemptResult::ALL.len()],
-    /// By [`Point`], then by [`StatusCode`].
+    /// Extension point durations, by [`Point`] and then by [`StatusCode`].
     points: [[Deferred<HistogramVec>; StatusCode::ALL.len()]; Point::ALL.len()],
     batch_attempts: [Deferred<IntCounterVec>; BatchAttempt::ALL.len()],
     batch_flushes: [Deferred<IntCounterVec>; BatchFlush::ALL.len()],
-    /// Without a hint, with a hint.
+    /// Node hint durations: without a hint, then with a hint.
     node_hint_duration: [Deferred<HistogramVec>; 2],
     store_results_duration: Deferred<HistogramVec>,
     plugin_evaluation: IntCounterVec,
@@ -26,13 +26,13 @@ pub struct ProfileMetrics {
     binding_conditions_wait: HistogramVec,
 }
 
-/// Attempts with one result: how many, and how long they took.
+/// Number and duration of the attempts with one result.
 struct AttemptSeries {
     total: Deferred<IntCounterVec>,
     duration: Deferred<HistogramVec>,
 }
 
-/// One plugin's calls at one point, by status; observed through a [`Recorder`](super::Recorder).
+/// Durations of one plugin's calls at one extension point, by status. Observed through a [`Recorder`](super::Recorder).
 pub struct PluginDurations([DurationSeries; StatusCode::ALL.len()]);
 
 impl ProfileMetrics {
@@ -66,31 +66,31 @@ impl ProfileMetrics {
         }
     }
 
-    /// The profile's scheduler name.
+    /// Returns the profile's scheduler name.
     pub fn name(&self) -> &str {
         &self.profile
     }
 
-    /// Counts an attempt that took `seconds` from the start of its cycle to the end of its binding, or to its failure:
-    /// `scheduler_schedule_attempts_total` and `scheduler_scheduling_attempt_duration_seconds`.
+    /// Counts an attempt in `scheduler_schedule_attempts_total` and `scheduler_scheduling_attempt_duration_seconds`. `seconds` is
+    /// the time from the start of the scheduling cycle to the end of the binding, or to the failure.
     /// Follows `pkg/scheduler/metrics/profile_metrics.go#observeScheduleAttemptAndLatency @v1.36.3`.
     pub fn attempt(&self, result: AttemptResult, seconds: f64) {
         self.attempts[result.index()].observe(seconds);
     }
 
-    /// The same for a pod group.
+    /// Counts an attempt to schedule a pod group.
     pub fn group_attempt(&self, result: AttemptResult, seconds: f64) {
         self.group_attempts[result.index()].observe(seconds);
     }
 
-    /// `scheduler_framework_extension_point_duration_seconds`: a whole extension point that took `seconds`.
+    /// Observes `scheduler_framework_extension_point_duration_seconds`: all plugins of an extension point took `seconds`.
     pub fn point(&self, point: Point, code: StatusCode, seconds: f64) {
         self.points[point.index()][code.index()].get().observe(seconds);
     }
 
-    /// `scheduler_plugin_evaluation_total`, which shows with 0 from now on. To be called when the profile is built, for every
-    /// plugin at `PreFilter`, `Filter`, `PreScore` and `Score`. `Filter` and `Score` count nodes: add them up and add once a
-    /// block. Follows `pkg/scheduler/framework/runtime/framework.go#setInstrumentedPlugins @v1.36.3`.
+    /// Returns `scheduler_plugin_evaluation_total`, which is exported with 0 from now on. Call this when the profile is built, for
+    /// every plugin at `PreFilter`, `Filter`, `PreScore` and `Score`. `Filter` and `Score` count nodes: sum them, and add the
+    /// sum once per block. Follows `pkg/scheduler/framework/runtime/framework.go#setInstrumentedPlugins @v1.36.3`.
     pub fn plugin_evaluation(&self, plugin: &str, point: Point) -> IntCounter {
         debug_assert!(
             matches!(point, Point::PreFilter | Point::Filter | Point::PreScore | Point::Score),
@@ -99,34 +99,35 @@ impl ProfileMetrics {
         self.plugin_evaluation.with_label_values(&[plugin, point.as_str(), self.profile.as_str()])
     }
 
-    /// `scheduler_batch_attempts_total`.
+    /// Increments the counter `scheduler_batch_attempts_total`.
     pub fn batch_attempt(&self, result: BatchAttempt) {
         self.batch_attempts[result.index()].get().inc();
     }
 
-    /// `scheduler_batch_cache_flushed_total`.
+    /// Increments the counter `scheduler_batch_cache_flushed_total`.
     pub fn batch_flushed(&self, reason: BatchFlush) {
         self.batch_flushes[reason.index()].get().inc();
     }
 
-    /// `scheduler_get_node_hint_duration_seconds`: asking took `seconds`, and there was a hint or not.
+    /// Observes `scheduler_get_node_hint_duration_seconds`: looking for a node hint took `seconds`, and found one if `hinted`.
     pub fn node_hint_asked(&self, hinted: bool, seconds: f64) {
         self.node_hint_duration[usize::from(hinted)].get().observe(seconds);
     }
 
-    /// `scheduler_store_schedule_results_duration_seconds`.
+    /// Observes the histogram `scheduler_store_schedule_results_duration_seconds`.
     pub fn results_stored(&self, seconds: f64) {
         self.store_results_duration.get().observe(seconds);
     }
 
-    /// `scheduler_dra_bindingconditions_wait_duration_seconds`: a wait that ended after `seconds`, once for each allocated device.
+    /// Observes `scheduler_dra_bindingconditions_wait_duration_seconds`: a wait that ended after `seconds`. Call this once for each
+    /// allocated device.
     pub fn binding_conditions_waited(&self, driver: &str, status: BindingConditions, seconds: f64) {
         let labels = [self.profile.as_str(), driver, status.as_str()];
         self.binding_conditions_wait.with_label_values(&labels).observe(seconds);
     }
 
-    /// `scheduler_dra_bindingconditions_allocations_total`: once for each of a claim's drivers whose devices have binding
-    /// conditions. Follows `pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go#PreBind @v1.36.3`.
+    /// Returns `scheduler_dra_bindingconditions_allocations_total`, which counts each driver of a claim whose devices have
+    /// binding conditions. Follows `pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go#PreBind @v1.36.3`.
     pub fn binding_conditions_allocation(&self, driver: &str, status: BindingConditions) -> IntCounter {
         self.binding_conditions_total.with_label_values(&[self.profile.as_str(), driver, status.as_str()])
     }
@@ -145,7 +146,7 @@ impl PluginDurations {
         Self(StatusCode::ALL.map(|code| Arc::new(Deferred::new(family, &[plugin, point.as_str(), code.as_str()]))))
     }
 
-    /// The series of one status.
+    /// Returns the series of one status.
     pub fn series(&self, code: StatusCode) -> &DurationSeries {
         &self.0[code.index()]
     }

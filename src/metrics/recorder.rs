@@ -1,4 +1,4 @@
-//! Durations that are too many to observe one by one: buffered, bounded, and written once a second.
+//! A bounded buffer in front of histograms that are observed too often to write each observation directly.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,22 +7,22 @@ use prometheus::HistogramVec;
 
 use super::deferred::Deferred;
 
-/// How many calls a recorder holds until the next flush; what comes after them is dropped.
+/// Number of calls that a recorder holds until the next flush. Further calls are dropped.
 /// Follows `pkg/scheduler/framework/runtime/framework.go#defaultFrameworkOptions @v1.36.3`.
 pub const BUFFERED_CALLS: usize = 1000;
 
-/// How often the owner of [`Metrics`](super::Metrics) flushes: its `flush`, once in this time.
+/// Interval at which the owner of [`Metrics`](super::Metrics) calls `flush`.
 pub const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// In how many of 100 scheduling cycles plugins are timed one by one. The draw is the caller's, from a generator of its own, so
-/// that sampling never shifts a decision. Follows `pkg/scheduler/schedule_one.go#pluginMetricsSamplePercent @v1.36.3`.
+/// Percentage of scheduling cycles in which each plugin call is timed. The caller draws the sample, from a separate random
+/// generator, so that sampling never changes a decision. Follows `pkg/scheduler/schedule_one.go#pluginMetricsSamplePercent @v1.36.3`.
 pub const PLUGIN_SAMPLE_PERCENT: u64 = 10;
 
 /// One series of a histogram family that a [`Recorder`] writes to.
 pub type DurationSeries = Arc<Deferred<HistogramVec>>;
 
-/// A bounded buffer in front of histograms. Upstream has one a profile and one for the queue, each with its own bound.
-/// Cheap to clone. Its lock guards the buffer, is held for a push or a swap, and never across anything else.
+/// A bounded buffer in front of histograms. Upstream has one for each profile and one for the queue, each with its own bound.
+/// Cheap to clone. The lock guards the buffer, and is held only for a push or a swap.
 /// Follows `pkg/scheduler/metrics/metric_recorder.go#MetricAsyncRecorder @v1.36.3`.
 #[derive(Clone, Default)]
 pub struct Recorder(Arc<Mutex<Buffer>>);
@@ -41,17 +41,17 @@ struct Sample {
 
 impl Recorder {
     fn lock(&self) -> MutexGuard<'_, Buffer> {
-        // A push or a swap leaves the buffer whole even if its thread panics.
+        // The buffer stays consistent even if a thread panics while it holds the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps one call that took `seconds`, unless the buffer is full.
+    /// Buffers one call that took `seconds`, unless the buffer is full.
     pub fn observe(&self, series: &DurationSeries, seconds: f64) {
         self.observe_each(series, seconds, 1);
     }
 
-    /// Keeps `calls` calls that took `seconds` each, as many of them as fit: for plugins that decide a block of nodes at a
-    /// time, where upstream would observe each node.
+    /// Buffers `calls` calls that took `seconds` each, as many as fit. Used for plugins that decide a block of nodes at a time,
+    /// because upstream observes each node.
     pub fn observe_each(&self, series: &DurationSeries, seconds: f64, calls: usize) {
         let mut buffer = self.lock();
         let calls = calls.min(BUFFERED_CALLS - buffer.calls);
@@ -61,7 +61,7 @@ impl Recorder {
         }
     }
 
-    /// Observes what was kept, and empties the buffer.
+    /// Observes the buffered calls, and empties the buffer.
     pub fn flush(&self) {
         let samples = {
             let mut buffer = self.lock();
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_buffer_drops_and_a_flush_makes_room() {
+    fn a_full_buffer_drops_calls_until_the_next_flush() {
         let family = HistogramVec::new(HistogramOpts::new("h", "help"), &["a"]).unwrap();
         let series: DurationSeries = Arc::new(Deferred::new(&family, &["x"]));
         let recorder = Recorder::default();

@@ -1,4 +1,4 @@
-//! Making families and putting them into the registry.
+//! Creation of metric families and their registration.
 
 use prometheus::core::Collector;
 use prometheus::{
@@ -6,25 +6,25 @@ use prometheus::{
     exponential_buckets,
 };
 
-/// How settled a family is; its help text begins with this.
+/// Stability level of a family. The family's help text begins with the level.
 #[derive(Clone, Copy)]
 pub(super) enum Stability {
-    /// Names, labels and buckets stay.
+    /// Name, labels and buckets do not change.
     Stable,
-    /// They may still change, with notice.
+    /// Name, labels and buckets may change with notice.
     Beta,
-    /// They may change or go.
+    /// Name, labels and buckets may change, and the family may be removed.
     Alpha,
 }
 
-/// Makes families, and registers them unless the gate that they belong to is off. Handles of families that are not
-/// registered work; nobody sees what they count.
+/// Creates families, and registers them if `enabled`, which depends on the families' feature gate. Handles of unregistered
+/// families work, but their values are not exported.
 pub(super) struct Registrar<'a> {
     pub(super) registry: &'a Registry,
     pub(super) enabled: bool,
 }
 
-/// The buckets `start`, `start·factor`, … of which there are `count`; an implied last one has no bound.
+/// Exponential buckets: start, factor and number of buckets. An implied last bucket has no bound.
 #[derive(Clone, Copy)]
 pub(super) struct Exponential(pub(super) f64, pub(super) f64, pub(super) usize);
 

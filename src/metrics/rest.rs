@@ -1,4 +1,4 @@
-//! What is counted of requests to the API server. Follows `component-base/metrics/prometheus/restclient/metrics.go @v1.36.3`.
+//! Metrics of requests to the API server. Follows `component-base/metrics/prometheus/restclient/metrics.go @v1.36.3`.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use prometheus::{Error, HistogramOpts, HistogramVec, IntCounterVec, Registry};
 use super::register::Registrar;
 use super::register::Stability::Alpha;
 
-/// Seconds that a request takes.
+/// Buckets of request durations, in seconds.
 const SECONDS: [f64; 12] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
 
-/// Bytes of a body.
+/// Buckets of body sizes, in bytes.
 const BYTES: [f64; 11] =
     [64.0, 256.0, 512.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0];
 
-/// Handles, and the server that the requests go to. Cheap to clone: there is a clone for each request.
+/// Handles of the request metrics, with the server's address. Cheap to clone: each request has a clone.
 #[derive(Clone, Debug)]
 pub struct RestMetrics(Arc<Handles>);
 
@@ -42,51 +42,63 @@ impl RestMetrics {
         let (code, method, verb) = (["code", "method", "host"], "rest_client_requests_total", ["code", "verb", "host"]);
         Ok(Self(Arc::new(Handles {
             host: host.to_owned(),
-            requests: always.counters(Alpha, method, &code, "Requests that were answered, or not.")?,
+            requests: always.counters(Alpha, method, &code, "Requests, by status code or error, method and host.")?,
             retries: always.counters(
                 Alpha,
                 "rest_client_request_retries_total",
                 &verb,
-                "Requests that were sent again, by what became of the one before.",
+                "Retried requests, by status code or error of the previous attempt, verb and host.",
             )?,
-            duration: histogram("rest_client_request_duration_seconds", &SECONDS, "Seconds that requests took.")?,
+            duration: histogram(
+                "rest_client_request_duration_seconds",
+                &SECONDS,
+                "Request duration in seconds, by verb and host.",
+            )?,
             limited: histogram(
                 "rest_client_rate_limiter_duration_seconds",
                 &SECONDS,
-                "Seconds that requests waited for the client's own limit.",
+                "Seconds that requests waited for the client-side rate limiter, by verb and host.",
             )?,
-            request_size: histogram("rest_client_request_size_bytes", &BYTES, "Bytes of the bodies of requests.")?,
-            response_size: histogram("rest_client_response_size_bytes", &BYTES, "Bytes of the bodies of answers.")?,
+            request_size: histogram(
+                "rest_client_request_size_bytes",
+                &BYTES,
+                "Request body size in bytes, by verb and host.",
+            )?,
+            response_size: histogram(
+                "rest_client_response_size_bytes",
+                &BYTES,
+                "Response body size in bytes, by verb and host.",
+            )?,
         })))
     }
 
-    /// A request got this answer, or none.
+    /// Counts a request and its response's status code, or `None` if it has no response.
     pub fn answered(&self, method: &str, code: Option<u16>) {
         self.0.requests.with_label_values(&[&*text(code), method, &self.0.host]).inc();
     }
 
-    /// A request with this answer, or none, is sent again.
+    /// Counts a retry of a request that got this status code, or no response.
     pub fn sent_again(&self, method: &str, code: Option<u16>) {
         self.0.retries.with_label_values(&[&*text(code), method, &self.0.host]).inc();
     }
 
-    /// A request took so long, retries included.
+    /// Observes the duration of a request, including its retries.
     pub fn took(&self, method: &str, seconds: f64) {
         self.0.duration.with_label_values(&[method, &self.0.host]).observe(seconds);
     }
 
-    /// A request waited so long for the limit.
+    /// Observes the time that a request waited for the client-side rate limiter.
     pub fn waited(&self, method: &str, seconds: f64) {
         self.0.limited.with_label_values(&[method, &self.0.host]).observe(seconds);
     }
 
-    /// A body of so many bytes was sent.
+    /// Observes the size of a request's body.
     #[expect(clippy::cast_precision_loss, reason = "bytes in a histogram")]
     pub fn sent(&self, method: &str, bytes: usize) {
         self.0.request_size.with_label_values(&[method, &self.0.host]).observe(bytes as f64);
     }
 
-    /// A body of so many bytes was received.
+    /// Observes the size of a response's body.
     #[expect(clippy::cast_precision_loss, reason = "bytes in a histogram")]
     pub fn received(&self, method: &str, bytes: usize) {
         self.0.response_size.with_label_values(&[method, &self.0.host]).observe(bytes as f64);

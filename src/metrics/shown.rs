@@ -1,6 +1,6 @@
-//! Which metrics are shown, and which values their labels may have: `--disabled-metrics` and `--allow-metric-labels`.
+//! Filter of exported metrics and label values: `--disabled-metrics` and `--allow-metric-labels`.
 //!
-//! Both are applied when metrics are gathered: what counts them need not know. Follows `component-base/metrics/options.go`,
+//! Both flags are applied when metrics are gathered, so code that counts does not depend on them. Follows `component-base/metrics/options.go`,
 //! `#MetricLabelAllowList @v1.36.3`.
 
 use std::collections::btree_map::Entry;
@@ -10,19 +10,20 @@ use prometheus::proto::{Metric, MetricFamily, MetricType};
 
 use super::combine::{self, Combine};
 
-/// What takes the place of a value that is not allowed.
+/// Label value that replaces values that are not allowed.
 const UNEXPECTED: &str = "unexpected";
 
-/// What operators do not want to see.
+/// Filter of metrics and label values, as configured by flags.
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
     disabled: BTreeSet<String>,
-    /// By metric and label: the values that are allowed.
+    /// Allowed values, by metric and label.
     allowed: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
 }
 
 impl Shown {
-    /// Leaves out the metrics of these names; `allowed` has keys `metric,label` and values `value,value`.
+    /// Creates the filter from the flags' values. `disabled` has names of metrics; `allowed` has keys `metric,label` and values
+    /// `value,value`.
     pub fn new(disabled: &[String], allowed: &BTreeMap<String, String>) -> Self {
         let mut by_metric: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
         for (key, values) in allowed {
@@ -33,12 +34,12 @@ impl Shown {
         Self { disabled: disabled.iter().cloned().collect(), allowed: by_metric }
     }
 
-    /// How many metrics are left out.
+    /// Counts the disabled metrics.
     pub fn disabled(&self) -> usize {
         self.disabled.len()
     }
 
-    /// What of these families is to be seen, and how many observations had a value that is not allowed.
+    /// Filters the gathered `families`. Returns the exported families, and the number of observations with a label value that is not allowed.
     pub fn apply(&self, mut families: Vec<MetricFamily>) -> (Vec<MetricFamily>, u64) {
         families.retain(|family| !self.disabled.contains(family.name()));
         let mut unexpected = 0;
@@ -51,7 +52,8 @@ impl Shown {
     }
 }
 
-/// Replaces values that are not allowed, and adds up the series that have become one.
+/// Replaces label values that are not allowed, and merges series whose labels have become equal. Returns the number of
+/// observations in series with a replaced value.
 fn restrict(family: &mut MetricFamily, labels: &BTreeMap<String, BTreeSet<String>>) -> u64 {
     let kind = family.get_field_type();
     let mut unexpected = 0;
@@ -69,7 +71,7 @@ fn restrict(family: &mut MetricFamily, labels: &BTreeMap<String, BTreeSet<String
         }
         match series.entry(combine::labels(&metric)) {
             Entry::Vacant(entry) => drop(entry.insert(metric)),
-            // A gauge that two set has the value of the one that was last.
+            // Merged gauges have the value of the last series, as if both had set the same gauge.
             Entry::Occupied(mut entry) if kind == MetricType::GAUGE => drop(entry.insert(metric)),
             Entry::Occupied(mut entry) => Combine::Add.apply(kind, entry.get_mut(), &metric),
         }
@@ -78,7 +80,7 @@ fn restrict(family: &mut MetricFamily, labels: &BTreeMap<String, BTreeSet<String
     unexpected
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counters count")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counters hold non-negative integers")]
 fn observations(kind: MetricType, metric: &Metric) -> u64 {
     match kind {
         MetricType::COUNTER => metric.get_counter().get_value() as u64,
@@ -120,12 +122,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_disabled_is_not_shown() {
+    fn disabled_metrics_are_not_exported() {
         check(&["h"], &[], "c{a=\"x\",b=\"1\"} 1\nc{a=\"y\",b=\"1\"} 2\nc{a=\"z\",b=\"2\"} 4", 0);
     }
 
     #[test]
-    fn values_that_are_not_allowed_become_one() {
+    fn label_values_that_are_not_allowed_are_merged() {
         let counter = "c{a=\"unexpected\",b=\"1\"} 2\nc{a=\"unexpected\",b=\"2\"} 4\nc{a=\"x\",b=\"1\"} 1";
         check(&["h"], &[("c,a", "x,w")], counter, 6);
         let histogram = "h_bucket{a=\"unexpected\",le=\"1\"} 1\nh_bucket{a=\"unexpected\",le=\"+Inf\"} 2\n\

@@ -1,5 +1,5 @@
-//! What was counted since counts were last forgotten, as `DELETE /metrics` asks for: families keep counting, and what they
-//! had counted by then is taken off.
+//! Reset of metrics by `DELETE /metrics`. The families keep counting, and the values at the time of the reset are subtracted from
+//! each later export.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use prometheus::proto::{Metric, MetricFamily, MetricType};
 
 use super::combine::{Combine, labels};
 
-/// By family and labels: what had been counted.
+/// Values at the time of the last reset, by family and labels. Empty if there was no reset.
 #[derive(Debug, Default)]
 pub struct Since(BTreeMap<(String, Vec<(String, String)>), Metric>);
 
 impl Since {
-    /// From these on, all begins anew.
+    /// Records the current values of counters and histograms, so that later exports start from zero.
     pub fn now(families: Vec<MetricFamily>) -> Self {
         let mut counted = BTreeMap::new();
         for mut family in families {
@@ -25,7 +25,7 @@ impl Since {
         Self(counted)
     }
 
-    /// Takes off what had been counted.
+    /// Subtracts the recorded values from `families`.
     pub fn apply(&self, families: &mut [MetricFamily]) {
         if self.0.is_empty() {
             return;
@@ -49,7 +49,7 @@ mod tests {
     use crate::metrics::encode;
 
     #[test]
-    fn counts_begin_anew_and_gauges_stay() {
+    fn a_reset_zeroes_counters_and_histograms_but_no_gauges() {
         let registry = Registry::new();
         let counter = IntCounter::new("c", "counts").expect("a family");
         let gauge = IntGauge::new("g", "is").expect("a family");

@@ -1,4 +1,4 @@
-//! Every family against a table of upstream's names, types, labels and buckets.
+//! Tests that compare every family with a table of upstream's names, types, labels and buckets.
 
 use prometheus::proto::{Bucket, LabelPair, MetricFamily, MetricType};
 
@@ -55,7 +55,7 @@ const TABLE: &[Row] = &[
     ("volume_scheduling_stage_error_total", Counter, "ALPHA", &["operation"], None),
 ];
 
-/// Families that have a series, or a fixed number of them, before anything happened.
+/// Families with series that exist before any event.
 const PRE_CREATED: &[&str] = &[
     "scheduler_pending_pods",
     "scheduler_pod_scheduled_after_flush_total",
@@ -90,7 +90,7 @@ fn names(metrics: &Metrics) -> Vec<String> {
     metrics.registry().gather().iter().map(|family| family.name().to_owned()).collect()
 }
 
-/// Makes every family show at least one series.
+/// Creates at least one series of every family.
 fn touch_all(metrics: &Metrics) {
     let profile = metrics.profile("default-scheduler");
     profile.attempt(AttemptResult::Scheduled, 0.5);
@@ -154,7 +154,7 @@ fn families_are_those_of_upstream() {
 }
 
 #[test]
-fn series_appear_with_their_first_use() {
+fn series_are_created_at_their_first_use() {
     let metrics = everything_on();
     let profile = metrics.profile("default-scheduler");
     let _durations = metrics.plugin_durations("NodeName", Point::Filter);
@@ -170,7 +170,7 @@ fn series_appear_with_their_first_use() {
 }
 
 #[test]
-fn a_family_shows_only_with_its_gate() {
+fn families_of_disabled_gates_are_not_exported() {
     let metrics = Metrics::detached();
     touch_all(&metrics);
     let shown = names(&metrics);
@@ -182,7 +182,7 @@ fn a_family_shows_only_with_its_gate() {
 }
 
 #[test]
-fn attempts_are_capped_in_their_label() {
+fn label_of_attempts_is_capped_at_15() {
     let metrics = everything_on();
     for attempts in [0, 1, 14, 15, 99] {
         metrics.pod_scheduling_sli_duration(attempts).observe(1.0);
@@ -207,7 +207,7 @@ fn running_operations_are_counted_until_they_end() {
 }
 
 #[test]
-fn small_bounds_are_written_as_upstream_writes_them() {
+fn small_bucket_bounds_are_formatted_as_go_does() {
     let metrics = everything_on();
     metrics.profile("p").results_stored(0.5);
     let line = "scheduler_store_schedule_results_duration_seconds_bucket{profile=\"p\",le=\"1e-05\"} 0\n";

@@ -1,13 +1,13 @@
-//! The text exposition format, with numbers written as Go writes them, so that `le` labels are those of upstream.
+//! The text exposition format, with numbers formatted as Go does, so that `le` labels equal upstream's.
 //!
-//! The `prometheus` crate's own encoder writes 0.00001 where Go writes 1e-05; a recording rule or an alert that selects such
-//! a bucket would find nothing.
+//! The `prometheus` crate's own encoder writes 0.00001 for 1e-05. A recording rule or alert that selects such a bucket would
+//! find no series.
 
 use prometheus::proto::{Histogram, LabelPair, MetricFamily, MetricType};
 
 use crate::go::number::general;
 
-/// Writes families in the order given. Follows `github.com/prometheus/common/expfmt/text_create.go#MetricFamilyToText @v0.67.5`.
+/// Encodes families in the given order. Follows `github.com/prometheus/common/expfmt/text_create.go#MetricFamilyToText @v0.67.5`.
 pub fn encode(families: &[MetricFamily]) -> String {
     let mut out = String::new();
     for family in families {
@@ -69,7 +69,7 @@ fn histogram(out: &mut String, name: &str, labels: &[LabelPair], histogram: &His
     sample(out, name, "_count", labels, None, total);
 }
 
-/// One line: `name+suffix`, the labels with the extra one last, the value.
+/// Writes one line: name and suffix, the labels with the extra one last, and the value.
 fn sample(out: &mut String, name: &str, suffix: &str, labels: &[LabelPair], extra: Option<(&str, f64)>, value: f64) {
     put(out, &[name, suffix]);
     let mut separator = '{';

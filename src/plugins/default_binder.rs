@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::framework::{
-    BindContext, BindOutcome, BindPlugin, BoxFuture, Effects, Handle, Plugin, PluginArgs, PluginError, Registration,
+    BindContext, BindOutcome, BindPlugin, BoxFuture, Effects, Handle, Plugin, PluginError, Registration,
 };
 
 /// The plugin's name.
@@ -18,7 +18,7 @@ struct DefaultBinder {
 }
 
 /// Builds the plugin. It takes no arguments.
-pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     Ok(Registration::new(NAME).bind(&Arc::new(DefaultBinder { effects: handle.effects().clone() })))
 }
 

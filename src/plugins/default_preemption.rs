@@ -8,10 +8,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::config::{Config, DefaultPreemptionArgs, Gate};
-use crate::framework::preemption::Evaluator;
+use serde::Serialize;
+
+use crate::apimachinery::{FieldErrors, FieldPath};
+use crate::config::decode::wire_args;
+use crate::config::{Config, FeatureGates, Gate, PluginArgs, Profile};
+use crate::framework::preemption::{Evaluator, MinCandidates};
 use crate::framework::{
-    CycleContext, EnqueueExtensions, EventRegistration, Handle, Plugin, PluginArgs, PluginError, PostFilterContext,
+    CycleContext, EnqueueExtensions, EventRegistration, Handle, Plugin, PluginError, PostFilterContext,
     PostFilterOutcome, PostFilterPlugin, PreEnqueuePlugin, QueueingHint, Reasons, Registration, Rejection, Verdict,
 };
 use crate::metrics::Metrics;
@@ -19,6 +23,59 @@ use crate::model::{ActionType, ClusterEvent, EventResource, PodInfo};
 
 /// The plugin's name.
 pub const NAME: &str = "DefaultPreemption";
+
+/// Arguments of the plugin `DefaultPreemption`.
+/// Follows `pkg/scheduler/apis/config/types_pluginargs.go#DefaultPreemptionArgs` and
+/// `pkg/scheduler/apis/config/v1/defaults.go#SetDefaults_DefaultPreemptionArgs @v1.36.3`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DefaultPreemptionArgs {
+    /// Candidates to shortlist, as a percentage (0–100) of the nodes.
+    pub min_candidate_nodes_percentage: i32,
+    /// Candidates to shortlist at least.
+    pub min_candidate_nodes_absolute: i32,
+}
+
+wire_args!(DefaultPreemptionArgs, {
+    "minCandidateNodesPercentage" => min_candidate_nodes_percentage,
+    "minCandidateNodesAbsolute" => min_candidate_nodes_absolute,
+});
+
+impl Default for DefaultPreemptionArgs {
+    fn default() -> Self {
+        Self { min_candidate_nodes_percentage: 10, min_candidate_nodes_absolute: 100 }
+    }
+}
+
+impl PluginArgs for DefaultPreemptionArgs {
+    const KIND: &'static str = "DefaultPreemptionArgs";
+
+    /// Adds an error for each bad value.
+    /// Follows `pkg/scheduler/apis/config/validation/validation_pluginargs.go#ValidateDefaultPreemptionArgs @v1.36.3`.
+    fn validate(&self, path: &FieldPath, _gates: &FeatureGates, errors: &mut FieldErrors) {
+        let (percentage, absolute) = (self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute);
+        let percentage_path = path.child("minCandidateNodesPercentage");
+        let absolute_path = path.child("minCandidateNodesAbsolute");
+        if !(0..=100).contains(&percentage) {
+            errors.invalid(&percentage_path, percentage, "not in valid range [0, 100]");
+        }
+        if absolute < 0 {
+            errors.invalid(&absolute_path, absolute, "not in valid range [0, inf)");
+        }
+        if percentage == 0 && absolute == 0 {
+            let detail = "cannot be zero at the same time as minCandidateNodesAbsolute";
+            errors.invalid(&percentage_path, percentage, detail);
+            let detail = "cannot be zero at the same time as minCandidateNodesPercentage";
+            errors.invalid(&absolute_path, absolute, detail);
+        }
+    }
+}
+
+impl From<&DefaultPreemptionArgs> for MinCandidates {
+    fn from(args: &DefaultPreemptionArgs) -> Self {
+        Self { percentage: args.min_candidate_nodes_percentage, absolute: args.min_candidate_nodes_absolute }
+    }
+}
 
 /// The plugin.
 struct DefaultPreemption {
@@ -29,14 +86,11 @@ struct DefaultPreemption {
     metrics: Arc<Metrics>,
 }
 
-/// Builds the plugin.
-pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
-    let PluginArgs::DefaultPreemption(args) = args else {
-        let kind = args.kind();
-        return Err(PluginError::new(format!("got args of type {kind}, want *DefaultPreemptionArgs")));
-    };
+/// Builds the plugin for a profile.
+#[expect(clippy::needless_pass_by_value, reason = "every factory is called alike")]
+pub fn factory(args: DefaultPreemptionArgs, handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Arc::new(DefaultPreemption {
-        evaluator: Evaluator::new(NAME, handle, args),
+        evaluator: Evaluator::new(NAME, handle, MinCandidates::from(&args)),
         asynchronous: handle.gates().enabled(Gate::SchedulerAsyncPreemption),
         groups_preempt: handle.gates().enabled(Gate::WorkloadAwarePreemption),
         metrics: handle.metrics().clone(),
@@ -44,13 +98,13 @@ pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, Plugin
     Ok(Registration::new(NAME).events(&plugin).pre_enqueue(&plugin).post_filter(&plugin))
 }
 
-/// The plugin's arguments by profile, for who wants to know what it would do without asking it.
-pub fn args_by_profile(config: &Config) -> BTreeMap<String, DefaultPreemptionArgs> {
-    let args = config.profiles.iter().filter_map(|profile| match profile.args(NAME) {
-        PluginArgs::DefaultPreemption(args) => Some((profile.scheduler_name.clone(), args.clone())),
-        _ => None,
-    });
-    args.collect()
+/// The number of candidates that preemption looks for in each profile, for callers that run preemption themselves.
+pub fn min_candidates(config: &Config) -> BTreeMap<String, MinCandidates> {
+    let of_profile = |profile: &Profile| {
+        let args = profile.args(NAME).get::<DefaultPreemptionArgs>()?;
+        Some((profile.scheduler_name.clone(), args.into()))
+    };
+    config.profiles.iter().filter_map(of_profile).collect()
 }
 
 impl Plugin for DefaultPreemption {
@@ -111,19 +165,11 @@ mod tests {
 
     use super::*;
     use crate::clock::Mono;
-    use crate::config::{DefaultPreemptionArgs, FeatureGates};
     use crate::framework::{CycleState, Diagnosis, FilterRunner, NodeRef, WaitDecision};
     use crate::testing::{Harness, PodFixture, node, pod};
 
     fn plugin(gates: FeatureGates) -> Harness {
-        let args = DefaultPreemptionArgs { min_candidate_nodes_percentage: 10, min_candidate_nodes_absolute: 100 };
-        Harness::build(gates, PluginArgs::DefaultPreemption(args), Ok(()), factory).expect("the plugin can be built")
-    }
-
-    #[test]
-    fn other_args_are_refused() {
-        let refused = Harness::build(FeatureGates::default(), PluginArgs::None, Ok(()), factory).err();
-        assert_eq!(refused, Some(PluginError::new("got args of type none, want *DefaultPreemptionArgs")));
+        Harness::build(gates, DefaultPreemptionArgs::default(), Ok(()), factory).expect("the plugin can be built")
     }
 
     #[test]

@@ -6,18 +6,79 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::unsupported::{Missing, Unsupported, not_supported};
-use crate::config::{FeatureGates, Gate};
+use crate::apimachinery::{FieldErrors, FieldPath};
+use crate::config::decode::wire_args;
+use crate::config::{FeatureGates, Gate, GoDuration, PluginArgs};
 use crate::framework::{
-    CycleContext, CycleState, EventRegistration, Handle, PluginArgs, PluginError, PostFilterContext, PostFilterOutcome,
+    CycleContext, CycleState, EventRegistration, Handle, PluginError, PostFilterContext, PostFilterOutcome,
     PostFilterPlugin, PreEnqueuePlugin, Registration, Rejection, SignOutcome, Slot, Verdict,
 };
+use crate::go::quote::quote;
 use crate::k8s::names::{DEVICE_CLASS_PREFIX, is_device_resource};
 use crate::listers::Listers;
 use crate::model::{ActionType, ClusterEvent, EventResource, PodInfo};
 
 /// The plugin's name.
 pub const NAME: &str = "DynamicResources";
+
+/// Arguments of the plugin `DynamicResources`.
+/// Follows `pkg/scheduler/apis/config/types_pluginargs.go#DynamicResourcesArgs @v1.36.3`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DynamicResourcesArgs {
+    /// The time that Filter may take for a node; zero for no limit; none when its gate is off.
+    pub filter_timeout: Option<GoDuration>,
+    /// The time that devices may take to become ready; none when its gates are off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub binding_timeout: Option<GoDuration>,
+}
+
+wire_args!(DynamicResourcesArgs, { "filterTimeout" => filter_timeout, "bindingTimeout" => binding_timeout });
+
+/// Whether devices may have conditions that binding waits for.
+fn binding_conditions_enabled(gates: &FeatureGates) -> bool {
+    gates.enabled(Gate::DRADeviceBindingConditions) && gates.enabled(Gate::DRAResourceClaimDeviceStatus)
+}
+
+impl PluginArgs for DynamicResourcesArgs {
+    const KIND: &'static str = "DynamicResourcesArgs";
+
+    /// Fills in the defaults that gates decide.
+    /// Follows `pkg/scheduler/apis/config/v1/defaults.go#SetDefaults_DynamicResourcesArgs @v1.36.3`.
+    fn set_defaults(&mut self, gates: &FeatureGates) {
+        if gates.enabled(Gate::DRASchedulerFilterTimeout) {
+            self.filter_timeout.get_or_insert(GoDuration::from_secs(10));
+        }
+        if binding_conditions_enabled(gates) {
+            self.binding_timeout.get_or_insert(GoDuration::from_secs(600));
+        }
+    }
+
+    /// Adds an error for each bad value.
+    /// Follows `pkg/scheduler/apis/config/validation/validation_pluginargs.go#ValidateDynamicResourcesArgs @v1.36.3`.
+    fn validate(&self, path: &FieldPath, gates: &FeatureGates, errors: &mut FieldErrors) {
+        if let Some(timeout) = self.filter_timeout {
+            let path = path.child("filterTimeout");
+            if !gates.enabled(Gate::DRASchedulerFilterTimeout) {
+                errors.forbidden(&path, "DRASchedulingFilterTimeout feature gate is disabled");
+            } else if timeout < GoDuration::ZERO {
+                errors.invalid(&path, quote(&timeout.to_string()), "must be zero or positive");
+            }
+        }
+        if let Some(timeout) = self.binding_timeout {
+            let path = path.child("bindingTimeout");
+            if !binding_conditions_enabled(gates) {
+                let detail = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled";
+                errors.forbidden(&path, detail);
+            } else if timeout < GoDuration::from_secs(1) {
+                errors.invalid(&path, quote(&timeout.to_string()), "must be at least 1 second");
+            }
+        }
+    }
+}
 
 /// Left by `PreFilter` as soon as it is reached.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +91,7 @@ struct DynamicResources {
 }
 
 /// Builds the plugin. Its arguments mean nothing yet.
-pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: DynamicResourcesArgs, handle: &Handle) -> Result<Registration, PluginError> {
     let missing =
         DynamicResources { gates: *handle.gates(), listers: handle.listers().clone(), reached: handle.slot() };
     let plugin = Unsupported::new(missing);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::unsupported::not_supported;
 use crate::framework::{
-    CycleContext, EnqueueExtensions, EventRegistration, Handle, PermitOutcome, PermitPlugin, Plugin, PluginArgs,
-    PluginError, PreEnqueuePlugin, Registration, Rejection, Verdict,
+    CycleContext, EnqueueExtensions, EventRegistration, Handle, PermitOutcome, PermitPlugin, Plugin, PluginError,
+    PreEnqueuePlugin, Registration, Rejection, Verdict,
 };
 use crate::model::PodInfo;
 
@@ -19,7 +19,7 @@ pub const NAME: &str = "GangScheduling";
 struct GangScheduling;
 
 /// Builds the plugin. It takes no arguments.
-pub fn factory(_args: PluginArgs, _handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: (), _handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Arc::new(GangScheduling);
     Ok(Registration::new(NAME).events(&plugin).pre_enqueue(&plugin).permit(&plugin))
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::json;
 use crate::framework::{
-    CycleContext, Handle, MAX_NODE_SCORE, NodeRef, NodeScores, Plugin, PluginArgs, PluginError, Registration,
-    ScorePlugin, Scratch, SignOutcome, SignPlugin,
+    CycleContext, Handle, MAX_NODE_SCORE, NodeRef, NodeScores, Plugin, PluginError, Registration, ScorePlugin, Scratch,
+    SignOutcome, SignPlugin,
 };
 use crate::k8s::{Pod, VolumeSource, normalized_image_name};
 use crate::model::{ImageState, NodeInfo, PodInfo};
@@ -41,7 +41,7 @@ struct Images {
 
 impl ImageLocality {
     /// Builds the plugin for a profile.
-    pub fn factory(_args: PluginArgs, _handle: &Handle) -> Result<Registration, PluginError> {
+    pub fn factory(_args: (), _handle: &Handle) -> Result<Registration, PluginError> {
         let plugin = Arc::new(Self);
         Ok(Registration::new(NAME).sign(&plugin).score(&plugin))
     }

@@ -1,8 +1,9 @@
 //! The in-tree plugins, one file (or folder) each, and the one table that lists them.
 //!
-//! A file ends in a `factory`, which builds the plugin for one profile and hands it over as what it registers as. What a
-//! pod brings along is compiled once a cycle, in `PreFilter` or `PreScore`; per node nothing is allocated. Plugins that are
-//! not built yet stand in their places as `unsupported` ones.
+//! A file ends in a `factory`, which builds the plugin for one profile and hands it over as what it registers as. The
+//! type of its arguments, with their defaults and validation, is in the same file or folder. What a pod brings along is
+//! compiled once a cycle, in `PreFilter` or `PreScore`; per node nothing is allocated. Plugins that are not built yet stand
+//! in their places as `unsupported` ones.
 
 pub mod admission;
 pub mod default_binder;
@@ -28,52 +29,65 @@ pub mod scheduling_gates;
 pub mod taint_toleration;
 pub mod topology_placement_generator;
 mod unsupported;
+pub mod utilization;
 pub mod volume_binding;
 pub mod volume_restrictions;
 pub mod volume_zone;
 
-use crate::framework::{Handle, PluginArgs, PluginError, Registration, Registry};
+use crate::config::Gate;
+use crate::framework::{PluginEntry, Registry};
 
-/// Builds a plugin for one profile.
-type Factory = fn(PluginArgs, &Handle) -> Result<Registration, PluginError>;
-
-/// Every in-tree plugin. Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry @v1.36.3`.
-const IN_TREE: [(&str, Factory); 23] = [
-    (default_binder::NAME, default_binder::factory),
-    (default_preemption::NAME, default_preemption::factory),
-    (dynamic_resources::NAME, dynamic_resources::factory),
-    (gang_scheduling::NAME, gang_scheduling::factory),
-    (image_locality::NAME, image_locality::ImageLocality::factory),
-    (inter_pod_affinity::NAME, inter_pod_affinity::factory),
-    (node_affinity::NAME, node_affinity::factory),
-    (node_declared_features::NAME, node_declared_features::factory),
-    (node_name::NAME, node_name::factory),
-    (node_ports::NAME, node_ports::factory),
-    (node_resources::BALANCED_ALLOCATION, node_resources::BalancedAllocation::factory),
-    (node_resources::FIT, node_resources::Fit::factory),
-    (node_unschedulable::NAME, node_unschedulable::factory),
-    (node_volume_limits::NAME, node_volume_limits::factory),
-    (pod_group_pods_count::NAME, pod_group_pods_count::factory),
-    (pod_topology_spread::NAME, pod_topology_spread::factory),
-    (priority_sort::NAME, priority_sort::factory),
-    (scheduling_gates::NAME, scheduling_gates::factory),
-    (taint_toleration::NAME, taint_toleration::factory),
-    (topology_placement_generator::NAME, topology_placement_generator::factory),
-    (volume_binding::NAME, volume_binding::factory),
-    (volume_restrictions::NAME, volume_restrictions::factory),
-    (volume_zone::NAME, volume_zone::factory),
-];
+/// Every in-tree plugin, in the order in which the default set runs them, with the weight of its scores and the gate
+/// without which it is not in the set. The type of a plugin's arguments is that of its factory's first parameter.
+/// Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry` and
+/// `pkg/scheduler/apis/config/v1/default_plugins.go#getDefaultPlugins`, `#applyFeatureGates @v1.36.3`.
+fn in_tree() -> [PluginEntry; 23] {
+    [
+        PluginEntry::new(scheduling_gates::NAME, scheduling_gates::factory).by_default(),
+        PluginEntry::new(priority_sort::NAME, priority_sort::factory).by_default(),
+        PluginEntry::new(node_unschedulable::NAME, node_unschedulable::factory).by_default(),
+        PluginEntry::new(node_name::NAME, node_name::factory).by_default(),
+        PluginEntry::new(taint_toleration::NAME, taint_toleration::factory).weighted(3),
+        PluginEntry::new(node_affinity::NAME, node_affinity::factory).weighted(2),
+        PluginEntry::new(node_ports::NAME, node_ports::factory).by_default(),
+        PluginEntry::new(node_resources::FIT, node_resources::Fit::factory).weighted(1),
+        PluginEntry::new(volume_restrictions::NAME, volume_restrictions::factory).by_default(),
+        PluginEntry::new(node_volume_limits::NAME, node_volume_limits::factory).by_default(),
+        PluginEntry::new(volume_binding::NAME, volume_binding::factory).by_default(),
+        PluginEntry::new(volume_zone::NAME, volume_zone::factory).by_default(),
+        PluginEntry::new(pod_topology_spread::NAME, pod_topology_spread::factory).weighted(2),
+        PluginEntry::new(inter_pod_affinity::NAME, inter_pod_affinity::factory).weighted(2),
+        // Before preemption: deallocating an idle claim is better than evicting a pod that may be at work.
+        PluginEntry::new(dynamic_resources::NAME, dynamic_resources::factory)
+            .weighted(2)
+            .gated(Gate::DynamicResourceAllocation),
+        PluginEntry::new(default_preemption::NAME, default_preemption::factory).by_default(),
+        PluginEntry::new(node_resources::BALANCED_ALLOCATION, node_resources::BalancedAllocation::factory).weighted(1),
+        PluginEntry::new(image_locality::NAME, image_locality::ImageLocality::factory).weighted(1),
+        PluginEntry::new(default_binder::NAME, default_binder::factory).by_default(),
+        PluginEntry::new(node_declared_features::NAME, node_declared_features::factory)
+            .by_default()
+            .gated(Gate::NodeDeclaredFeatures),
+        PluginEntry::new(gang_scheduling::NAME, gang_scheduling::factory).by_default().gated(Gate::GangScheduling),
+        PluginEntry::new(topology_placement_generator::NAME, topology_placement_generator::factory)
+            .by_default()
+            .gated(Gate::TopologyAwareWorkloadScheduling),
+        PluginEntry::new(pod_group_pods_count::NAME, pod_group_pods_count::factory)
+            .weighted(1)
+            .gated(Gate::TopologyAwareWorkloadScheduling),
+    ]
+}
 
 /// A registry of all in-tree plugins, to which others may be added. Every name is registered whatever the feature gates
-/// say; a plugin asks its [`Handle`] for them.
+/// say; a plugin asks its [`Handle`](crate::framework::Handle) for them.
 ///
 /// # Panics
 ///
 /// If a name stands in the table twice, which a test rules out.
 pub fn registry() -> Registry {
     let mut registry = Registry::default();
-    for (name, factory) in IN_TREE {
-        registry.register(name, factory).expect("names in the table differ");
+    for entry in in_tree() {
+        registry.add(entry).expect("names in the table differ");
     }
     registry
 }

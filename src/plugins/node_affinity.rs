@@ -7,15 +7,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{NodeAffinity as Affinity, NodeSelectorTerm};
+use serde::Serialize;
 
 use super::event::{changed_node, hint, hints_enabled, node_event};
 use super::json;
 use super::normalize::default_normalize_score;
-use crate::apimachinery::field_error::{FieldErrors, aggregate};
-use crate::config::NodeAffinityArgs;
+use crate::apimachinery::field_error::{FieldErrors, FieldPath, aggregate};
+use crate::config::decode::wire_args;
+use crate::config::{FeatureGates, PluginArgs};
 use crate::framework::{
     Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, MAX_NODE_SCORE, NodeRef,
-    NodeScores, NormalizeScore, Plugin, PluginArgs, PluginError, PreFilterOutcome, PreFilterPlugin, PreScoreOutcome,
+    NodeScores, NormalizeScore, Plugin, PluginError, PreFilterOutcome, PreFilterPlugin, PreScoreOutcome,
     PreScorePlugin, QueueingHint, Registration, Rejection, ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot,
     Verdict,
 };
@@ -28,6 +30,37 @@ pub const NAME: &str = "NodeAffinity";
 const REASON_POD: &str = "node(s) didn't match Pod's node affinity/selector";
 const REASON_ENFORCED: &str = "node(s) didn't match scheduler-enforced node affinity";
 const REASON_CONFLICT: &str = "pod affinity terms conflict";
+
+/// Arguments of the plugin `NodeAffinity`.
+/// Follows `pkg/scheduler/apis/config/types_pluginargs.go#NodeAffinityArgs @v1.36.3`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeAffinityArgs {
+    /// Affinity that every pod of the profile has besides its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added_affinity: Option<Affinity>,
+}
+
+wire_args!(NodeAffinityArgs, { "addedAffinity" => added_affinity });
+
+impl PluginArgs for NodeAffinityArgs {
+    const KIND: &'static str = "NodeAffinityArgs";
+
+    /// Adds an error for each term that is not valid.
+    /// Follows `pkg/scheduler/apis/config/validation/validation_pluginargs.go#ValidateNodeAffinityArgs @v1.36.3`.
+    fn validate(&self, path: &FieldPath, _gates: &FeatureGates, errors: &mut FieldErrors) {
+        let Some(affinity) = &self.added_affinity else { return };
+        let path = path.child("addedAffinity");
+        if let Some(selector) = &affinity.required_during_scheduling_ignored_during_execution {
+            let path = path.child("requiredDuringSchedulingIgnoredDuringExecution");
+            errors.extend(NodeSelector::strict(selector, path.as_str()));
+        }
+        if let Some(terms) = &affinity.preferred_during_scheduling_ignored_during_execution {
+            let path = path.child("preferredDuringSchedulingIgnoredDuringExecution");
+            errors.extend(PreferredTerms::new(terms, path.as_str()));
+        }
+    }
+}
 
 /// What the profile adds to every pod's own affinity.
 #[derive(Debug, Default)]
@@ -46,10 +79,9 @@ struct NodeAffinity {
     preferred: Slot<Option<Arc<PreferredTerms>>>,
 }
 
-/// Builds the plugin from [`NodeAffinityArgs`]. Terms that cannot be compiled are an error.
+/// Builds the plugin for a profile. Terms that cannot be compiled are an error.
 #[expect(clippy::needless_pass_by_value, reason = "every factory is called alike")]
-pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
-    let args: NodeAffinityArgs = args.decode().map_err(|error| PluginError::new(error.to_string()))?;
+pub fn factory(args: NodeAffinityArgs, handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Arc::new(NodeAffinity {
         hints: hints_enabled(handle),
         added: Added::compile(args.added_affinity.as_ref())?,

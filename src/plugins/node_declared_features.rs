@@ -10,8 +10,8 @@ use super::json;
 use crate::config::Gate;
 use crate::framework::{
     Candidates, CycleContext, CycleState, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeRef, Plugin,
-    PluginArgs, PluginError, PreFilterOutcome, PreFilterPlugin, QueueingHint, Registration, Scratch, SignOutcome,
-    SignPlugin, Slot, Verdict,
+    PluginError, PreFilterOutcome, PreFilterPlugin, QueueingHint, Registration, Scratch, SignOutcome, SignPlugin, Slot,
+    Verdict,
 };
 use crate::k8s::Pod;
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, NodeInfo, PodInfo};
@@ -84,7 +84,7 @@ struct NodeDeclaredFeatures {
 }
 
 /// Builds the plugin. It takes no arguments.
-pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let enabled = handle.gates().enabled(Gate::NodeDeclaredFeatures);
     let plugin = Arc::new(NodeDeclaredFeatures { enabled, required: handle.slot() });
     Ok(Registration::new(NAME).events(&plugin).pre_filter(&plugin).filter(&plugin).sign(&plugin))

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::event::{hints_enabled, node_event};
 use super::json;
 use crate::framework::{
-    Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeRef, Plugin, PluginArgs,
-    PluginError, Registration, Scratch, SignOutcome, SignPlugin, Verdict,
+    Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeRef, Plugin, PluginError,
+    Registration, Scratch, SignOutcome, SignPlugin, Verdict,
 };
 use crate::model::{ActionType, NodeInfo, PodInfo};
 
@@ -24,7 +24,7 @@ struct NodeName {
 }
 
 /// Builds the plugin. It takes no arguments.
-pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Arc::new(NodeName { hints: hints_enabled(handle) });
     Ok(Registration::new(NAME).events(&plugin).filter(&plugin).sign(&plugin))
 }

@@ -8,8 +8,8 @@ use super::event::{deleted_pod, hint, hints_enabled, node_event};
 use super::json;
 use crate::framework::{
     Candidates, CycleContext, CycleState, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeRef, Plugin,
-    PluginArgs, PluginError, PreFilterOutcome, PreFilterPlugin, QueueingHint, Registration, Scratch, SignOutcome,
-    SignPlugin, Slot, Verdict,
+    PluginError, PreFilterOutcome, PreFilterPlugin, QueueingHint, Registration, Scratch, SignOutcome, SignPlugin, Slot,
+    Verdict,
 };
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, HostPort, HostPorts, NodeInfo, PodInfo};
 
@@ -30,7 +30,7 @@ struct NodePorts {
 }
 
 /// Builds the plugin. It takes no arguments.
-pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Arc::new(NodePorts { hints: hints_enabled(handle), prepared: handle.slot() });
     Ok(Registration::new(NAME).events(&plugin).pre_filter(&plugin).filter(&plugin).sign(&plugin))
 }

@@ -10,8 +10,8 @@ use super::event::{changed_node, hint, hints_enabled, node_event, updated_pod};
 use super::json;
 use crate::config::Gate;
 use crate::framework::{
-    Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeRef, Plugin, PluginArgs,
-    PluginError, QueueingHint, Registration, Scratch, SignOutcome, SignPlugin, Verdict,
+    Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeRef, Plugin, PluginError,
+    QueueingHint, Registration, Scratch, SignOutcome, SignPlugin, Verdict,
 };
 use crate::k8s::{Pod, tolerations};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, PodInfo};
@@ -37,7 +37,7 @@ struct NodeUnschedulable {
 }
 
 /// Builds the plugin. It takes no arguments.
-pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let comparisons = handle.gates().enabled(Gate::TaintTolerationComparisonOperators);
     let plugin = Arc::new(NodeUnschedulable { hints: hints_enabled(handle), comparisons });
     Ok(Registration::new(NAME).events(&plugin).filter(&plugin).sign(&plugin))

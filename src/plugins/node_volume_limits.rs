@@ -3,7 +3,7 @@
 //! Follows `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go @v1.36.3` in who needs it.
 
 use super::unsupported::{MissingForVolumes, Unsupported};
-use crate::framework::{Handle, PluginArgs, PluginError, Registration};
+use crate::framework::{Handle, PluginError, Registration};
 use crate::k8s::{Volume, VolumeSource};
 
 /// The plugin's name.
@@ -24,7 +24,7 @@ const MIGRATABLE: [&str; 7] = [
 struct NodeVolumeLimits;
 
 /// Builds the plugin. It takes no arguments.
-pub fn factory(_args: PluginArgs, _handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: (), _handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Unsupported::new(NodeVolumeLimits);
     Ok(Registration::new(NAME).events(&plugin).pre_filter(&plugin).filter(&plugin).sign(&plugin))
 }

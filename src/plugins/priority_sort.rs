@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::framework::{Handle, Plugin, PluginArgs, PluginError, QueueSortKey, QueueSortPlugin, Registration};
+use crate::framework::{Handle, Plugin, PluginError, QueueSortKey, QueueSortPlugin, Registration};
 
 /// The plugin's name.
 pub const NAME: &str = "PrioritySort";
@@ -14,7 +14,7 @@ pub const NAME: &str = "PrioritySort";
 struct PrioritySort;
 
 /// Builds the plugin. It takes no arguments.
-pub fn factory(_args: PluginArgs, _handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: (), _handle: &Handle) -> Result<Registration, PluginError> {
     Ok(Registration::new(NAME).queue_sort(&Arc::new(PrioritySort)))
 }
 

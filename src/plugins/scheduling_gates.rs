@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::event::{hint, hints_enabled, updated_pod};
 use crate::framework::{
-    EnqueueExtensions, EventRegistration, Handle, Plugin, PluginArgs, PluginError, PreEnqueuePlugin, QueueingHint,
-    Registration, Verdict,
+    EnqueueExtensions, EventRegistration, Handle, Plugin, PluginError, PreEnqueuePlugin, QueueingHint, Registration,
+    Verdict,
 };
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, PodInfo};
 
@@ -21,7 +21,7 @@ struct SchedulingGates {
 }
 
 /// Builds the plugin. It takes no arguments.
-pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Arc::new(SchedulingGates { hints: hints_enabled(handle) });
     Ok(Registration::new(NAME).events(&plugin).pre_enqueue(&plugin))
 }

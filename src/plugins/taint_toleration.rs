@@ -12,8 +12,8 @@ use super::normalize::default_normalize_score;
 use crate::config::Gate;
 use crate::framework::{
     Candidates, CycleContext, CycleState, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, MAX_NODE_SCORE,
-    NodeRef, NodeScores, NormalizeScore, Plugin, PluginArgs, PluginError, PreScoreOutcome, PreScorePlugin,
-    QueueingHint, Registration, ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot, Verdict,
+    NodeRef, NodeScores, NormalizeScore, Plugin, PluginError, PreScoreOutcome, PreScorePlugin, QueueingHint,
+    Registration, ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot, Verdict,
 };
 use crate::k8s::tolerations::{do_not_schedule, find_untolerated_taint, tolerated};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, NodeInfo, PodInfo};
@@ -39,7 +39,7 @@ struct TaintToleration {
 }
 
 /// Builds the plugin. It takes no arguments.
-pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let comparisons = handle.gates().enabled(Gate::TaintTolerationComparisonOperators);
     let plugin = Arc::new(TaintToleration { hints: hints_enabled(handle), comparisons, soft: handle.slot() });
     Ok(Registration::new(NAME)

@@ -1,26 +1,32 @@
 //! The table, and what the plugins' own tests share.
 
+mod args;
+
 use std::sync::Arc;
 
 use super::*;
 use crate::config::{Config, ExtensionPoint, FeatureGates};
+use crate::framework::Registration;
 use crate::model::{EventObjects, Object};
 use crate::testing::{handle, pod};
 
 #[test]
 fn every_name_is_registered_once_and_by_itself() {
-    assert!(IN_TREE.is_sorted_by(|(a, _), (b, _)| a < b));
-    assert!(registry().names().eq(IN_TREE.iter().map(|(name, _)| *name)));
+    let names: Vec<String> = registry().names().map(str::to_owned).collect();
+    assert!(names.is_sorted_by(|a, b| a < b));
+    assert_eq!(names.len(), in_tree().len());
 }
 
 /// Every plugin of the table at default gates and with the default profile's arguments.
-fn registrations() -> Vec<(&'static str, Registration)> {
-    let config = Config::defaults(&FeatureGates::default());
+fn registrations() -> Vec<(String, Registration)> {
+    let registry = registry();
+    let config = Config::defaults(&FeatureGates::default(), registry.catalog());
     let handle = handle(FeatureGates::default());
-    let build = |(name, factory): (&'static str, Factory)| {
-        (name, factory(config.profiles[0].args(name).clone(), &handle).expect("defaults are fine"))
+    let build = |name: &str| {
+        let factory = registry.get(name).expect("it is registered");
+        (name.to_owned(), factory(config.profiles[0].args(name), &handle).expect("defaults are fine"))
     };
-    IN_TREE.map(build).into()
+    registry.names().map(build).collect()
 }
 
 #[test]
@@ -55,7 +61,7 @@ fn plugins_call_themselves_what_the_table_calls_them() {
 fn who_signs_who_normalizes_and_who_hears_of_events() {
     let names = |has: fn(&Registration) -> bool| {
         let registrations = registrations();
-        let names = registrations.iter().filter(|(_, built)| has(built)).map(|(name, _)| *name);
+        let names = registrations.iter().filter(|(_, built)| has(built)).map(|(name, _)| name.clone());
         names.collect::<Vec<_>>().join(" ")
     };
     let found = [
@@ -77,13 +83,13 @@ fn who_signs_who_normalizes_and_who_hears_of_events() {
 
 /// Names at a point of the default profile, in running order. Each has to have the point, or expansion leaves it out.
 fn default_order(point: ExtensionPoint) -> String {
-    let config = Config::defaults(&FeatureGates::default());
+    let registry = registry();
+    let config = Config::defaults(&FeatureGates::default(), registry.catalog());
     let profile = &config.profiles[0];
     let handle = handle(FeatureGates::default());
-    let registry = registry();
     let expanded = crate::config::expand(profile, &|name, point| {
         let factory = registry.get(name)?;
-        let registration = factory(profile.args(name).clone(), &handle).expect("defaults are fine");
+        let registration = factory(profile.args(name), &handle).expect("defaults are fine");
         Some(registration.implements(point))
     });
     let names: Vec<String> =
@@ -123,7 +129,8 @@ fn default_profile_runs_in_upstreams_order() {
 
 #[test]
 fn hints_fail_on_objects_of_another_kind() {
-    let config = Config::defaults(&FeatureGates::default());
+    let registry = registry();
+    let config = Config::defaults(&FeatureGates::default(), registry.catalog());
     let handle = handle(FeatureGates::default());
     let objects = EventObjects { old: None, new: Some(Object::Other(Arc::new(1_u8))) };
     // DefaultPreemption's looks at nothing.
@@ -138,13 +145,31 @@ fn hints_fail_on_objects_of_another_kind() {
         (scheduling_gates::NAME, 1),
         (taint_toleration::NAME, 2),
     ];
-    let registry = registry();
     for (name, hints) in looking {
         let factory = registry.get(name).expect("it is in the table");
-        let registration = factory(config.profiles[0].args(name).clone(), &handle).expect("defaults are fine");
+        let registration = factory(config.profiles[0].args(name), &handle).expect("defaults are fine");
         let events = registration.events.expect("it registers events").events_to_register().expect("they are fine");
         let failing = events.iter().filter_map(|registered| registered.hint.as_ref());
         let failing = failing.filter(|hint| hint(&pod("p").info(), &objects).is_err());
         assert_eq!(failing.count(), hints, "{name}");
     }
+}
+
+#[test]
+fn default_set_follows_the_gates() {
+    let registry = registry();
+    let names = |gates: &FeatureGates| -> Vec<String> {
+        let config = Config::defaults(gates, registry.catalog());
+        config.profiles[0].plugins.multi_point.enabled.iter().map(|plugin| plugin.name.clone()).collect()
+    };
+    let default = names(&FeatureGates::default());
+    assert_eq!(default[14], "DynamicResources");
+    assert_eq!(default[15], "DefaultPreemption");
+    assert_eq!(default.last().map(String::as_str), Some("NodeDeclaredFeatures"));
+    assert_eq!(default.len(), 20);
+    let gates = FeatureGates::default()
+        .with(Gate::NodeDeclaredFeatures, false)
+        .with(Gate::GangScheduling, true)
+        .with(Gate::TopologyAwareWorkloadScheduling, true);
+    assert_eq!(names(&gates)[19..], ["GangScheduling", "TopologyPlacementGenerator", "PodGroupPodsCount"]);
 }

@@ -3,12 +3,12 @@
 //! Only the placements of pod groups, behind the gate `TopologyAwareWorkloadScheduling`, would ask it.
 //! See `pkg/scheduler/framework/plugins/topologyaware/topology_placement.go @v1.36.3`.
 
-use crate::framework::{Handle, PluginArgs, PluginError, Registration};
+use crate::framework::{Handle, PluginError, Registration};
 
 /// The plugin's name.
 pub const NAME: &str = "TopologyPlacementGenerator";
 
 /// Builds the plugin. It takes no arguments.
-pub fn factory(_args: PluginArgs, _handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: (), _handle: &Handle) -> Result<Registration, PluginError> {
     Ok(Registration::new(NAME))
 }

@@ -2,17 +2,77 @@
 //!
 //! Follows `pkg/scheduler/framework/plugins/volumebinding/volume_binding.go @v1.36.3` in who needs it.
 
+use serde::Serialize;
+
 use super::unsupported::{MissingForVolumes, Unsupported};
-use crate::framework::{Handle, PluginArgs, PluginError, Registration};
+use super::utilization::{MAX_CURVE_SCORE, UtilizationShapePoint, validate_shape};
+use crate::apimachinery::{FieldErrors, FieldPath};
+use crate::config::decode::wire_args;
+use crate::config::{FeatureGates, Gate, PluginArgs};
+use crate::framework::{Handle, PluginError, Registration};
 use crate::k8s::{Volume, VolumeSource};
 
 /// The plugin's name.
 pub const NAME: &str = "VolumeBinding";
 
+/// Arguments of the plugin `VolumeBinding`.
+/// Follows `pkg/scheduler/apis/config/types_pluginargs.go#VolumeBindingArgs @v1.36.3`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VolumeBindingArgs {
+    /// Seconds that binding a pod's volumes may take.
+    pub bind_timeout_seconds: i64,
+    /// The curve that scores storage utilization; none unless `StorageCapacityScoring` is on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Vec<UtilizationShapePoint>>,
+}
+
+wire_args!(VolumeBindingArgs, { "bindTimeoutSeconds" => bind_timeout_seconds, "shape" => shape });
+
+impl Default for VolumeBindingArgs {
+    fn default() -> Self {
+        Self { bind_timeout_seconds: 600, shape: None }
+    }
+}
+
+impl PluginArgs for VolumeBindingArgs {
+    const KIND: &'static str = "VolumeBindingArgs";
+
+    /// Fills in the defaults that gates decide.
+    /// Follows `pkg/scheduler/apis/config/v1/defaults.go#SetDefaults_VolumeBindingArgs @v1.36.3`.
+    fn set_defaults(&mut self, gates: &FeatureGates) {
+        if gates.enabled(Gate::StorageCapacityScoring) && self.shape.as_ref().is_none_or(Vec::is_empty) {
+            let points = [(0, MAX_CURVE_SCORE), (100, 0)];
+            self.shape = Some(points.map(|(utilization, score)| UtilizationShapePoint { utilization, score }).into());
+        }
+    }
+
+    /// Adds an error for each bad value.
+    /// Follows `pkg/scheduler/apis/config/validation/validation_pluginargs.go#ValidateVolumeBindingArgsWithOptions
+    /// @v1.36.3`.
+    fn validate(&self, path: &FieldPath, gates: &FeatureGates, errors: &mut FieldErrors) {
+        if self.bind_timeout_seconds < 0 {
+            let detail = "invalid BindTimeoutSeconds, should not be a negative value";
+            errors.invalid(&path.child("bindTimeoutSeconds"), self.bind_timeout_seconds, detail);
+        }
+        let shape_path = path.child("shape");
+        if gates.enabled(Gate::StorageCapacityScoring) {
+            validate_shape(&shape_path, self.shape.as_deref().unwrap_or_default(), errors);
+        } else if let Some(points) = &self.shape {
+            let point = |point: &UtilizationShapePoint| {
+                format!(r#"{{"Utilization":{},"Score":{}}}"#, point.utilization, point.score)
+            };
+            let shown = format!("[{}]", points.iter().map(point).collect::<Vec<_>>().join(","));
+            let detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring";
+            errors.invalid(&shape_path, shown, detail);
+        }
+    }
+}
+
 struct VolumeBinding;
 
 /// Builds the plugin. Its arguments mean nothing yet.
-pub fn factory(_args: PluginArgs, _handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: VolumeBindingArgs, _handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Unsupported::new(VolumeBinding);
     Ok(Registration::new(NAME)
         .events(&plugin)

@@ -9,9 +9,7 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
 use super::event::{hint, unexpected};
 use super::unsupported::{Missing, Unsupported, not_supported, sign_volumes};
-use crate::framework::{
-    CycleContext, EventRegistration, Handle, PluginArgs, PluginError, QueueingHint, Registration, SignOutcome,
-};
+use crate::framework::{CycleContext, EventRegistration, Handle, PluginError, QueueingHint, Registration, SignOutcome};
 use crate::k8s::VolumeSource;
 use crate::listers::Listers;
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object, PodInfo};
@@ -28,7 +26,7 @@ struct VolumeRestrictions {
 }
 
 /// Builds the plugin. It takes no arguments.
-pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Unsupported::new(VolumeRestrictions { listers: handle.listers().clone() });
     Ok(Registration::new(NAME).events(&plugin).pre_filter(&plugin).filter(&plugin).sign(&plugin))
 }

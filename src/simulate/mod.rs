@@ -38,8 +38,9 @@ use world::{Running, World, WorldOptions};
 
 use crate::apiserver::kinds;
 use crate::clock::Now;
-use crate::config::{Config, ConfigError, DefaultPreemptionArgs, FeatureGates, GateError, GateFlags};
+use crate::config::{Config, ConfigError, FeatureGates, GateError, GateFlags, PluginCatalog};
 use crate::engine::{Engine, TaskEnd};
+use crate::framework::preemption::MinCandidates;
 use crate::framework::{Framework, Registry};
 use crate::k8s::Pod;
 use crate::model::{PodInfo, ResourceGates, Snapshot};
@@ -120,8 +121,8 @@ pub struct Loading {
     pub pending: Vec<Arc<PodInfo>>,
     /// All other pods.
     pub others: Vec<Arc<Pod>>,
-    /// The arguments of `DefaultPreemption`, by profile.
-    pub preemption: BTreeMap<String, DefaultPreemptionArgs>,
+    /// The number of candidates that `DefaultPreemption` looks for, by profile.
+    pub preemption: BTreeMap<String, MinCandidates>,
     /// Whether extenders are configured, which only a scheduling cycle asks.
     pub has_extenders: bool,
     /// Which of a pod's resources count.
@@ -134,7 +135,7 @@ impl Loading {
     /// The cluster as an engine sees it now.
     pub(crate) fn of(
         engine: &Engine,
-        preemption: BTreeMap<String, DefaultPreemptionArgs>,
+        preemption: BTreeMap<String, MinCandidates>,
         now: Now,
     ) -> Result<Self, SimulateError> {
         let (shared, profiles) = (&engine.shared, &engine.profiles);
@@ -197,7 +198,7 @@ fn start(args: &SimulateArgs, plugins: Registry) -> Result<Running, SimulateErro
         }
     }
     let gates = gates(args)?;
-    let config = config(args, &gates)?;
+    let config = config(args, &gates, plugins.catalog())?;
     let mut world = World::new(WorldOptions { config, gates, plugins, seed: args.seed })?;
     match (args.nodes, args.pods) {
         (Some(nodes), Some(pods)) => world.generate(nodes, pods)?,
@@ -234,12 +235,18 @@ pub(crate) fn gates(args: &SimulateArgs) -> Result<FeatureGates, SimulateError> 
 }
 
 /// Reads and checks the configuration, and names the fields that are not honoured.
-pub(crate) fn config(args: &SimulateArgs, gates: &FeatureGates) -> Result<Config, SimulateError> {
-    let Some(path) = &args.config else { return Ok(Config::defaults(gates)) };
+pub(crate) fn config(
+    args: &SimulateArgs,
+    gates: &FeatureGates,
+    plugins: &PluginCatalog,
+) -> Result<Config, SimulateError> {
+    let Some(path) = &args.config else { return Ok(Config::defaults(gates, plugins)) };
     let file = path.display().to_string();
-    let config = Config::load(path, gates)
+    let config = Config::load(path, gates, plugins)
         .map_err(|error: ConfigError| SimulateError::Config { file: file.clone(), error: error.to_string() })?;
-    config.validate(gates).map_err(|error| SimulateError::Config { file: file.clone(), error: error.to_string() })?;
+    config
+        .validate(gates, plugins)
+        .map_err(|error| SimulateError::Config { file: file.clone(), error: error.to_string() })?;
     for warning in config.warnings() {
         say(format_args!("warning: {file}: {warning}"));
     }

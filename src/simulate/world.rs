@@ -14,13 +14,14 @@ use super::{EPOCH_SECONDS, Loading, SimulateError, generate, say};
 use crate::apimachinery::Status;
 use crate::apiserver::{ApiServer, Options, kinds};
 use crate::clock::{Mono, Now, SimClock};
-use crate::config::{Config, DefaultPreemptionArgs, FeatureGates};
+use crate::config::{Config, FeatureGates};
 use crate::engine::Engine;
 use crate::extender;
 use crate::framework::Registry;
+use crate::framework::preemption::MinCandidates;
 use crate::ingest::Ingest;
 use crate::plugins::admission::node_check;
-use crate::plugins::default_preemption;
+use crate::plugins::{default_preemption, node_resources};
 use crate::queue::Place;
 
 /// How often the runtime has to find nothing to do before it counts as idle: the longest chain of wake-ups between tasks
@@ -69,7 +70,7 @@ pub(super) struct Running {
     /// The rest of the cluster.
     pub(super) controllers: Controllers,
     /// The arguments of `DefaultPreemption`, by profile.
-    preemption: BTreeMap<String, DefaultPreemptionArgs>,
+    preemption: BTreeMap<String, MinCandidates>,
     start: Mono,
     /// How many pods were placed when that last changed, and when that was.
     last_change: (usize, Mono),
@@ -168,7 +169,7 @@ impl World {
     /// Starts a scheduler, and lets it see the cluster.
     pub(super) fn start(mut self) -> Result<Running, SimulateError> {
         let options = self.options.take().expect("a world is started once");
-        let preemption = default_preemption::args_by_profile(&options.config);
+        let preemption = default_preemption::min_candidates(&options.config);
         let handle = self.runtime.handle().clone();
         let client = {
             let _inside = handle.enter();
@@ -177,7 +178,8 @@ impl World {
         let mut config = unthrottled(options.config);
         // An extender would bind the pods of that name in the cluster that it can reach: these pods are ours to bind.
         config.extenders.iter_mut().for_each(|extender| extender.bind_verb.clear());
-        let extenders = extender::build(&mut config).map_err(|error| SimulateError::Engine(error.to_string()))?;
+        let extenders = extender::build(&mut config, node_resources::ignore_resources)
+            .map_err(|error| SimulateError::Engine(error.to_string()))?;
         let building = Engine::builder(client.clone(), config, options.plugins)
             .gates(options.gates)
             .extenders(extenders)

@@ -45,7 +45,8 @@ fn engine(runtime: &tokio::runtime::Runtime, setting: &Setting) -> Engine {
     let _inside = runtime.enter();
     let gates = FeatureGates::default();
     let config = workload::config(setting.workload).to_string();
-    let mut config = Config::parse(config.as_bytes(), &gates).expect("a valid configuration");
+    let mut config =
+        Config::parse(config.as_bytes(), &gates, plugins::registry().catalog()).expect("a valid configuration");
     config.parallelism = setting.parallelism;
     config.percentage_of_nodes_to_score = setting.percentage;
     let wall = SimClock::new(jiff::Timestamp::UNIX_EPOCH);

@@ -19,7 +19,7 @@
 use std::sync::Arc;
 
 use kube_scheduler::framework::{
-    CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeRef, Plugin, PluginArgs, PluginError,
+    CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeRef, Plugin, PluginError,
     QueueingHint, Registration, Scratch, Verdict,
 };
 use kube_scheduler::k8s::Pod;
@@ -43,12 +43,12 @@ const OTHER_NODE: &str = "node(s) didn't match the pod's label hintNode";
 #[derive(Debug)]
 pub struct HintNode;
 
-/// Builds the plugin for one profile. `args` are those that the configuration gives it under `pluginConfig`; this plugin
-/// takes none. `handle` is what it may ask of the scheduler.
+/// Builds the plugin for one profile. The first parameter is the plugin's arguments: this plugin has none, and
+/// `selector_spread.rs` has some. `handle` is the plugin's way to the rest of the scheduler.
 ///
 /// The registration is the only list of what the plugin can do: leave `filter` out and it does not filter, name a trait
 /// that it does not implement and it does not compile.
-pub fn factory(_args: PluginArgs, _handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: (), _handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Arc::new(HintNode);
     Ok(Registration::new(NAME).events(&plugin).filter(&plugin))
 }

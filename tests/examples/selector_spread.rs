@@ -9,8 +9,11 @@
 //! - [`ScorePlugin`] runs for each feasible node, on several threads, and only reads. Its numbers may mean anything as long
 //!   as the plugin normalises them; here they are counts, and less is better.
 //! - [`NormalizeScore`] sees the numbers of all nodes and brings them into the range from 0 to 100, more being better.
+//! - [`PluginArgs`] is the type of its arguments. A configuration that has an unknown field, a wrong type or a bad value is
+//!   refused before the plugin is built, and the arguments with their defaults are in `/configz`.
 //!
-//! The score of a node is one third for having few of the pods, two thirds for being in a zone with few of them:
+//! By default, the score of a node is one third for having few of the pods, two thirds for being in a zone with few of
+//! them:
 //!
 //! ```text
 //! node  = 100 · (most on a node − on this node) / most on a node
@@ -18,17 +21,33 @@
 //! score = node · ⅓ + zone · ⅔        or node alone, for a node without a zone
 //! ```
 //!
+//! This configuration lets only zones count:
+//!
+//! ```yaml
+//! apiVersion: kubescheduler.config.k8s.io/v1
+//! kind: KubeSchedulerConfiguration
+//! profiles:
+//! - plugins:
+//!     multiPoint: {enabled: [{name: SelectorSpread}]}
+//!   pluginConfig:
+//!   - name: SelectorSpread
+//!     args: {zoneWeighting: 1}
+//! ```
+//!
 //! Follows `pkg/scheduler/framework/plugins/selectorspread/selector_spread.go @v1.22.0`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kube_scheduler::apimachinery::{FieldErrors, FieldPath};
+use kube_scheduler::config::FeatureGates;
 use kube_scheduler::framework::{
     CycleContext, Handle, NodeRef, NodeScores, NormalizeScore, Plugin, PluginArgs, PluginError, PreScoreOutcome,
     PreScorePlugin, Registration, ScorePlugin, Scratch, Slot,
 };
 use kube_scheduler::k8s::{Node, Pod, Selector, StringMap};
 use kube_scheduler::listers::Listers;
+use serde::{Deserialize, Serialize};
 
 /// The name under which a profile enables the plugin.
 pub const NAME: &str = "SelectorSpread";
@@ -36,21 +55,47 @@ pub const NAME: &str = "SelectorSpread";
 /// The best that a node can get.
 const MAX_NODE_SCORE: f64 = 100.0;
 
-/// The share of the zone in the score of a node that has one.
+/// The default share of the zone in the score of a node that has one.
 /// Follows `pkg/scheduler/framework/plugins/selectorspread/selector_spread.go#zoneWeighting @v1.22.0`.
 const ZONE_WEIGHTING: f64 = 2.0 / 3.0;
+
+/// Arguments of the plugin. `default` at the struct lets a file leave out any field.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SelectorSpreadArgs {
+    /// The share of the zone in the score of a node that has one, from 0 to 1.
+    pub zone_weighting: f64,
+}
+
+impl Default for SelectorSpreadArgs {
+    fn default() -> Self {
+        Self { zone_weighting: ZONE_WEIGHTING }
+    }
+}
+
+impl PluginArgs for SelectorSpreadArgs {
+    const KIND: &'static str = "SelectorSpreadArgs";
+
+    fn validate(&self, path: &FieldPath, _gates: &FeatureGates, errors: &mut FieldErrors) {
+        if !(0.0..=1.0).contains(&self.zone_weighting) {
+            errors.invalid(&path.child("zoneWeighting"), self.zone_weighting, "not in valid range [0, 1]");
+        }
+    }
+}
 
 /// The plugin.
 #[derive(Debug)]
 pub struct SelectorSpread {
+    args: SelectorSpreadArgs,
     listers: Arc<Listers>,
     /// Where `PreScore` leaves the selector for `Score`. Typed, and resolved once: reading it is an index.
     selector: Slot<Arc<Selector>>,
 }
 
-/// Builds the plugin for one profile. It takes no arguments. Slots are handed out here and only here.
-pub fn factory(_args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
-    let plugin = Arc::new(SelectorSpread { listers: handle.listers().clone(), selector: handle.slot() });
+/// Builds the plugin for one profile. The arguments have been defaulted and validated. Slots are handed out here and only
+/// here.
+pub fn factory(args: SelectorSpreadArgs, handle: &Handle) -> Result<Registration, PluginError> {
+    let plugin = Arc::new(SelectorSpread { args, listers: handle.listers().clone(), selector: handle.slot() });
     Ok(Registration::new(NAME).pre_score(&plugin).score(&plugin).normalize(&plugin))
 }
 
@@ -104,7 +149,8 @@ impl NormalizeScore for SelectorSpread {
             let mut value = part(*score, most_on_a_node);
             if let Some(zone) = zone {
                 let zone = part(by_zone[zone], most_in_a_zone);
-                value = value * (1.0 - ZONE_WEIGHTING) + ZONE_WEIGHTING * zone;
+                let weighting = self.args.zone_weighting;
+                value = value * (1.0 - weighting) + weighting * zone;
             }
             *score = truncated(value);
         }
@@ -178,6 +224,10 @@ fn selector_of(pod: &Pod, listers: &Listers) -> Selector {
 
 #[cfg(test)]
 mod tests {
+    use kube_scheduler::app::App;
+    use kube_scheduler::config::Config;
+    use kube_scheduler::framework::Registry;
+    use kube_scheduler::simulate::{SimulateArgs, simulate};
     use kube_scheduler::testing::{Harness, NodeFixture, PodFixture, node, pod};
     use serde_json::{Value, json};
 
@@ -311,5 +361,94 @@ mod tests {
         let pod = web("p").set("spec.topologySpreadConstraints", constraint);
         let harness = harness().cluster(vec![node("a"), node("b")], &[web("1").on("a")]);
         assert_eq!(harness.score_all(&pod), None);
+    }
+
+    /// A configuration file in a temporary folder, gone with the test.
+    struct ConfigFile(std::path::PathBuf);
+
+    impl ConfigFile {
+        fn new(name: &str, args: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("selector-spread-{name}-{}.yaml", std::process::id()));
+            let text = format!(
+                "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n\
+                 - plugins: {{multiPoint: {{enabled: [{{name: {NAME}}}]}}}}\n  pluginConfig: [{{name: {NAME}, args: {args}}}]\n"
+            );
+            std::fs::write(&path, text).expect("a temporary file");
+            Self(path)
+        }
+    }
+
+    impl Drop for ConfigFile {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    fn plugins() -> Registry {
+        let mut plugins = kube_scheduler::plugins::registry();
+        plugins.register(NAME, factory).expect("no in-tree plugin has the name");
+        plugins
+    }
+
+    #[test]
+    fn bad_arguments_are_refused_with_the_path_of_the_field() {
+        let check = |args: &str, expected: &str| {
+            let file = ConfigFile::new("refused", args);
+            let simulation = SimulateArgs { config: Some(file.0.clone()), ..SimulateArgs::default() };
+            let error = simulate(&simulation, plugins()).expect_err("the configuration is bad");
+            assert_eq!(error.to_string(), format!("{}: {expected}", file.0.display()));
+        };
+        let field = "profiles[0].pluginConfig[0].args.zoneWeighting";
+        check("{zoneWeighting: 1.5}", &format!("{field}: Invalid value: 1.5: not in valid range [0, 1]"));
+        let place = "decoding .profiles[0].pluginConfig[0]: ";
+        let wrong_type =
+            "decoding args for plugin SelectorSpread: zoneWeighting: invalid type: string \"all\", expected f64";
+        check("{zoneWeighting: all}", &format!("{place}{wrong_type}"));
+        let unknown = "strict decoding error: decoding args for plugin SelectorSpread: strict decoding error: unknown field \
+                       \"weight\"";
+        check("{weight: 1}", &format!("strict decoding error: {place}{unknown}"));
+    }
+
+    #[test]
+    fn defaults_are_in_the_effective_configuration() {
+        let file = ConfigFile::new("defaults", "{}");
+        let data = std::fs::read(&file.0).expect("the file is there");
+        let config = Config::parse(&data, &FeatureGates::default(), plugins().catalog()).expect("it reads");
+        let expected = json!({
+            "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "SelectorSpreadArgs",
+            "zoneWeighting": ZONE_WEIGHTING,
+        });
+        // `/configz` serves this object, and `--write-config-to` writes it.
+        let effective = config.to_v1();
+        let entries = effective["profiles"][0]["pluginConfig"].as_array().expect("a list");
+        let entry = entries.iter().find(|entry| entry["name"] == NAME).expect("the plugin has an entry");
+        assert_eq!(entry["args"], expected);
+        let written = file.0.with_extension("written");
+        let app = App::new().with_plugin(NAME, factory);
+        let flags = [
+            "kube-scheduler".to_owned(),
+            format!("--config={}", file.0.display()),
+            format!("--write-config-to={}", written.display()),
+            "--secure-port=0".to_owned(),
+            "--master=http://127.0.0.1:1".to_owned(),
+        ];
+        app.run_with(flags.map(Into::into));
+        let text = std::fs::read_to_string(&written).expect("the configuration was written");
+        std::fs::remove_file(&written).expect("the file can be removed");
+        let written: Value = serde_yaml::from_str(&text).expect("YAML");
+        assert_eq!(written, effective);
+    }
+
+    #[test]
+    fn arguments_weigh_the_zone() {
+        let check = |zone_weighting: f64, expected: [i64; 3]| {
+            let nodes = vec![node("a").zone("x"), node("b").zone("x"), node("c").zone("y")];
+            let harness = Harness::with_args(SelectorSpreadArgs { zone_weighting }, factory);
+            harness.handle.listers().services.apply(service("default", "web", &json!({"app": "web"})));
+            let scores = harness.cluster(nodes, &[web("1").on("a")]).score_all(&web("p")).expect("it scores");
+            assert_eq!(scores.1, expected);
+        };
+        check(1.0, [0, 0, 100]);
+        check(0.0, [0, 100, 100]);
     }
 }

@@ -339,7 +339,8 @@ async fn a_lost_answer_is_made_up_for_by_reading_the_lease() {
 fn wrong_times_are_told_apart_as_upstream_tells_them() {
     let gates = kube_scheduler::config::FeatureGates::default();
     let check = |lock: &str, times: [&str; 3], expected: Result<(), &str>| {
-        let mut config = kube_scheduler::config::Config::defaults(&gates);
+        let mut config =
+            kube_scheduler::config::Config::defaults(&gates, kube_scheduler::plugins::registry().catalog());
         let [lease, renew, retry] = times.map(|time| time.parse().expect("a duration"));
         let election = &mut config.leader_election;
         election.resource_lock = lock.to_owned();

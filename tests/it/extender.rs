@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use kube_scheduler::config::{Config, FeatureGates};
 use kube_scheduler::extender::build;
+use kube_scheduler::plugins::node_resources::ignore_resources;
+use kube_scheduler::plugins::registry;
 use kube_scheduler::scheduler::Extender;
 use serde_json::{Value, json};
 
@@ -33,9 +35,9 @@ fn only(extender: &Value) -> Result<Arc<dyn Extender>, String> {
         "kind": "KubeSchedulerConfiguration",
         "extenders": [extender],
     });
-    let mut config =
-        Config::parse(file.to_string().as_bytes(), &FeatureGates::default()).expect("a valid configuration");
-    let mut built = build(&mut config).map_err(|error| error.to_string())?;
+    let mut config = Config::parse(file.to_string().as_bytes(), &FeatureGates::default(), registry().catalog())
+        .expect("a valid configuration");
+    let mut built = build(&mut config, ignore_resources).map_err(|error| error.to_string())?;
     Ok(built.pop().expect("one was configured"))
 }
 

@@ -153,14 +153,16 @@ impl WorldBuilder {
             "profiles": [profile],
             "extenders": self.configured,
         });
-        Config::parse(file.to_string().as_bytes(), &self.gates).expect("a valid configuration")
+        Config::parse(file.to_string().as_bytes(), &self.gates, plugins::registry().catalog())
+            .expect("a valid configuration")
     }
 
     /// Starts the scheduler on an empty cluster.
     pub(crate) fn start(self) -> World {
         let mut config = self.config();
-        config.validate(&self.gates).expect("a valid configuration");
-        let configured = kube_scheduler::extender::build(&mut config).expect("extenders can be built");
+        config.validate(&self.gates, plugins::registry().catalog()).expect("a valid configuration");
+        let configured = kube_scheduler::extender::build(&mut config, plugins::node_resources::ignore_resources)
+            .expect("extenders can be built");
         let wall: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
         let (clock, log, sent) = (SimClock::new(wall), Log::default(), Sent::default());
         let server = ApiServer::new(Options { create_namespaces: true, ..Options::by_clock(&clock.clock()) });

@@ -20,6 +20,7 @@ const LEFT_OUT: &[&str] = &[
     "pod_group_pods_count",
     "topology_placement_generator",
     "unsupported",
+    "utilization",
     "volume_binding",
     "volume_restrictions",
     "volume_zone",

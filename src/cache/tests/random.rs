@@ -1,5 +1,5 @@
-//! Seeded random operations: after each, the snapshot that was brought up to date step by step is compared with one that a
-//! plain model of upstream's rules makes from scratch.
+//! Test with seeded random operations. After each one, the incrementally updated snapshot is compared with a snapshot that a simple model
+//! of upstream's rules builds from scratch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,21 +17,22 @@ const STEPS: usize = 40;
 const NODES: [&str; 5] = ["a", "b", "c", "d", "e"];
 const PODS: [&str; 8] = ["p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"];
 
-/// What the cache has to agree with: plain maps, everything else recomputed from them.
+/// Model that the cache has to agree with. Holds plain maps and recomputes everything else from them.
 #[derive(Default)]
 struct Model {
     nodes: BTreeMap<String, Arc<Node>>,
-    /// By name: pod, whether it is assumed.
+    /// Pods by name, and whether each is assumed.
     pods: BTreeMap<String, (Arc<PodInfo>, bool)>,
-    /// Nodes by zone, in order.
+    /// Zones and their nodes, in order.
     tree: Vec<(String, Vec<String>)>,
-    /// Image: size and nodes.
+    /// Size of each image, and the nodes that have it.
     images: BTreeMap<String, (i64, BTreeSet<String>)>,
     /// Nodes that changed since the last snapshot.
     changed: BTreeSet<String>,
-    /// What the last snapshot held: order, and each node's image counts.
+    /// Nodes of the last snapshot, in order.
     order: Vec<String>,
-    frozen: BTreeMap<String, Vec<(String, i64, usize)>>,
+    /// Image counts of each node in the last snapshot.
+    snapshot_images: BTreeMap<String, Vec<(String, i64, usize)>>,
 }
 
 impl Model {
@@ -76,7 +77,7 @@ impl Model {
         self.images_remove(name);
     }
 
-    /// What a snapshot taken now has to hold.
+    /// Recomputes the content that a snapshot taken now must have.
     fn snapshot(&mut self) {
         let before: BTreeSet<&String> = self.order.iter().collect();
         if before != self.nodes.keys().collect() {
@@ -88,7 +89,7 @@ impl Model {
         for name in std::mem::take(&mut self.changed) {
             let images = self.images.iter().filter(|(_, (_, nodes))| nodes.contains(&name));
             let images = images.map(|(image, (size, nodes))| (image.clone(), *size, nodes.len())).collect();
-            self.frozen.insert(name, images);
+            self.snapshot_images.insert(name, images);
         }
     }
 
@@ -100,7 +101,7 @@ impl Model {
             assert!(Arc::ptr_eq(info.node(), &self.nodes[name]), "{name} is not the newest");
             let images = info.images().iter();
             let images: Vec<(String, i64, usize)> = images.map(|i| (i.name.to_string(), i.size, i.num_nodes)).collect();
-            assert_eq!(images, self.frozen[name], "images of {name}");
+            assert_eq!(images, self.snapshot_images[name], "images of {name}");
             check_sums(info, &self.pods_on(name));
             let entry = cache.node(name).expect("it is known");
             assert_eq!(info.generation(), entry.generation());
@@ -118,7 +119,7 @@ impl Model {
         self.check_cache(cache);
     }
 
-    /// Where the snapshot says that pods are, against the pods one by one.
+    /// Compares the snapshot's counts per label class and affinity term with counts made pod by pod.
     fn check_occurrences(&self, snapshot: &Snapshot) {
         let mut classes: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         let mut terms: BTreeMap<(usize, usize), usize> = BTreeMap::new();
@@ -143,8 +144,8 @@ impl Model {
     }
 
     fn check_cache(&self, cache: &Cache) {
-        let ghosts = self.pods.values().filter_map(|(pod, _)| pod.pod().node_name());
-        let entries: BTreeSet<&str> = self.nodes.keys().map(String::as_str).chain(ghosts).collect();
+        let with_pods = self.pods.values().filter_map(|(pod, _)| pod.pod().node_name());
+        let entries: BTreeSet<&str> = self.nodes.keys().map(String::as_str).chain(with_pods).collect();
         let cached = cache.nodes();
         assert_eq!(cached.iter().map(|node| node.name()).collect::<BTreeSet<_>>(), entries);
         let assumed_pods = self.pods.values().filter(|(_, assumed)| *assumed).count();
@@ -164,7 +165,7 @@ impl Model {
     }
 }
 
-/// Everything that an entry adds up, against an entry to which the pods are added one by one.
+/// Compares all sums of an entry with those of a new entry to which the pods are added one by one.
 fn check_sums(info: &NodeInfo, pods: &[Arc<PodInfo>]) {
     let mut fresh = NodeInfo::imaginary(info.name_arc().clone());
     for pod in pods {
@@ -222,7 +223,7 @@ fn random_pod(rng: &mut Rng, name: &str, node: &str) -> Arc<PodInfo> {
     fixture.info()
 }
 
-/// One random operation on both sides.
+/// Runs one random operation on the cache and on the model.
 fn step(rng: &mut Rng, cache: &Cache, model: &mut Model) {
     let node_name = NODES[rng.index(NODES.len())];
     let pod_name = PODS[rng.index(PODS.len())];
@@ -301,7 +302,7 @@ fn incremental_snapshots_agree_with_a_model() {
                     cache.update_snapshot(&mut snapshot).expect("it is consistent");
                     model.snapshot();
                     model.check(&cache, &snapshot);
-                    // Somebody holds nodes of an earlier snapshot, now and then.
+                    // Sometimes hold nodes of an earlier snapshot, so that they cannot be changed in place.
                     held = if rng.index(4) == 0 { snapshot.nodes().to_vec() } else { held };
                     if rng.index(4) == 0 {
                         held.clear();

@@ -1,4 +1,5 @@
-//! What a bind costs the cache. Prints, and asserts nothing of time: run it by name, optimised and with `--nocapture`.
+//! Timing of the cache operations of a binding. Prints timings and asserts none: run it by name, with `--release` and
+//! `--nocapture`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,7 +31,7 @@ fn assume_and_snapshot() {
     cache.update_snapshot(&mut snapshot).expect("it is consistent");
     let pods: Vec<_> = (0..BINDS).map(|number| info(1_000_000 + number, rng.index(NODES))).collect();
 
-    // The first round lets both sides of each node part, and tables grow.
+    // The first round is a warm-up: it copies the entries that cache and snapshot share, and grows the tables.
     for round in 1..=2 {
         let assume = each(&pods, |pod| {
             cache.assume_pod(pod.clone()).expect("it is new");

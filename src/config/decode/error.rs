@@ -6,7 +6,7 @@ use crate::go::json::SyntaxError;
 
 /// Error of a document that cannot be read; the text that upstream prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) struct DecodeError(pub(in super::super) String);
+pub(crate) struct DecodeError(pub(crate) String);
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -14,7 +14,7 @@ use crate::go::quote::quote;
 const MAX_STRICT_ERRORS: usize = 100;
 
 /// Something that a [`Value`] is read into.
-pub(in super::super) trait Wire {
+pub(crate) trait Wire {
     /// The type's name in Go's messages, such as `int32` or `v1.PluginSet`.
     fn go_type() -> String;
 
@@ -25,7 +25,7 @@ pub(in super::super) trait Wire {
 
 /// Where reading is, and what it found so far.
 #[derive(Debug, Default)]
-pub(in super::super) struct Reader {
+pub(crate) struct Reader {
     /// The struct last entered, for messages.
     in_struct: &'static str,
     /// Fields from the root, embedded structs included, without indices.
@@ -39,7 +39,7 @@ pub(in super::super) struct Reader {
 
 impl Reader {
     /// Reads `value` into `T` and returns it with its faults of strictness; a wrong type is an error.
-    pub(in super::super) fn read<T: Wire + Default>(value: &Value) -> Result<(T, Vec<String>), DecodeError> {
+    pub(crate) fn read<T: Wire + Default>(value: &Value) -> Result<(T, Vec<String>), DecodeError> {
         let mut reader = Self::default();
         let mut out = T::default();
         out.read(value, None, &mut reader)?;
@@ -50,7 +50,7 @@ impl Reader {
     }
 
     /// Notes that a value described by `what` cannot become a `go_type`.
-    pub(in super::super) fn mismatch(&mut self, what: &str, go_type: &str) {
+    pub(crate) fn mismatch(&mut self, what: &str, go_type: &str) {
         let text = self.mismatch_text(what, go_type);
         self.type_error.get_or_insert(text);
     }
@@ -64,7 +64,7 @@ impl Reader {
     }
 
     /// Reads the entries of an object, each through `read_field`, which says whether it knows the key.
-    pub(in super::super) fn object(
+    pub(crate) fn object(
         &mut self,
         value: &Value,
         go_type: &str,
@@ -93,7 +93,7 @@ impl Reader {
     }
 
     /// Reads one field of a struct; `fields` is its name, after those of the structs it is embedded through.
-    pub(in super::super) fn field(
+    pub(crate) fn field(
         &mut self,
         go_type: &'static str,
         fields: &[&'static str],
@@ -149,7 +149,7 @@ macro_rules! wire_struct {
                     match key {
                         $($key => reader.field($go, &[$($embedded,)? $key], |reader| {
                             let named: &[&'static str] = &[$($named)?];
-                            self.$field.read(value, named.first().copied(), reader)
+                            $crate::config::decode::Wire::read(&mut self.$field, value, named.first().copied(), reader)
                         })?,)+
                         _ => return Ok(false),
                     }
@@ -159,7 +159,50 @@ macro_rules! wire_struct {
         }
     };
 }
-pub(in super::super) use wire_struct;
+
+/// Implements [`Wire`] and `ReadArgs` for a type of plugin arguments with the name of its kind in Go: its fields as
+/// [`wire_struct!`] takes them, with apiVersion and kind beside them.
+macro_rules! wire_args {
+    ($type:ident, { $($key:literal $(as $named:literal)? => $field:ident),+ $(,)? }) => {
+        impl $crate::config::decode::Wire for $type {
+            fn go_type() -> String {
+                concat!("v1.", stringify!($type)).to_owned()
+            }
+
+            fn read(
+                &mut self,
+                value: &$crate::go::json::Value,
+                _go: Option<&'static str>,
+                reader: &mut $crate::config::decode::Reader,
+            ) -> Result<(), $crate::config::decode::DecodeError> {
+                const GO: &str = concat!("v1.", stringify!($type));
+                reader.object(value, GO, |key, value, reader| {
+                    match key {
+                        "apiVersion" => reader.field(GO, &["TypeMeta", "apiVersion"], |reader| {
+                            $crate::config::decode::Wire::read(&mut String::new(), value, None, reader)
+                        })?,
+                        "kind" => reader.field(GO, &["TypeMeta", "kind"], |reader| {
+                            $crate::config::decode::Wire::read(&mut String::new(), value, None, reader)
+                        })?,
+                        $($key => reader.field(GO, &[$key], |reader| {
+                            let named: &[&'static str] = &[$($named)?];
+                            $crate::config::decode::Wire::read(&mut self.$field, value, named.first().copied(), reader)
+                        })?,)+
+                        _ => return Ok(false),
+                    }
+                    Ok(true)
+                })
+            }
+        }
+
+        impl $crate::config::ReadArgs for $type {
+            fn read_args(written: &$crate::config::WrittenArgs<'_>) -> $crate::config::ReadArgsResult<Self> {
+                Ok($crate::config::decode::Reader::read(written.0)?)
+            }
+        }
+    };
+}
+pub(crate) use {wire_args, wire_struct};
 
 impl Wire for bool {
     fn go_type() -> String {
@@ -315,7 +358,7 @@ impl Wire for GoDuration {
 
 /// Bytes, in base64.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Bytes(pub(in super::super) Vec<u8>);
+pub(crate) struct Bytes(pub(crate) Vec<u8>);
 
 impl Wire for Bytes {
     fn go_type() -> String {
@@ -339,7 +382,7 @@ impl Wire for Bytes {
 
 /// Anything, kept as written; null is nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in super::super) struct Raw(pub(in super::super) Option<Value>);
+pub(crate) struct Raw(pub(crate) Option<Value>);
 
 impl Wire for Raw {
     fn go_type() -> String {

@@ -2,6 +2,7 @@
 
 use super::{FlagError, Flags, VersionFlag};
 use crate::config::{FeatureGates, Gate, GoDuration};
+use crate::plugins::registry;
 
 fn parse(line: &[&str]) -> Result<Flags, FlagError> {
     Flags::parse(line.iter().map(|word| (*word).to_owned()))
@@ -104,13 +105,13 @@ fn gates_come_from_the_flags() {
 fn without_a_file_flags_override_the_defaults() {
     let gates = FeatureGates::default();
     let line = ["--kubeconfig=/k", "--kube-api-qps=7", "--leader-elect=false", "--profiling=false"];
-    let config = flags(&line).config(&gates).expect("valid");
+    let config = flags(&line).config(&gates, registry().catalog()).expect("valid");
     assert_eq!(config.client_connection.kubeconfig, "/k");
     assert_eq!((config.client_connection.qps, config.client_connection.burst), (7.0, 100));
     assert!(!config.leader_election.leader_elect);
     assert_eq!((config.enable_profiling, config.enable_contention_profiling), (false, true));
     // The defaults are validated, and the flags are not.
-    let config = flags(&["--leader-elect-lease-duration=-1s"]).config(&gates).expect("unchecked");
+    let config = flags(&["--leader-elect-lease-duration=-1s"]).config(&gates, registry().catalog()).expect("unchecked");
     assert_eq!(config.leader_election.lease_duration, GoDuration::from_secs(-1));
 }
 
@@ -121,11 +122,15 @@ fn with_a_file_only_leader_election_flags_override_and_are_validated() {
     let text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: 3\n";
     std::fs::write(&path, text).expect("a temporary file");
     let file = format!("--config={}", path.display());
-    let config = flags(&[&file, "--kubeconfig=/k", "--leader-elect-resource-name=mine"]).config(&gates).expect("valid");
+    let config = flags(&[&file, "--kubeconfig=/k", "--leader-elect-resource-name=mine"])
+        .config(&gates, registry().catalog())
+        .expect("valid");
     assert_eq!(config.parallelism, 3);
     assert_eq!(config.client_connection.kubeconfig, "");
     assert_eq!(config.leader_election.resource_name, "mine");
-    let error = flags(&[&file, "--leader-elect-resource-lock=endpoints"]).config(&gates).expect_err("checked");
+    let error = flags(&[&file, "--leader-elect-resource-lock=endpoints"])
+        .config(&gates, registry().catalog())
+        .expect_err("checked");
     let text = "leaderElection.resourceLock: Invalid value: \"endpoints\": resourceLock value must be \"leases\"";
     assert_eq!(error.to_string(), text);
     std::fs::remove_file(&path).expect("removes");

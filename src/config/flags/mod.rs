@@ -16,6 +16,7 @@ mod values;
 
 use std::path::Path;
 
+use super::catalog::PluginCatalog;
 use super::gates::{FeatureGates, GateError, GateFlags};
 use super::load::ConfigError;
 use super::types::Config;
@@ -79,20 +80,20 @@ impl Flags {
         })
     }
 
-    /// The configuration that the flags ask for, validated. A file is validated with the leader election flags in it;
-    /// without a file the defaults are, and the flags are not. Follows
+    /// The configuration that the flags ask for, validated, for a scheduler with these plugins. A file is validated with the
+    /// leader election flags in it; without a file the defaults are, and the flags are not. Follows
     /// `cmd/kube-scheduler/app/options/options.go#Options.ApplyTo @v1.36.3`.
-    pub fn config(&self, gates: &FeatureGates) -> Result<Config, ConfigError> {
+    pub fn config(&self, gates: &FeatureGates, plugins: &PluginCatalog) -> Result<Config, ConfigError> {
         match self.misc.config.as_deref() {
             Some(path) if !path.is_empty() => {
-                let mut config = Config::load(Path::new(path), gates)?;
+                let mut config = Config::load(Path::new(path), gates, plugins)?;
                 self.leader_election.apply(&mut config);
-                config.validate(gates)?;
+                config.validate(gates, plugins)?;
                 Ok(config)
             }
             _ => {
-                let mut config = Config::defaults(gates);
-                config.validate(gates)?;
+                let mut config = Config::defaults(gates, plugins);
+                config.validate(gates, plugins)?;
                 self.deprecated.apply(&mut config);
                 self.leader_election.apply(&mut config);
                 Ok(config)

@@ -52,7 +52,7 @@ impl World {
         let reader = Reader {
             client: self.server.client(),
             url: "https://server".to_owned(),
-            config: Config::defaults(&gates),
+            config: Config::defaults(&gates, plugins::registry().catalog()),
             gates,
             plugins: plugins::registry(),
             clock: self.time.clock(),

@@ -24,7 +24,6 @@ use dry_run::{DryRun, Shortlist};
 use super::{
     CycleContext, Diagnosis, Handle, PluginError, PostFilterContext, PostFilterOutcome, Rejection, RejectionKind,
 };
-use crate::config::DefaultPreemptionArgs;
 use crate::k8s::Pod;
 use crate::k8s::conditions::find_pod_condition;
 use crate::metrics::Operation;
@@ -99,6 +98,15 @@ pub enum Choice {
     },
 }
 
+/// The number of candidates after which a search for candidates ends: the greater of a share and a number of nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MinCandidates {
+    /// Percentage (0–100) of the nodes.
+    pub percentage: i32,
+    /// Number of nodes, whatever the size of the cluster.
+    pub absolute: i32,
+}
+
 /// Makes room for pods that fit nowhere, on behalf of a plugin.
 /// Follows `pkg/scheduler/framework/preemption/preemption.go#Evaluator @v1.36.3` with
 /// `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#DefaultPreemption @v1.36.3` behind it.
@@ -106,15 +114,15 @@ pub enum Choice {
 pub struct Evaluator {
     plugin: Arc<str>,
     handle: Handle,
-    args: DefaultPreemptionArgs,
+    min_candidates: MinCandidates,
     executor: Executor,
 }
 
 impl Evaluator {
-    /// An evaluator that acts in the name of `plugin`.
-    pub fn new(plugin: &str, handle: &Handle, args: DefaultPreemptionArgs) -> Self {
+    /// An evaluator that acts in the name of `plugin`, and looks for so many candidates.
+    pub fn new(plugin: &str, handle: &Handle, min_candidates: MinCandidates) -> Self {
         let plugin: Arc<str> = Arc::from(plugin);
-        Self { executor: Executor::new(plugin.clone(), handle), plugin, handle: handle.clone(), args }
+        Self { executor: Executor::new(plugin.clone(), handle), plugin, handle: handle.clone(), min_candidates }
     }
 
     /// What sends victims away, and knows for whom it is doing so.
@@ -190,8 +198,8 @@ impl Evaluator {
     /// Follows `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#calculateNumCandidates @v1.36.3`.
     fn wanted(&self, nodes: usize) -> usize {
         let number = |given: i32| usize::try_from(given).unwrap_or(0);
-        let share = nodes * number(self.args.min_candidate_nodes_percentage) / 100;
-        share.max(number(self.args.min_candidate_nodes_absolute)).min(nodes)
+        let share = nodes * number(self.min_candidates.percentage) / 100;
+        share.max(number(self.min_candidates.absolute)).min(nodes)
     }
 }
 

@@ -114,7 +114,7 @@ struct Failed {
     handle: Handle,
     snapshot: Snapshot,
     diagnosis: Diagnosis,
-    args: DefaultPreemptionArgs,
+    args: MinCandidates,
 }
 
 /// Nodes of so many cores, each with the pods that name it; all of them rejected the pod for now.
@@ -130,7 +130,7 @@ fn failed(nodes: Vec<NodeFixture>, pods: &[PodFixture]) -> Failed {
         handle,
         snapshot: Snapshot::default(),
         diagnosis: Diagnosis::default(),
-        args: DefaultPreemptionArgs { min_candidate_nodes_percentage: 10, min_candidate_nodes_absolute: 100 },
+        args: MinCandidates { percentage: 10, absolute: 100 },
     };
     let nodes = nodes.into_iter().map(|node| {
         let mut info = node.info();
@@ -171,7 +171,7 @@ impl Failed {
         random: u64,
         ask: impl FnOnce(&Evaluator, &mut CycleContext<'_>, &PostFilterContext<'_>) -> T,
     ) -> T {
-        let evaluator = Evaluator::new("P", &self.handle, self.args.clone());
+        let evaluator = Evaluator::new("P", &self.handle, self.args);
         let known = preemptor.clone().build();
         self.handle.listers().pods.apply(known.clone());
         let pod = self.handle.pod_info(known);
@@ -264,13 +264,13 @@ fn the_search_begins_anywhere_and_ends_with_enough() {
     let names = ["a", "b", "c", "d"];
     let pods: Vec<PodFixture> = names.iter().map(|name| on(name, &format!("v{name}"), 1, 1)).collect();
     let mut failed = failed(names.map(|name| cores(name, "1")).into(), &pods);
-    failed.args = DefaultPreemptionArgs { min_candidate_nodes_percentage: 0, min_candidate_nodes_absolute: 2 };
+    failed.args = MinCandidates { percentage: 0, absolute: 2 };
     failed.check_candidates(&preemptor("1"), &["a: va (0)", "b: vb (0)"]);
     assert_eq!(failed.candidates(&preemptor("1"), u64::MAX), Ok(vec!["d: vd (0)".into(), "a: va (0)".into()]));
-    failed.args = DefaultPreemptionArgs { min_candidate_nodes_percentage: 75, min_candidate_nodes_absolute: 0 };
+    failed.args = MinCandidates { percentage: 75, absolute: 0 };
     assert_eq!(failed.candidates(&preemptor("1"), 0).map(|found| found.len()), Ok(3));
     // Enough may be none at all: then there is no candidate, and nothing is said of the nodes that would be one.
-    failed.args = DefaultPreemptionArgs { min_candidate_nodes_percentage: 1, min_candidate_nodes_absolute: 0 };
+    failed.args = MinCandidates { percentage: 1, absolute: 0 };
     let text = "0/4 nodes are available: 4 Preemption is not helpful for scheduling.";
     failed.check_rejected(&preemptor("1"), text, Some(""));
 }
@@ -278,8 +278,7 @@ fn the_search_begins_anywhere_and_ends_with_enough() {
 #[test]
 fn no_node_is_looked_at_twice_and_none_after_enough() {
     let nodes = || ["a", "b", "c", "d"].map(|name| cores(name, "1")).into();
-    let wanted =
-        |number| DefaultPreemptionArgs { min_candidate_nodes_percentage: 0, min_candidate_nodes_absolute: number };
+    let wanted = |number| MinCandidates { percentage: 0, absolute: number };
     // b and c are no candidates, so there is one node less than is missing.
     let mut few = failed(nodes(), &[on("a", "va", 1, 1), on("d", "vd", 1, 1)]);
     few.args = wanted(3);
@@ -325,7 +324,7 @@ fn the_search_goes_on_while_every_candidate_violates_a_budget() {
         pods.into_iter().enumerate().map(|(at, pod)| if at < 30 { pod.label("app", "web") } else { pod }).collect();
     let nodes = names.iter().map(|name| cores(name, "1")).collect();
     let mut failed = failed(nodes, &pods).budget("x", "web", 0);
-    failed.args = DefaultPreemptionArgs { min_candidate_nodes_percentage: 0, min_candidate_nodes_absolute: 2 };
+    failed.args = MinCandidates { percentage: 0, absolute: 2 };
     failed.check_candidates(&preemptor("1"), &["n30: vn30 (0)", "n00: vn00 (1)", "n01: vn01 (1)"]);
 }
 

@@ -129,7 +129,7 @@ fn build_plugins(
     let mut registrations = BTreeMap::new();
     for name in profile.plugins.enabled_names() {
         let Some(factory) = registry.get(name) else { continue };
-        let registration = factory(profile.args(name).clone(), handle)
+        let registration = factory(profile.args(name), handle)
             .map_err(|error| BuildError::Plugin { plugin: name.to_owned(), error })?;
         registrations.insert(name.to_owned(), registration);
     }

@@ -1,6 +1,6 @@
-//! From a query's text to requirements.
+//! The parser of label queries.
 //!
-//! `in` and `notin` are operators only where an operator is expected, and words anywhere else.
+//! `in` and `notin` are operators only where an operator is expected, and ordinary words elsewhere.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use super::requirement::{Operator, Requirement};
 use crate::apimachinery::field_error::{FieldError, FieldErrors};
 use crate::k8s::names::qualified_name_errors;
 
-/// Why a selector cannot be compiled.
+/// Error for a selector that cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseSelectorError {
-    /// A requirement is malformed.
+    /// A requirement of the selector is malformed.
     #[error(transparent)]
     Requirement(#[from] FieldErrors),
-    /// The text is no query, or an operator is unknown.
+    /// The query is malformed, or an operator is unknown.
     #[error("{0}")]
     Syntax(String),
 }
@@ -53,8 +53,8 @@ impl<'a> Token<'a> {
     }
 }
 
-/// Cuts text into tokens. Follows `apimachinery/pkg/labels/selector.go#Lexer @v1.36.3`, for which a zero byte ends
-/// what is before it, and the whole text where a token would begin.
+/// Splits text into tokens. Follows `apimachinery/pkg/labels/selector.go#Lexer @v1.36.3`: there a zero byte ends the token before
+/// it, and ends the whole text if it stands at the beginning of a token.
 struct Lexer<'a> {
     rest: &'a str,
 }
@@ -90,13 +90,13 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Follows `apimachinery/pkg/labels/selector.go#Parser @v1.36.3`.
+/// Parser with one token of lookahead. Follows `apimachinery/pkg/labels/selector.go#Parser @v1.36.3`.
 struct Parser<'a> {
     lexer: Lexer<'a>,
     next: Token<'a>,
 }
 
-/// Follows `apimachinery/pkg/labels/selector.go#Parser.parse @v1.36.3`.
+/// Parses the requirements of a query. Follows `apimachinery/pkg/labels/selector.go#Parser.parse @v1.36.3`.
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, ParseSelectorError> {
     let mut lexer = Lexer { rest: text };
     let next = lexer.next();
@@ -139,7 +139,7 @@ impl<'a> Parser<'a> {
         let Token::Word(key) = token else { return syntax(token, ", expected: identifier") };
         let complaints = qualified_name_errors(key);
         if !complaints.is_empty() {
-            // Upstream's path is nil here, and shows as that.
+            // Upstream passes a nil path here, which is printed as `<nil>`.
             return Err(ParseSelectorError::Syntax(
                 FieldError::invalid("<nil>", key, complaints.join("; ")).to_string(),
             ));
@@ -201,7 +201,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Values up to the closing parenthesis; an empty one wherever a comma has none beside it.
+    /// Parses values up to the closing parenthesis. A comma without a value before or after it adds an empty value.
     /// Follows `apimachinery/pkg/labels/selector.go#Parser.parseIdentifiersList @v1.36.3`.
     fn list(&mut self) -> Result<BTreeSet<&'a str>, ParseSelectorError> {
         let mut values = BTreeSet::new();

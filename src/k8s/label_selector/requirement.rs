@@ -1,11 +1,11 @@
-//! One requirement of a selector.
+//! A requirement of a label selector.
 
 use std::fmt;
 
 use crate::apimachinery::field_error::{BadValue, FieldError, FieldErrors, child};
 use crate::k8s::names::{label_value_errors, qualified_name_errors};
 
-/// How a requirement relates a label to its values.
+/// The operator between a label and the values of a requirement.
 /// Follows `apimachinery/pkg/selection/operator.go#Operator @v1.36.3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
@@ -13,9 +13,9 @@ pub enum Operator {
     In,
     /// The label has none of the values, or is absent.
     NotIn,
-    /// The label has the value; written `=`.
+    /// The label has the value. Written `=`.
     Equals,
-    /// The same; written `==`.
+    /// The label has the value. Written `==`.
     DoubleEquals,
     /// The label does not have the value, or is absent.
     NotEquals,
@@ -29,23 +29,23 @@ pub enum Operator {
     LessThan,
 }
 
-/// A key, an operator and values. Follows `apimachinery/pkg/labels/selector.go#Requirement @v1.36.3`.
+/// A requirement on a label: key, operator and values. Follows `apimachinery/pkg/labels/selector.go#Requirement @v1.36.3`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Requirement {
     key: Box<str>,
     operator: Operator,
-    /// As given: neither sorted nor rid of duplicates.
+    /// Values as given, neither sorted nor deduplicated.
     values: Box<[String]>,
-    /// The value to compare with, for the operators that compare; none if it is no integer.
+    /// Integer to compare with, for `GreaterThan` and `LessThan`. `None` if the value is not an integer.
     bound: Option<i64>,
 }
 
 impl Requirement {
-    /// A requirement at `path`, which may be empty, with all complaints about it.
+    /// Creates a validated requirement. `path` is its field path for errors, and may be empty.
     /// Follows `apimachinery/pkg/labels/selector.go#NewRequirement @v1.36.3`.
     ///
     /// # Errors
-    /// If the key or a value cannot be a label's, or the number of values does not suit the operator.
+    /// With all errors, if the key or a value is invalid, or the operator does not allow the number of values.
     pub fn new(key: &str, operator: Operator, values: Option<Vec<String>>, path: &str) -> Result<Self, FieldErrors> {
         let mut errors = FieldErrors::default();
         let complaints = qualified_name_errors(key);
@@ -74,7 +74,7 @@ impl Requirement {
         errors.or(Self::unchecked(key, operator, values))
     }
 
-    /// A requirement that label `key` is `value`. Nothing is validated.
+    /// Creates a requirement that label `key` has `value`, without validation.
     pub fn equals(key: &str, value: &str) -> Self {
         Self::unchecked(key, Operator::Equals, vec![value.to_owned()])
     }
@@ -84,22 +84,22 @@ impl Requirement {
         Self { key: key.into(), operator, values: values.into(), bound }
     }
 
-    /// The label's key.
+    /// Returns the label's key.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// How the label relates to the values.
+    /// Returns the operator between the label and the values.
     pub fn operator(&self) -> Operator {
         self.operator
     }
 
-    /// The values, as given.
+    /// Returns the values as given.
     pub fn values(&self) -> &[String] {
         &self.values
     }
 
-    /// Whether a label with this key may have `value`, or be absent.
+    /// Returns whether a label with `value`, or an absent label (`None`), meets the requirement.
     /// Follows `apimachinery/pkg/labels/selector.go#Requirement.Matches @v1.36.3`.
     pub fn matches(&self, value: Option<&str>) -> bool {
         let is_listed = |value: &str| self.values.iter().any(|listed| listed == value);
@@ -123,7 +123,7 @@ impl Operator {
         matches!(self, Self::GreaterThan | Self::LessThan)
     }
 
-    /// What is wrong with having `count` values.
+    /// Returns the error for `count` values, if the operator does not allow this number.
     fn count_error(self, count: usize) -> Option<&'static str> {
         let (fits, detail) = match self {
             Self::In | Self::NotIn => (count > 0, "for 'in', 'notin' operators, values set can't be empty"),
@@ -139,7 +139,7 @@ impl Operator {
     }
 }
 
-/// The text of a query that requires the same, with the values sorted.
+/// Prints the query for the requirement, with sorted values.
 /// Follows `apimachinery/pkg/labels/selector.go#Requirement.String @v1.36.3`.
 impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

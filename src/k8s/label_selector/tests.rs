@@ -1,4 +1,4 @@
-//! Queries and structures against labels, and upstream's texts.
+//! Tests of queries and `LabelSelector`s: matches, canonical texts and upstream's error texts.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn compile(selector: Value) -> Result<Selector, String> {
 }
 
 #[test]
-fn queries_match() {
+fn queries_match_labels() {
     let labels = labels(&[("a", "1"), ("b", "x"), ("empty", "")]);
     let check = |text: &str, expected: bool| assert_eq!(parse(text).matches(&labels), expected, "{text}");
     check("", true);
@@ -54,7 +54,7 @@ fn queries_match() {
 }
 
 #[test]
-fn canonical_texts() {
+fn queries_are_printed_in_canonical_form() {
     let check = |text: &str, expected: &str| assert_eq!(parse(text).to_string(), expected);
     check("", "");
     check("b=2,a=1", "a=1,b=2");
@@ -66,7 +66,7 @@ fn canonical_texts() {
 }
 
 #[test]
-fn malformed_queries_say_what_is_wrong() {
+fn malformed_queries_are_rejected_with_upstreams_errors() {
     let check = |text: &str, expected: &str| {
         assert_eq!(Selector::parse(text).map_err(|error| error.to_string()), Err(expected.to_owned()), "{text:?}");
     };
@@ -100,7 +100,7 @@ fn a_zero_byte_ends_a_word_or_the_text() {
 }
 
 #[test]
-fn structures_compile() {
+fn label_selectors_compile() {
     assert_eq!(compile(Value::Null), Ok(Selector::Nothing));
     assert_eq!(compile(json!({})), Ok(Selector::everything()));
     let selector = compile(json!({"matchLabels": {"b": "2"}, "matchExpressions": [
@@ -111,7 +111,7 @@ fn structures_compile() {
 }
 
 #[test]
-fn malformed_structures_say_what_is_wrong() {
+fn malformed_label_selectors_are_rejected_with_upstreams_errors() {
     let check = |expression: Value, expected: &str| {
         assert_eq!(compile(json!({"matchExpressions": [expression]})), Err(expected.to_owned()));
     };
@@ -144,7 +144,7 @@ fn operators_limit_the_number_of_values() {
 }
 
 #[test]
-fn nothing_and_everything() {
+fn selectors_of_nothing_and_everything() {
     let some = labels(&[("a", "1")]);
     assert!(!Selector::Nothing.matches(&some) && !Selector::Nothing.is_empty());
     assert!(Selector::everything().matches(&some) && Selector::default().is_empty());
@@ -159,7 +159,7 @@ fn nothing_and_everything() {
 }
 
 #[test]
-fn what_is_displayed_selects_the_same() {
+fn printed_queries_select_the_same_objects() {
     let seed = 0x5eed_0010_u64;
     let mut state = seed;
     let mut pick = |bound: usize| {

@@ -1,4 +1,4 @@
-//! Terms against nodes, and upstream's texts.
+//! Tests of terms against nodes, and of upstream's error texts.
 
 #![expect(clippy::needless_pass_by_value, reason = "JSON literals are easier to read when passed by value")]
 
@@ -31,7 +31,7 @@ fn field(key: &str, operator: &str, values: Value) -> Value {
 }
 
 #[test]
-fn label_operators() {
+fn label_operators_match_labels() {
     let check = |operator: &str, key: &str, values: Value, expected: bool| {
         check(json!([label(key, operator, values)]), Ok(expected));
     };
@@ -49,7 +49,7 @@ fn label_operators() {
 }
 
 #[test]
-fn names() {
+fn field_requirements_match_the_name() {
     check(json!([field("metadata.name", "In", json!(["n1"]))]), Ok(true));
     check(json!([field("metadata.name", "In", json!(["n2"]))]), Ok(false));
     check(json!([field("metadata.name", "NotIn", json!(["n2"]))]), Ok(true));
@@ -61,7 +61,7 @@ fn names() {
 }
 
 #[test]
-fn terms_are_alternatives_and_empty_ones_match_nothing() {
+fn one_matching_term_suffices_and_empty_terms_match_nothing() {
     check(json!([]), Ok(false));
     check(json!([{}]), Ok(false));
     check(json!([{}, label("zone", "Exists", json!(null))]), Ok(true));
@@ -74,7 +74,7 @@ fn terms_are_alternatives_and_empty_ones_match_nothing() {
 }
 
 #[test]
-fn complaints_are_made_only_where_no_term_matches() {
+fn errors_are_returned_only_if_no_term_matches() {
     let bad = || label("zone", "Near", json!(["a"]));
     let operator = "nodeSelectorTerms[1].matchExpressions[0].operator: Unsupported value: \"Near\": supported values: \
         \"In\", \"NotIn\", \"Exists\", \"DoesNotExist\", \"Gt\", \"Lt\"";
@@ -105,7 +105,7 @@ fn complaints_are_made_only_where_no_term_matches() {
 }
 
 #[test]
-fn required_affinity_joins_node_selector_and_terms() {
+fn required_affinity_needs_node_selector_and_a_term() {
     let check = |spec: Value, expected: Result<bool, ()>, unrestricted: bool| {
         let pod: Pod = serde_json::from_value(json!({"spec": spec})).expect("a pod");
         let affinity = RequiredNodeAffinity::new(&pod);

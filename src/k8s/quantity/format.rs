@@ -1,11 +1,12 @@
-//! From [`Quantity`] to its canonical text.
+//! Formatting of a [`Quantity`] as its canonical text.
 
 use std::fmt;
 
 use super::{Format, NANO, NANOS_PER_UNIT, Quantity, Repr};
 
-/// The canonical form: an integer without needless zeros, and the largest suffix that allows it. An amount that has no exact
-/// binary notation is written in decimal; one beyond the largest suffix loses its power, as it does upstream.
+/// Prints the canonical form: an integer without trailing zeros, and the largest suffix for which the number is an integer. An
+/// amount without an exact binary notation is printed in decimal. As upstream, an amount beyond the largest suffix is printed
+/// without its power.
 /// Follows `apimachinery/pkg/api/resource/quantity.go#Quantity.CanonicalizeBytes @v1.36.3`.
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -43,7 +44,7 @@ fn decimal_si(quantity: Quantity, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{number}{suffix}")
 }
 
-/// An integer and its power of ten, which is a multiple of three.
+/// Returns an integer and its power of ten, which is a multiple of three.
 fn decimal(quantity: Quantity) -> (i128, i32) {
     let (mut number, mut exponent) = match quantity.0 {
         Repr::Scaled { scale, value, .. } => (i128::from(value), scale),
@@ -53,7 +54,7 @@ fn decimal(quantity: Quantity) -> (i128, i32) {
         number /= 10;
         exponent = exponent.wrapping_add(1);
     }
-    // Billionths are a multiple of three already, so what is multiplied here was divided above, or is a 64-bit number.
+    // The power of billionths is a multiple of three, so only numbers that were divided above, or 64-bit ones, are multiplied.
     while exponent % 3 != 0 {
         number = number.saturating_mul(10);
         exponent = exponent.wrapping_sub(1);
@@ -61,7 +62,7 @@ fn decimal(quantity: Quantity) -> (i128, i32) {
     (number, exponent)
 }
 
-/// An integer and its binary suffix, if the amount is a whole number of at least 1024.
+/// Returns an integer and its binary suffix, if the amount is a whole number of at least 1024.
 fn binary(quantity: Quantity) -> Option<(i128, &'static str)> {
     let nanos = quantity.saturating_nanos();
     if nanos.unsigned_abs() < (1024 * NANOS_PER_UNIT).unsigned_abs() || !is_whole(quantity) {

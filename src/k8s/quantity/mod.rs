@@ -1,9 +1,9 @@
-//! Exact resource quantities.
+//! Exact amounts of resources.
 //!
-//! A quantity is a decimal number that remembers which of three notations it was written in. Small ones (up to 18 digits,
-//! which is all that is seen in practice) are a 64-bit integer with a decimal scale; the rest count billionths in 128 bits.
-//! The two kinds are told apart because upstream converts them differently where a result does not fit 64 bits, and a
-//! scheduler that answers otherwise than the control plane around it is of no use.
+//! A quantity is a decimal number that remembers in which of three notations it was written. A quantity of up to 18 digits, as all
+//! in practice, is a 64-bit integer with a decimal scale. Longer ones count billionths in 128 bits. The two representations are
+//! kept apart because upstream converts them differently if a result does not fit 64 bits, and this scheduler must compute
+//! the same amounts as the rest of the control plane.
 
 mod format;
 mod number;
@@ -19,23 +19,23 @@ use serde::ser::{Serialize, Serializer};
 use number::{overflowed, power_f64, rescale, scaled_nanos};
 pub use parse::ParseQuantityError;
 
-/// The decimal scale of a billionth, the finest amount that is told from zero.
+/// Decimal scale of a billionth, the smallest amount that differs from zero.
 const NANO: i32 = -9;
-/// Billionths in one.
+/// Number of billionths in one unit.
 const NANOS_PER_UNIT: i128 = 1_000_000_000;
-/// 10¹⁸ is the largest power of ten in an `i64`.
+/// Exponent of the largest power of ten in an `i64`, 10¹⁸.
 const MAX_I64_POWER: u32 = 18;
-/// 10³⁸ is the largest power of ten in an `i128`.
+/// Exponent of the largest power of ten in an `i128`, 10³⁸.
 const MAX_I128_POWER: u32 = 38;
 
 /// An exact amount of a resource. Follows `apimachinery/pkg/api/resource/quantity.go#Quantity @v1.36.3`.
 ///
-/// Equality, order and hash are those of the number: the notation does not count. Amounts beyond ±1.7·10²⁹ units that are
-/// not written as up to 18 digits and an exponent are capped there; upstream has no such limit, and no use for one either.
+/// Equality, order and hash depend on the number alone, not on the notation. Amounts beyond ±1.7·10²⁹ units are capped there,
+/// unless they are written as up to 18 digits and an exponent. Upstream has no such limit.
 #[derive(Clone, Copy)]
 pub struct Quantity(Repr);
 
-/// The notation that a quantity is written in.
+/// The notation of a quantity.
 /// Follows `apimachinery/pkg/api/resource/quantity.go#Format @v1.36.3`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
@@ -48,16 +48,16 @@ pub enum Format {
     DecimalExponent,
 }
 
-/// The formats sit inside the variants so that the whole takes three words.
+/// The two representations of a quantity. The format is inside the variants so that a quantity takes three words.
 #[derive(Clone, Copy)]
 enum Repr {
-    /// `value` · 10^`scale`.
+    /// The amount `value` · 10^`scale`.
     Scaled { format: Format, scale: i32, value: i64 },
     /// A count of billionths.
     Wide { format: Format, nanos: Nanos },
 }
 
-/// An `i128` that does not ask for an alignment of 16.
+/// An `i128` without its alignment of 16 bytes.
 #[derive(Clone, Copy)]
 struct Nanos {
     high: i64,
@@ -76,15 +76,15 @@ impl Nanos {
 }
 
 impl Quantity {
-    /// Nothing.
+    /// The amount of zero.
     pub const ZERO: Self = Self::from_value(0);
 
-    /// `value` whole units.
+    /// Creates a quantity of `value` whole units.
     pub const fn from_value(value: i64) -> Self {
         Self::scaled(value, 0, Format::DecimalSi)
     }
 
-    /// `value` thousandths.
+    /// Creates a quantity of `value` thousandths.
     pub const fn from_milli(value: i64) -> Self {
         Self::scaled(value, -3, Format::DecimalSi)
     }
@@ -97,7 +97,7 @@ impl Quantity {
         Self(Repr::Wide { format, nanos: Nanos::new(nanos) })
     }
 
-    /// The same amount, written in `format` from now on.
+    /// Returns the same amount with another notation.
     #[must_use]
     pub const fn with_format(self, format: Format) -> Self {
         match self.0 {
@@ -106,7 +106,7 @@ impl Quantity {
         }
     }
 
-    /// The notation that the quantity is written in.
+    /// Returns the notation of the quantity.
     pub const fn format(self) -> Format {
         match self.0 {
             Repr::Scaled { format, .. } | Repr::Wide { format, .. } => format,
@@ -115,16 +115,16 @@ impl Quantity {
 
     /// Parses `text` in any of the API's notations: `1.5`, `100m`, `2Gi`, `1e3`, `12E`.
     ///
-    /// What is finer than a billionth is rounded away from zero, and binary amounts are capped at ±(2⁶³−1).
+    /// Digits below a billionth are rounded away from zero, and binary amounts are capped at ±(2⁶³−1).
     ///
     /// # Errors
-    /// With upstream's text, if `text` is no quantity.
+    /// With upstream's text, if `text` is not a quantity.
     pub fn parse(text: &str) -> Result<Self, ParseQuantityError> {
         parse::parse(text).map(|parsed| parsed.quantity)
     }
 
-    /// How the API server writes a quantity that it was given as `text`: in the canonical form that [`Quantity`] displays,
-    /// except that texts which are close to it (`1.500`, `+5Ki`) stay as they are.
+    /// Returns the text that the API server writes for a quantity it received as `text`: the canonical form that [`Quantity`]
+    /// prints, except that texts close to it (`1.500`, `+5Ki`) stay as they are.
     ///
     /// # Errors
     /// As [`Quantity::parse`].
@@ -133,12 +133,12 @@ impl Quantity {
         Ok(if parsed.keeps_text { text.to_owned() } else { parsed.quantity.to_string() })
     }
 
-    /// Whether the amount is zero.
+    /// Returns whether the amount is zero.
     pub const fn is_zero(self) -> bool {
         self.signum() == 0
     }
 
-    /// -1, 0 or 1, as the amount is less than, equal to or greater than zero.
+    /// Returns -1, 0 or 1 for an amount less than, equal to or greater than zero.
     pub const fn signum(self) -> i32 {
         match self.0 {
             Repr::Scaled { value, .. } => value.signum() as i32,
@@ -146,22 +146,22 @@ impl Quantity {
         }
     }
 
-    /// The amount in whole units, rounded up. See [`Quantity::scaled_value`] for amounts that do not fit.
+    /// Returns the amount in whole units, rounded up. See [`Quantity::scaled_value`] for amounts that do not fit.
     pub fn value(self) -> i64 {
         self.scaled_value(0)
     }
 
-    /// The amount in thousandths, rounded up. See [`Quantity::scaled_value`] for amounts that do not fit: ten quadrillion
-    /// (10¹⁶) units already do not.
+    /// Returns the amount in thousandths, rounded up. See [`Quantity::scaled_value`] for amounts that do not fit, such as ten
+    /// quadrillion (10¹⁶) units.
     pub fn milli_value(self) -> i64 {
         self.scaled_value(-3)
     }
 
-    /// The amount in units of 10^`scale`, rounded away from zero.
+    /// Returns the amount in units of 10^`scale`, rounded away from zero.
     ///
-    /// An amount that does not fit is what upstream makes of it, not a saturated one: its low 64 bits, or 0 if it was
-    /// written with up to 18 digits and `scale` is not 1, 2, 3, 6 or 9 below its own. Negative amounts that were written
-    /// with more digits lose their fraction and are raised by one; API validation keeps negative amounts out.
+    /// As upstream, an amount that does not fit 64 bits does not saturate. The result is its low 64 bits, or 0 if the amount was
+    /// written with up to 18 digits and `scale` is not 1, 2, 3, 6 or 9 below its own scale. A negative amount that was written
+    /// with more digits loses its fraction and is raised by one; API validation rejects negative amounts.
     /// Follows `apimachinery/pkg/api/resource/quantity.go#Quantity.ScaledValue @v1.36.3`.
     pub fn scaled_value(self, scale: i32) -> i64 {
         match self.0 {
@@ -173,8 +173,8 @@ impl Quantity {
         }
     }
 
-    /// The amount as a float, within a few units in the last place, infinite if it is too large. Zero is 0
-    /// whatever its exponent, where upstream multiplies it with infinity.
+    /// Returns the amount as a float, exact to a few units in the last place, or infinity if it is too large. Zero with any
+    /// exponent is 0, whereas upstream multiplies zero by infinity.
     /// Follows `apimachinery/pkg/api/resource/quantity.go#Quantity.AsApproximateFloat64 @v1.36.3`.
     #[expect(clippy::cast_precision_loss, reason = "approximate by contract")]
     pub fn approximate_f64(self) -> f64 {
@@ -186,8 +186,8 @@ impl Quantity {
         }
     }
 
-    /// The same amount as upstream keeps it once it has compared it with `other`: with a decimal of many digits as another
-    /// such, which counts where it does not fit 64 bits (see [`Quantity::scaled_value`]).
+    /// Returns the same amount in the representation that upstream gives it when comparing it with `other`: 128-bit billionths if
+    /// `other` has them. The representation matters for amounts that do not fit 64 bits (see [`Quantity::scaled_value`]).
     /// Follows `apimachinery/pkg/api/resource/quantity.go#Quantity.Cmp @v1.36.3`.
     #[must_use]
     pub(crate) fn compared_with(self, other: Self) -> Self {
@@ -197,7 +197,7 @@ impl Quantity {
         }
     }
 
-    /// The amount in billionths, unless it is beyond what 128 bits hold.
+    /// Returns the amount in billionths, unless it does not fit 128 bits.
     fn checked_nanos(self) -> Option<i128> {
         match self.0 {
             Repr::Scaled { value: 0, .. } => Some(0),
@@ -209,7 +209,7 @@ impl Quantity {
         }
     }
 
-    /// The amount in billionths, capped at what 128 bits hold.
+    /// Returns the amount in billionths, capped to 128 bits.
     fn saturating_nanos(self) -> i128 {
         self.checked_nanos().unwrap_or(if self.signum() < 0 { i128::MIN } else { i128::MAX })
     }
@@ -221,7 +221,7 @@ impl Default for Quantity {
     }
 }
 
-/// Zero takes the notation of what is added to it.
+/// Adds another amount to this one. The sum has the notation of the left side, or that of the right side if the left one is zero.
 /// Follows `apimachinery/pkg/api/resource/quantity.go#Quantity.Add @v1.36.3`.
 impl AddAssign for Quantity {
     fn add_assign(&mut self, other: Self) {
@@ -232,7 +232,7 @@ impl AddAssign for Quantity {
     }
 }
 
-/// The sum of two scaled integers, if it is one too.
+/// Returns the sum of two scaled integers, if the sum is a scaled integer, too.
 /// Follows `apimachinery/pkg/api/resource/amount.go#int64Amount.Add @v1.36.3`.
 fn add_scaled(a: Quantity, b: Quantity) -> Option<Quantity> {
     let (Repr::Scaled { scale: a_scale, value: a_value, format }, Repr::Scaled { scale: b_scale, value: b_value, .. }) =
@@ -305,7 +305,7 @@ impl Serialize for Quantity {
     }
 }
 
-/// Text, a bare number, or `null` for zero.
+/// Decodes a string, a number, or `null` as zero.
 /// Follows `apimachinery/pkg/api/resource/quantity.go#Quantity.UnmarshalJSON @v1.36.3`.
 impl<'de> Deserialize<'de> for Quantity {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -330,8 +330,8 @@ impl<'de> Deserialize<'de> for Quantity {
             }
 
             fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Quantity, E> {
-                // The shortest text that reads back as this number, which is what a person wrote. Rust never uses an
-                // exponent unless asked; large numbers are asked for it so that their digits stay few.
+                // The shortest text that parses to this number, which is usually what was written. Large numbers are printed
+                // with an exponent, because Rust would otherwise print all their digits.
                 if number.abs() < 1e15 {
                     self.visit_str(&number.to_string())
                 } else {

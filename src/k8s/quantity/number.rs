@@ -1,4 +1,4 @@
-//! The arithmetic under [`Quantity`]: order, hash, and conversion from one power of ten to another.
+//! Arithmetic of [`Quantity`]: comparison, hash, and conversion between powers of ten.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -42,7 +42,7 @@ impl Hash for Quantity {
     }
 }
 
-/// A mantissa without trailing zeros, and its power of ten: the same for equal amounts.
+/// Returns the mantissa without trailing zeros, and the power of ten. Equal amounts have equal results.
 fn normal(quantity: Quantity) -> (i128, i64) {
     let (mut mantissa, mut exponent) = match quantity.0 {
         Repr::Scaled { scale, value, .. } => (i128::from(value), i64::from(scale)),
@@ -58,13 +58,13 @@ fn normal(quantity: Quantity) -> (i128, i64) {
     (mantissa, exponent)
 }
 
-/// Compares two scaled integers of one sign that are both too large to count in billionths.
+/// Compares two scaled integers of the same sign that are both too large for 128 bits of billionths.
 fn compare_large(a: Quantity, b: Quantity) -> Ordering {
     let (a_mantissa, a_exponent) = normal(a);
     let (b_mantissa, b_exponent) = normal(b);
     let magnitude = |mantissa: i128, exponent: i64| exponent + i64::from(mantissa.unsigned_abs().ilog10());
     let by_magnitude = magnitude(a_mantissa, a_exponent).cmp(&magnitude(b_mantissa, b_exponent));
-    // Of one magnitude, the exponents differ by less than the 19 digits of a mantissa, so neither product overflows.
+    // At equal magnitude, the exponents differ by less than 19, the digits of a mantissa, so neither product overflows.
     let lower = a_exponent.min(b_exponent);
     let align = |mantissa: i128, exponent: i64| {
         let power = u32::try_from(exponent - lower).unwrap_or_default();
@@ -74,7 +74,7 @@ fn compare_large(a: Quantity, b: Quantity) -> Ordering {
     if a.signum() < 0 { by_size.reverse() } else { by_size }
 }
 
-/// `value` · 10^`shift`, rounded away from zero; `None` if that does not fit.
+/// Computes `value` · 10^`shift`, rounded away from zero. `None` if the result does not fit 64 bits.
 /// Follows `apimachinery/pkg/api/resource/math.go#positiveScaleInt64`, `#negativeScaleInt64 @v1.36.3`.
 pub(super) fn rescale(value: i64, shift: i64) -> Option<i64> {
     if shift == 0 || value == 0 {
@@ -93,8 +93,8 @@ pub(super) fn rescale(value: i64, shift: i64) -> Option<i64> {
     }
 }
 
-/// What upstream's arithmetic leaves of `value` · 10^`shift` when that does not fit: powers that it multiplies by in one step
-/// wrap, those that it takes tens for give 0. Follows `apimachinery/pkg/api/resource/math.go#positiveScaleInt64 @v1.36.3`.
+/// Returns upstream's result for `value` · 10^`shift` if the product does not fit 64 bits. If upstream multiplies by the power
+/// in one step, the product wraps. If upstream multiplies by ten repeatedly, the result is 0. Follows `apimachinery/pkg/api/resource/math.go#positiveScaleInt64 @v1.36.3`.
 pub(super) fn overflowed(value: i64, shift: i64) -> i64 {
     let unit = match shift {
         1 => 10,
@@ -107,7 +107,7 @@ pub(super) fn overflowed(value: i64, shift: i64) -> i64 {
     if value == i64::MIN { 0 } else { value.wrapping_mul(unit) }
 }
 
-/// `nanos` / 10^`shift`, as upstream computes it for amounts that are not scaled integers.
+/// Computes `nanos` / 10^`shift` as upstream does for amounts that are not scaled integers.
 /// Follows `apimachinery/pkg/api/resource/scale_int.go#scaledValue @v1.36.3`.
 #[expect(clippy::cast_possible_truncation, reason = "upstream keeps the low 64 bits")]
 pub(super) fn scaled_nanos(nanos: i128, shift: i64) -> i64 {
@@ -129,9 +129,9 @@ pub(super) fn scaled_nanos(nanos: i128, shift: i64) -> i64 {
     (nanos.div_euclid(unit) as i64).wrapping_add(i64::from(nanos.rem_euclid(unit) != 0))
 }
 
-/// 10^`power`, correctly rounded for the powers that quantities have.
+/// Computes 10^`power`, correctly rounded for the powers that quantities have.
 pub(super) fn power_f64(power: i32) -> f64 {
-    // Exact up to 10²², so that one division gives a correctly rounded fraction.
+    // Powers up to 10²² are exact, so one division gives a correctly rounded fraction.
     if (-22..=22).contains(&power) {
         let exact = (0..power.unsigned_abs()).fold(1.0, |product: f64, _| product * 10.0);
         return if power < 0 { 1.0 / exact } else { exact };

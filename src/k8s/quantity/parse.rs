@@ -1,35 +1,35 @@
-//! From text to [`Quantity`].
+//! Parsing of a [`Quantity`] from text.
 
 use super::{Format, MAX_I64_POWER, MAX_I128_POWER, NANO, NANOS_PER_UNIT, Quantity};
 
-/// Why a text is no quantity. The texts are those of
+/// Error for a text that is not a quantity. The texts equal those of
 /// `apimachinery/pkg/api/resource/quantity.go#ErrFormatWrong`, `#ErrNumeric`, `#ErrSuffix @v1.36.3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseQuantityError {
-    /// The text does not look like a number with a suffix.
+    /// The text is not a number with a suffix.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Format,
     /// There is no number before the suffix.
     #[error("unable to parse numeric part of quantity")]
     Numeric,
-    /// What follows the number is neither a known suffix nor an exponent.
+    /// The suffix is neither a known one nor an exponent.
     #[error("unable to parse quantity's suffix")]
     Suffix,
 }
 
-/// The largest amount in binary notation, in billionths.
+/// Largest amount in binary notation, in billionths.
 const MAX_BINARY_NANOS: i128 = i64::MAX as i128 * NANOS_PER_UNIT;
 
-/// A quantity, and whether the text that it came from already counts as its canonical form.
+/// A parsed quantity, and whether upstream treats its text as canonical already.
 pub(super) struct Parsed {
     pub(super) quantity: Quantity,
     pub(super) keeps_text: bool,
 }
 
-/// A text taken apart.
+/// The parts of a quantity's text.
 struct Parts<'a> {
     negative: bool,
-    /// Whether there is a digit before the suffix.
+    /// Whether there is any digit before the suffix.
     has_digits: bool,
     /// Digits before the point without leading zeros; `0` if none are left.
     whole: &'a [u8],
@@ -48,16 +48,16 @@ impl Parts<'_> {
     }
 }
 
-/// What a suffix stands for.
+/// The factor that a suffix stands for.
 #[derive(Clone, Copy)]
 enum Unit {
-    /// 10^power.
+    /// A power of ten.
     Ten { power: i32, format: Format },
-    /// 2^power.
+    /// A power of two.
     Two { power: u32 },
 }
 
-/// Follows `apimachinery/pkg/api/resource/quantity.go#ParseQuantity @v1.36.3`.
+/// Parses a quantity from text. Follows `apimachinery/pkg/api/resource/quantity.go#ParseQuantity @v1.36.3`.
 pub(super) fn parse(text: &str) -> Result<Parsed, ParseQuantityError> {
     let parts = split(text.as_bytes())?;
     let unit = interpret(parts.suffix).ok_or(ParseQuantityError::Suffix)?;
@@ -70,7 +70,8 @@ pub(super) fn parse(text: &str) -> Result<Parsed, ParseQuantityError> {
     Ok(Parsed { quantity: parse_wide(&parts, unit), keeps_text: false })
 }
 
-/// Follows `apimachinery/pkg/api/resource/quantity.go#parseQuantityString @v1.36.3`, which takes a lone sign for zero.
+/// Splits a text into its parts. Follows `apimachinery/pkg/api/resource/quantity.go#parseQuantityString @v1.36.3`, which reads a
+/// sign without digits as zero.
 fn split(text: &[u8]) -> Result<Parts<'_>, ParseQuantityError> {
     if text.is_empty() {
         return Err(ParseQuantityError::Format);
@@ -105,7 +106,7 @@ fn split_while(text: &[u8], keep: impl Fn(u8) -> bool) -> (&[u8], &[u8]) {
     text.split_at(text.iter().position(|byte| !keep(*byte)).unwrap_or(text.len()))
 }
 
-/// Follows `apimachinery/pkg/api/resource/suffix.go#suffixHandler.interpret @v1.36.3`.
+/// Returns the factor of a suffix. Follows `apimachinery/pkg/api/resource/suffix.go#suffixHandler.interpret @v1.36.3`.
 fn interpret(suffix: &[u8]) -> Option<Unit> {
     let si = |power| Some(Unit::Ten { power, format: Format::DecimalSi });
     match suffix {
@@ -135,7 +136,7 @@ fn interpret(suffix: &[u8]) -> Option<Unit> {
     }
 }
 
-/// The quantity as a scaled integer, if upstream would make it one: not too many digits, nothing finer than a billionth.
+/// Returns the quantity as a scaled integer if upstream does: if it has not too many digits, and none below a billionth.
 fn parse_scaled(parts: &Parts<'_>, unit: Unit) -> Option<Parsed> {
     let digits = parts.digit_count();
     let (factor, scale, format) = match unit {
@@ -146,7 +147,7 @@ fn parse_scaled(parts: &Parts<'_>, unit: Unit) -> Option<Parsed> {
             (1, power.wrapping_sub(i32::try_from(parts.fraction.len()).ok()?), format)
         }
         Unit::Two { power } => {
-            // Three decimal digits for every ten bits, out of the fourteen that upstream leaves for both.
+            // Upstream allows 14 digits together for the number and its binary factor, which takes three for each ten bits.
             let room = 14_usize.checked_sub(power as usize / 10 * 3)?;
             if digits > room || !parts.fraction.is_empty() {
                 return None;
@@ -172,13 +173,13 @@ fn ends_in_three_zeros(parts: &Parts<'_>) -> bool {
     (0..3).all(|_| from_end.next() == Some(&b'0'))
 }
 
-/// The quantity in billionths: rounded away from zero, binary amounts capped.
+/// Returns the quantity in billionths, rounded away from zero. Binary amounts are capped.
 fn parse_wide(parts: &Parts<'_>, unit: Unit) -> Quantity {
     let places = i32::try_from(parts.fraction.len()).unwrap_or(i32::MAX);
     let (nanos, format) = match unit {
         Unit::Ten { power, format } => (nanos(parts.digits(), places.wrapping_sub(power), 0), format),
         Unit::Two { power } => match nanos(parts.digits(), places, power).min(MAX_BINARY_NANOS) {
-            // Below one there is no binary notation.
+            // Amounts below one have no binary notation.
             fraction @ 1..NANOS_PER_UNIT => (fraction, Format::DecimalSi),
             nanos => (nanos, Format::BinarySi),
         },
@@ -186,7 +187,7 @@ fn parse_wide(parts: &Parts<'_>, unit: Unit) -> Quantity {
     Quantity::wide(if parts.negative { -nanos } else { nanos }, format)
 }
 
-/// The number of `digits`, the last `places` of which are decimals, times 2^`shift`: in billionths, rounded up, capped.
+/// Computes a number times 2^`shift` in billionths, rounded up and capped. The last `places` of its `digits` are decimals.
 fn nanos(digits: impl Iterator<Item = u8>, places: i32, shift: u32) -> i128 {
     let mut digits: Vec<u8> = digits.skip_while(|digit| *digit == 0).collect();
     if digits.is_empty() {

@@ -1,4 +1,4 @@
-//! Notations, roundings, canonical forms; and random texts and sums, seeded.
+//! Tests of notations, rounding and canonical forms, and of seeded random texts and sums.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -72,14 +72,14 @@ fn values_and_milli_values_round_up() {
 }
 
 #[test]
-fn odd_texts_that_upstream_takes_for_zero() {
+fn odd_texts_are_zero_as_upstream() {
     for text in ["+", "-", ".", "k", "Ki", "-0", "000", "e5", "0.000Mi"] {
         assert!(quantity(text).is_zero(), "{text}");
     }
 }
 
 #[test]
-fn malformed_texts_say_what_is_wrong() {
+fn malformed_texts_are_rejected_with_upstreams_errors() {
     let check = |text: &str, expected: ParseQuantityError| {
         assert_eq!(Quantity::parse(text), Err(expected), "{text:?}");
     };
@@ -101,25 +101,25 @@ fn malformed_texts_say_what_is_wrong() {
 }
 
 #[test]
-fn amounts_that_do_not_fit_are_what_upstream_makes_of_them() {
-    // Up to 18 digits: zero, or the low 64 bits where the step is one that upstream takes at once.
+fn overflowing_amounts_convert_as_upstream() {
+    // Up to 18 digits: zero, or the low 64 bits if upstream multiplies by the power in one step.
     assert_eq!(quantity("10000T").milli_value(), 0);
     assert_eq!(quantity("10000000000000000").milli_value(), -8_446_744_073_709_551_616);
     assert_eq!(quantity("10000000000G").value(), -8_446_744_073_709_551_616);
     assert_eq!(quantity("10E").value(), 0);
     assert_eq!(quantity("10P").milli_value(), 0);
     assert_eq!(quantity("1e300").value(), 0);
-    // Binary amounts are capped; their thousandths keep the low 64 bits.
+    // Binary amounts are capped. Their thousandths keep the low 64 bits.
     assert_eq!(quantity("8Ei").value(), i64::MAX);
     assert_eq!(quantity("100Ei").value(), i64::MAX);
     assert_eq!(quantity("-100Ei"), Quantity::from_value(-i64::MAX));
     assert_eq!(quantity("8Ei").milli_value(), -1000);
-    // More digits: the low 64 bits.
+    // More than 18 digits: the low 64 bits.
     assert_eq!(quantity("18446744073709551617").value(), 1);
 }
 
 #[test]
-fn finer_than_a_billionth_rounds_away_from_zero() {
+fn digits_below_a_billionth_round_away_from_zero() {
     assert_eq!(quantity("0.1n"), quantity("1n"));
     assert_eq!(quantity("-0.1n"), quantity("-1n"));
     assert_eq!(quantity("1.0000000001"), quantity("1.000000001"));
@@ -128,7 +128,7 @@ fn finer_than_a_billionth_rounds_away_from_zero() {
 }
 
 #[test]
-fn exact_binary_fractions() {
+fn binary_fractions_are_exact() {
     assert_eq!(quantity("1.25Ki"), Quantity::from_value(1280));
     // 1023 + 1024·10⁻²⁰ has a fraction below a billionth.
     assert_eq!(quantity("0.99902343750000000000001Ki"), quantity("1023.000000001"));
@@ -158,12 +158,12 @@ fn displays_the_canonical_form() {
     check("-1024Mi", "-1Gi");
     check("1e30", "1e30");
     check("8Ei", "9223372036854775807");
-    // Upstream has no suffix for this and leaves it out.
+    // Upstream has no suffix for this power, and prints the number without one.
     check("1000E", "1");
 }
 
 #[test]
-fn some_texts_are_kept() {
+fn canonical_text_keeps_some_texts() {
     let check = |text: &str, expected: &str| assert_eq!(Quantity::canonical_text(text).as_deref(), Ok(expected));
     check("1.500", "1.500");
     check("+5Ki", "+5Ki");
@@ -186,7 +186,7 @@ fn adds_and_subtracts_exactly() {
 }
 
 #[test]
-fn zero_takes_the_format_of_what_is_added() {
+fn zero_takes_the_format_of_the_added_amount() {
     assert_eq!((Quantity::ZERO + quantity("1Gi")).to_string(), "1Gi");
     assert_eq!((quantity("1") + quantity("1Gi")).format(), Format::DecimalSi);
     assert_eq!((quantity("0Ki") - quantity("1")).format(), Format::DecimalSi);
@@ -211,7 +211,7 @@ fn equal_amounts_are_equal_however_they_are_written() {
 }
 
 #[test]
-fn approximate_floats() {
+fn floats_are_close_to_the_amount() {
     let check = |text: &str, expected: f64| {
         assert_eq!(quantity(text).approximate_f64().to_bits(), expected.to_bits(), "{text}");
     };
@@ -223,7 +223,7 @@ fn approximate_floats() {
     check("-2k", -2000.0);
 }
 
-/// was once: no number, since zero was multiplied with an infinite power of ten.
+/// Zero was once multiplied by an infinite power of ten, which is not a number.
 #[test]
 fn zero_with_a_huge_exponent_is_zero() {
     assert_eq!(quantity("0e400").approximate_f64().to_bits(), 0.0_f64.to_bits());
@@ -283,7 +283,7 @@ fn sums_and_differences_cancel() {
 }
 
 #[test]
-fn no_text_makes_it_panic() {
+fn parsing_never_panics() {
     let seed = 0x5eed_0003;
     let mut chance = Chance(seed);
     let mut last = Quantity::ZERO;

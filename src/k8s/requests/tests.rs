@@ -1,4 +1,4 @@
-//! Each rule of a pod's requests and limits, one by one.
+//! Tests of each rule for a pod's requests and limits.
 
 #![expect(clippy::needless_pass_by_value, reason = "JSON literals are easier to read when passed by value")]
 
@@ -78,9 +78,9 @@ fn init_containers_run_one_by_one_beside_earlier_sidecars() {
     check(json!([side("s", "1"), one("i", "1"), side("t", "2"), one("j", "3")]), "cpu=6");
 }
 
-/// A random cluster found this: whether a change makes such a pod smaller hung on it.
+/// Found by a random cluster, where a comparison of such a pod's old and new requests differed from upstream.
 #[test]
-fn what_does_not_fit_64_bits_depends_on_what_it_was_compared_with() {
+fn overflowing_amounts_depend_on_the_amounts_they_were_compared_with() {
     let check = |memory: &str, expected: i64| {
         let huge = container("i", json!({"memory": "1000P"}));
         let pod = pod(
@@ -97,7 +97,7 @@ fn what_does_not_fit_64_bits_depends_on_what_it_was_compared_with() {
 }
 
 #[test]
-fn an_init_container_may_name_what_no_container_does() {
+fn an_init_container_may_request_a_resource_of_its_own() {
     let spec = json!({
         "containers": [container("a", json!({"cpu": "2"}))],
         "initContainers": [sidecar("s", json!({"example.com/x": 1})), container("i", json!({"memory": "1Gi"}))],
@@ -114,7 +114,7 @@ fn overhead_is_added_unless_excluded() {
 }
 
 #[test]
-fn pod_level_requests_replace_those_that_they_may() {
+fn pod_level_requests_replace_supported_resources() {
     let spec = json!({
         "containers": [container("a", json!({"cpu": "2", "memory": "1Gi", "ephemeral-storage": "1Gi"}))],
         "resources": {"requests": {"cpu": "3", "hugepages-2Mi": "4Mi", "ephemeral-storage": "9Gi"}},
@@ -138,7 +138,7 @@ fn pod_level_requests_replace_those_that_they_may() {
 }
 
 #[test]
-fn containers_without_a_request_count_with_the_default() {
+fn containers_without_a_request_get_the_default() {
     let spec = json!({
         "containers": [container("a", json!({"cpu": "1"})), container("b", json!({"memory": 0}))],
         "initContainers": [sidecar("s", json!({}))],
@@ -148,7 +148,7 @@ fn containers_without_a_request_count_with_the_default() {
 }
 
 #[test]
-fn defaults_depend_on_what_the_pod_asks_for_as_a_whole() {
+fn defaults_depend_on_pod_level_requests() {
     let check = |spec: Value, is_set: bool, expected: &[&str]| {
         let pod = pod(spec, json!({}));
         let requests = pod_requests(&pod, &SPEC);
@@ -184,7 +184,7 @@ fn resized(reason: Option<&str>) -> Value {
 }
 
 #[test]
-fn status_counts_where_it_is_more_and_alone_where_a_resize_is_infeasible() {
+fn greater_status_amounts_count_and_alone_for_an_infeasible_resize() {
     let spec =
         |cpu: &str| json!({"containers": [container("a", json!({"cpu": cpu, "memory": "2Gi", "example.com/x": 1}))]});
     check(spec("1"), resized(None), &SPEC, "cpu=1 example.com/x=1 memory=2Gi");
@@ -195,7 +195,7 @@ fn status_counts_where_it_is_more_and_alone_where_a_resize_is_infeasible() {
 }
 
 #[test]
-fn status_of_plain_init_containers_does_not_count() {
+fn status_of_init_containers_counts_only_for_sidecars() {
     let spec = json!({
         "containers": [container("no-resources", json!({"cpu": "1"}))],
         "initContainers": [sidecar("s", json!({"cpu": "1"})), container("i", json!({"cpu": "2"}))],
@@ -204,7 +204,7 @@ fn status_of_plain_init_containers_does_not_count() {
 }
 
 #[test]
-fn pod_level_status() {
+fn pod_level_status_counts_if_greater() {
     let spec = json!({"resources": {"requests": {"cpu": "1", "memory": "2Gi"}}});
     let status = |reason: &str| {
         json!({
@@ -220,7 +220,7 @@ fn pod_level_status() {
 }
 
 #[test]
-fn claims_that_take_of_the_node_count_if_asked() {
+fn resources_of_claims_are_added_only_on_request() {
     let spec = json!({"containers": [container("a", json!({"cpu": "1"}))]});
     let status = json!({"nodeAllocatableResourceClaimStatuses": [
         {"resourceClaimName": "c", "resources": {"cpu": "2"}}, {"resourceClaimName": "d", "resources": {"memory": "1Gi"}},
@@ -230,7 +230,7 @@ fn claims_that_take_of_the_node_count_if_asked() {
 }
 
 #[test]
-fn limits() {
+fn limits_follow_the_rules_of_requests() {
     let limited = |name: &str, limits: Value, policy: Value| json!({"name": name, "resources": {"limits": limits}, "restartPolicy": policy});
     let spec = json!({
         "containers": [limited("a", json!({"cpu": "1", "memory": "0"}), Value::Null)],

@@ -6,6 +6,7 @@
 //!
 //! Follows `pkg/scheduler/framework/plugins/interpodaffinity @v1.36.3`.
 
+mod args;
 mod counts;
 mod filter;
 mod hints;
@@ -14,14 +15,15 @@ mod score;
 
 use std::sync::Arc;
 
+pub use args::InterPodAffinityArgs;
+
 use k8s_openapi::api::core::v1::Namespace;
 
 use super::event::{hints_enabled, node_event};
 use super::json;
-use crate::config::InterPodAffinityArgs;
 use crate::framework::{
-    EnqueueExtensions, EventRegistration, Handle, Plugin, PluginArgs, PluginError, Registration, Rejection,
-    SignOutcome, SignPlugin, Slot,
+    EnqueueExtensions, EventRegistration, Handle, Plugin, PluginError, Registration, Rejection, SignOutcome,
+    SignPlugin, Slot,
 };
 use crate::k8s::{StringMap, labels};
 use crate::listers::Listers;
@@ -39,11 +41,10 @@ struct InterPodAffinity {
     scores: Slot<score::State>,
 }
 
-/// Builds the plugin from [`InterPodAffinityArgs`].
-#[expect(clippy::needless_pass_by_value, reason = "every factory is called alike")]
-pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
+/// Builds the plugin for a profile.
+pub fn factory(args: InterPodAffinityArgs, handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Arc::new(InterPodAffinity {
-        args: args.decode().map_err(|error| PluginError::new(error.to_string()))?,
+        args,
         hints: hints_enabled(handle),
         listers: handle.listers().clone(),
         filters: handle.slot(),

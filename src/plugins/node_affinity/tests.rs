@@ -28,10 +28,8 @@ fn named(names: &[&str]) -> Value {
     json!({"key": "metadata.name", "operator": "In", "values": names})
 }
 
-fn args(added: Value) -> PluginArgs {
-    PluginArgs::NodeAffinity(NodeAffinityArgs {
-        added_affinity: Some(serde_json::from_value(added).expect("affinity")),
-    })
+fn args(added: Value) -> NodeAffinityArgs {
+    NodeAffinityArgs { added_affinity: Some(serde_json::from_value(added).expect("affinity")) }
 }
 
 fn adding_required(terms: Value) -> Harness {

@@ -6,11 +6,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::DeviceClasses;
+use super::args::NodeResourcesBalancedAllocationArgs;
 use super::scorer::ScoredResources;
-use crate::config::{Gate, NodeResourcesBalancedAllocationArgs};
+use crate::config::Gate;
 use crate::framework::{
-    CycleContext, Handle, MAX_NODE_SCORE, NodeRef, NodeScores, Plugin, PluginArgs, PluginError, PreScoreOutcome,
-    PreScorePlugin, Registration, ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot,
+    CycleContext, Handle, MAX_NODE_SCORE, NodeRef, NodeScores, Plugin, PluginError, PreScoreOutcome, PreScorePlugin,
+    Registration, ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot,
 };
 use crate::k8s::{Pod, RequestOptions, pod_requests};
 use crate::model::{NodeInfo, PodInfo};
@@ -47,12 +48,8 @@ impl BalancedAllocation {
     }
 
     /// Builds the plugin for a profile.
-    pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
-        let PluginArgs::NodeResourcesBalancedAllocation(args) = args else {
-            let kind = args.kind();
-            let wanted = "NodeResourcesBalancedAllocationArgs";
-            return Err(PluginError::new(format!("want args to be of type {wanted}, got {kind}")));
-        };
+    #[expect(clippy::needless_pass_by_value, reason = "every factory is called alike")]
+    pub fn factory(args: NodeResourcesBalancedAllocationArgs, handle: &Handle) -> Result<Registration, PluginError> {
         let plugin = Arc::new(Self::new(&args, handle));
         Ok(Registration::new(NAME).sign(&plugin).pre_score(&plugin).score(&plugin))
     }
@@ -212,13 +209,6 @@ mod tests {
     #[test]
     fn without_resources_nothing_is_scored() {
         check(&[], pod("p").cpu("1"), None);
-    }
-
-    #[test]
-    fn other_args_are_refused() {
-        let refused =
-            BalancedAllocation::factory(PluginArgs::None, &handle(FeatureGates::default())).expect_err("no args");
-        assert_eq!(refused.to_string(), "want args to be of type NodeResourcesBalancedAllocationArgs, got none");
     }
 
     #[test]

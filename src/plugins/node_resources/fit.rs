@@ -5,15 +5,17 @@
 use std::sync::Arc;
 
 use super::DeviceClasses;
+use super::args::NodeResourcesFitArgs;
 use super::demand::{Demand, Ignored};
 use super::hints::Hints;
 use super::scorer::ScoredResources;
 use super::strategy::Strategy;
-use crate::config::{NodeResourcesFitArgs, validate_node_resources_fit_args};
+use crate::apimachinery::{FieldErrors, FieldPath};
+use crate::config::PluginArgs as _;
 use crate::framework::{
     Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeRef, NodeScores, Plugin,
-    PluginArgs, PluginError, PreFilterOutcome, PreFilterPlugin, PreScoreOutcome, PreScorePlugin, Registration,
-    ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot, Verdict,
+    PluginError, PreFilterOutcome, PreFilterPlugin, PreScoreOutcome, PreScorePlugin, Registration, ScorePlugin,
+    Scratch, SignOutcome, SignPlugin, Slot, Verdict,
 };
 use crate::k8s::requests::DEFAULT_REQUESTS;
 use crate::k8s::{Pod, RequestOptions, pod_requests};
@@ -39,15 +41,20 @@ pub struct Fit {
 impl Fit {
     /// The plugin with these arguments, if they make sense.
     fn new(args: &NodeResourcesFitArgs, handle: &Handle) -> Result<Self, PluginError> {
-        validate_node_resources_fit_args(args).map_err(|error| PluginError::new(error.to_string()))?;
+        let mut errors = FieldErrors::default();
+        args.validate(&FieldPath::default(), handle.gates(), &mut errors);
+        if !errors.is_empty() {
+            return Err(PluginError::new(errors.to_string()));
+        }
+        let strategy = args.scoring_strategy.as_ref().ok_or("scoring strategy not specified")?;
         let classes = DeviceClasses::new(handle);
         Ok(Self {
             ignored: Ignored {
                 resources: args.ignored_resources.iter().cloned().collect(),
                 groups: args.ignored_resource_groups.iter().cloned().collect(),
             },
-            resources: ScoredResources::new(&args.scoring_strategy.resources, false),
-            strategy: Strategy::new(&args.scoring_strategy)?,
+            resources: ScoredResources::new(&strategy.resources, false),
+            strategy: Strategy::new(strategy)?,
             hints: Hints::new(handle.gates(), classes.clone()),
             classes,
             demand: handle.slot(),
@@ -56,11 +63,8 @@ impl Fit {
     }
 
     /// Builds the plugin for a profile.
-    pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
-        let PluginArgs::NodeResourcesFit(args) = args else {
-            let kind = args.kind();
-            return Err(PluginError::new(format!("want args to be of type NodeResourcesFitArgs, got {kind}")));
-        };
+    #[expect(clippy::needless_pass_by_value, reason = "every factory is called alike")]
+    pub fn factory(args: NodeResourcesFitArgs, handle: &Handle) -> Result<Registration, PluginError> {
         let plugin = Arc::new(Self::new(&args, handle)?);
         let registration = Registration::new(NAME).events(&plugin).sign(&plugin).pre_filter(&plugin).filter(&plugin);
         Ok(registration.pre_score(&plugin).score(&plugin))
@@ -318,15 +322,15 @@ mod tests {
     }
 
     #[test]
-    fn without_resources_scoring_fails_and_other_args_are_refused() {
+    fn without_resources_scoring_fails_and_invalid_args_are_refused() {
         let handle = handle(FeatureGates::default());
         let outcome = score(&fit(&handle, fit_args(&[])), pod("p"), &node("n").info());
         assert_eq!(outcome, Some(Err(PluginError::new("resources not found"))));
-        let refused = Fit::factory(PluginArgs::None, &handle).expect_err("no args");
-        assert_eq!(refused.to_string(), "want args to be of type NodeResourcesFitArgs, got none");
+        let refused = Fit::factory(NodeResourcesFitArgs::default(), &handle).expect_err("no strategy");
+        assert_eq!(refused.to_string(), "scoring strategy not specified");
         let mut args = fit_args(&["cpu"]);
         args.ignored_resource_groups = vec!["a/b".into()];
-        let refused = Fit::factory(PluginArgs::NodeResourcesFit(args), &handle).expect_err("a slash");
+        let refused = Fit::factory(args, &handle).expect_err("a slash");
         let text = "ignoredResourceGroups[0]: Invalid value: \"a/b\": resource group name can't contain '/'";
         assert_eq!(refused.to_string(), text);
     }

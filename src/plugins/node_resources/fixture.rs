@@ -1,10 +1,10 @@
 //! Runs one of the plugins as a profile would.
 
+use super::args::{NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy};
 use crate::clock::Clock;
-use crate::config::{NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy};
 use crate::framework::{
-    Candidates, CycleContext, CycleState, Handle, NodeOutcome, NodeRef, NodeScores, PluginArgs, PluginError,
-    PreScoreOutcome, Registration, Scratch, SignOutcome, Verdict,
+    Candidates, CycleContext, CycleState, Handle, NodeOutcome, NodeRef, NodeScores, PluginError, PreScoreOutcome,
+    Registration, Scratch, SignOutcome, Verdict,
 };
 use crate::model::{NodeInfo, Snapshot};
 use crate::testing::{PodFixture, pod};
@@ -20,17 +20,16 @@ pub(super) fn fit_args(names: &[&str]) -> NodeResourcesFitArgs {
     NodeResourcesFitArgs {
         ignored_resources: Vec::new(),
         ignored_resource_groups: Vec::new(),
-        scoring_strategy: ScoringStrategy { kind, resources: specs(names), requested_to_capacity_ratio: None },
+        scoring_strategy: Some(ScoringStrategy { kind, resources: specs(names), requested_to_capacity_ratio: None }),
     }
 }
 
 pub(super) fn fit(handle: &Handle, args: NodeResourcesFitArgs) -> Registration {
-    super::Fit::factory(PluginArgs::NodeResourcesFit(args), handle).expect("the plugin can be built")
+    super::Fit::factory(args, handle).expect("the plugin can be built")
 }
 
 pub(super) fn balanced(handle: &Handle, names: &[&str]) -> Registration {
     let args = NodeResourcesBalancedAllocationArgs { resources: specs(names) };
-    let args = PluginArgs::NodeResourcesBalancedAllocation(args);
     super::BalancedAllocation::factory(args, handle).expect("the plugin can be built")
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Follows `pkg/scheduler/framework/plugins/noderesources @v1.36.3`.
 
+mod args;
 mod balanced_allocation;
 mod demand;
 mod device_class;
@@ -12,6 +13,10 @@ mod hints;
 mod scorer;
 mod strategy;
 
+pub use args::{
+    NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, RequestedToCapacityRatio, ResourceSpec, ScoringStrategy,
+    ignore_resources,
+};
 pub use balanced_allocation::{BalancedAllocation, NAME as BALANCED_ALLOCATION};
 pub use device_class::DeviceClasses;
 pub use fit::{Fit, NAME as FIT};

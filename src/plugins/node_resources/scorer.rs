@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::config::ResourceSpec;
+use super::args::ResourceSpec;
 use crate::k8s::Requests;
 use crate::k8s::names::is_scalar_resource;
 use crate::model::{CPU, EPHEMERAL_STORAGE, MEMORY, NodeInfo};

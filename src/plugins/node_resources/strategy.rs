@@ -1,16 +1,13 @@
 //! The strategies by which `NodeResourcesFit` ranks nodes: formulas over amounts, with integers that wrap as Go's do.
 
+use super::args::ScoringStrategy;
 use super::scorer::{Amounts, ScoredResource};
-use crate::config::{ScoringStrategy, UtilizationShapePoint};
 use crate::framework::{MAX_NODE_SCORE, PluginError};
+use crate::plugins::utilization::{MAX_CURVE_SCORE, UtilizationShapePoint};
 
 /// The utilization, in percent, at which a resource is used up.
 /// Follows `pkg/scheduler/framework/plugins/noderesources/requested_to_capacity_ratio.go#maxUtilization @v1.36.3`.
 const MAX_UTILIZATION: i64 = 100;
-
-/// The greatest score in a configured curve.
-/// Follows `pkg/scheduler/apis/config/types.go#MaxCustomPriorityScore @v1.36.3`.
-const MAX_CURVE_SCORE: i64 = 10;
 
 /// How nodes are ranked.
 #[derive(Clone, Debug)]
@@ -38,7 +35,7 @@ impl Curve {
     fn new(shape: &[UtilizationShapePoint]) -> Self {
         let scaled = |point: &UtilizationShapePoint| Point {
             utilization: point.utilization.into(),
-            score: i64::from(point.score) * (MAX_NODE_SCORE / MAX_CURVE_SCORE),
+            score: i64::from(point.score) * (MAX_NODE_SCORE / i64::from(MAX_CURVE_SCORE)),
         };
         Self(shape.iter().map(scaled).collect())
     }
@@ -135,7 +132,7 @@ fn curve_mean<'a>(amounts: impl Iterator<Item = (&'a ScoredResource, Amounts)>, 
 mod tests {
     use super::*;
     use crate::clock::Rng;
-    use crate::config::{RequestedToCapacityRatio, ResourceSpec};
+    use crate::plugins::node_resources::args::{RequestedToCapacityRatio, ResourceSpec};
     use crate::plugins::node_resources::scorer::ScoredResources;
     use crate::testing::node;
 

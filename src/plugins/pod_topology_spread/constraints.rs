@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 
 use super::PodTopologySpread;
-use crate::config::PodTopologySpreadArgs;
+use super::args::{PodTopologySpreadArgs, SYSTEM};
 use crate::framework::PluginError;
 use crate::k8s::label_selector::Requirement;
 use crate::k8s::{ParseSelectorError, Pod, Selector, StringMap};
@@ -88,7 +88,7 @@ impl Defaults {
     /// The listed ones, or those that are built in.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go#systemDefaultConstraints @v1.36.3`.
     pub(super) fn new(args: PodTopologySpreadArgs) -> Self {
-        if args.defaulting_type != "System" {
+        if args.defaulting_type != SYSTEM {
             return Self { constraints: args.default_constraints, system: false };
         }
         let soft = |key: &str, max_skew| TopologySpreadConstraint {
@@ -170,7 +170,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::config::{FeatureGates, Gate, PluginArgs};
+    use crate::config::{FeatureGates, Gate};
     use crate::plugins::pod_topology_spread::tests::{spread, system, with_service};
     use crate::testing::pod;
 
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn fields_and_their_defaults() {
         let check = |fields: Value, expected: &str| {
-            let plugin = spread(FeatureGates::default(), &system());
+            let plugin = spread(FeatureGates::default(), system());
             assert_eq!(print(&plugin, &json!([constraint(&fields)]), Action::DoNotSchedule), expected);
         };
         check(json!({}), "1 zone nothing");
@@ -228,7 +228,7 @@ mod tests {
     fn keys_narrow_the_selector() {
         let check = |gate: bool, fields: Value, expected: &str| {
             let gates = FeatureGates::default().with(Gate::MatchLabelKeysInPodTopologySpread, gate);
-            let plugin = spread(gates, &system());
+            let plugin = spread(gates, system());
             assert_eq!(print(&plugin, &json!([constraint(&fields)]), Action::DoNotSchedule), expected);
         };
         let keys = || json!({"labelSelector": {"matchLabels": {"x": "y"}}, "matchLabelKeys": ["rev", "no-such-label"]});
@@ -242,7 +242,7 @@ mod tests {
     fn own_constraints_replace_the_defaults() {
         let built_in = "3 kubernetes.io/hostname app=a; 5 topology.kubernetes.io/zone app=a";
         let check = |own: Value, action: Action, expected: &str| {
-            let plugin = with_service(&spread(FeatureGates::default(), &system()), &json!({"app": "a"}));
+            let plugin = with_service(&spread(FeatureGates::default(), system()), &json!({"app": "a"}));
             assert_eq!(print(&plugin, &own, action), expected, "{own} {action:?}");
         };
         check(json!([]), Action::ScheduleAnyway, built_in);
@@ -253,14 +253,14 @@ mod tests {
 
     #[test]
     fn defaults_apply_to_pods_that_belong_to_something() {
-        let args = PluginArgs::PodTopologySpread(PodTopologySpreadArgs {
+        let args = PodTopologySpreadArgs {
             defaulting_type: "List".to_owned(),
             default_constraints: vec![
                 serde_json::from_value(constraint(&json!({"maxSkew": 2, "matchLabelKeys": ["rev"]})))
                     .expect("a constraint"),
             ],
-        });
-        let plugin = spread(FeatureGates::default(), &args);
+        };
+        let plugin = spread(FeatureGates::default(), args);
         assert_eq!(print(&plugin, &json!([]), Action::DoNotSchedule), "");
         let check = |selector: Value, expected: &str| {
             let plugin = with_service(&plugin, &selector);
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn equal_selectors_are_one() {
-        let plugin = spread(FeatureGates::default(), &system());
+        let plugin = spread(FeatureGates::default(), system());
         let own = |key: &str| constraint(&json!({"topologyKey": key, "labelSelector": {"matchLabels": {"a": "b"}}}));
         let pod = pod("p").set("spec.topologySpreadConstraints", json!([own("x"), own("y"), constraint(&json!({}))]));
         let compiled = plugin.constraints(&pod.build(), Action::DoNotSchedule).expect("they can be compiled");

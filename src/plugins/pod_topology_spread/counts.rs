@@ -135,7 +135,7 @@ mod tests {
             own
         });
         let pod = pod.clone().set("spec.topologySpreadConstraints", own.collect());
-        let plugin = spread(FeatureGates::default(), &system());
+        let plugin = spread(FeatureGates::default(), system());
         plugin.constraints(&pod.build(), Action::DoNotSchedule).expect("they can be compiled")
     }
 

@@ -14,6 +14,7 @@
 //!
 //! Follows `pkg/scheduler/framework/plugins/podtopologyspread @v1.36.3`.
 
+mod args;
 mod constraints;
 mod counts;
 mod default_selector;
@@ -24,11 +25,11 @@ mod topology;
 
 use std::sync::Arc;
 
+pub use args::PodTopologySpreadArgs;
+
 use super::event::hints_enabled;
-use crate::config::{Gate, PodTopologySpreadArgs};
-use crate::framework::{
-    Handle, Plugin, PluginArgs, PluginError, Registration, Rejection, SignOutcome, SignPlugin, Slot,
-};
+use crate::config::Gate;
+use crate::framework::{Handle, Plugin, PluginError, Registration, Rejection, SignOutcome, SignPlugin, Slot};
 use crate::listers::Listers;
 use crate::model::PodInfo;
 use constraints::Defaults;
@@ -51,9 +52,8 @@ struct PodTopologySpread {
 }
 
 impl PodTopologySpread {
-    fn new(args: &PluginArgs, handle: &Handle) -> Result<Self, PluginError> {
-        let args: PodTopologySpreadArgs = args.decode()?;
-        Ok(Self {
+    fn new(args: PodTopologySpreadArgs, handle: &Handle) -> Self {
+        Self {
             hints: hints_enabled(handle),
             match_label_keys: handle.gates().enabled(Gate::MatchLabelKeysInPodTopologySpread),
             comparisons: handle.gates().enabled(Gate::TaintTolerationComparisonOperators),
@@ -61,14 +61,13 @@ impl PodTopologySpread {
             listers: handle.listers().clone(),
             hard: handle.slot(),
             soft: handle.slot(),
-        })
+        }
     }
 }
 
-/// Builds the plugin from [`PodTopologySpreadArgs`].
-#[expect(clippy::needless_pass_by_value, reason = "every factory is called alike")]
-pub fn factory(args: PluginArgs, handle: &Handle) -> Result<Registration, PluginError> {
-    let plugin = Arc::new(PodTopologySpread::new(&args, handle)?);
+/// Builds the plugin for a profile.
+pub fn factory(args: PodTopologySpreadArgs, handle: &Handle) -> Result<Registration, PluginError> {
+    let plugin = Arc::new(PodTopologySpread::new(args, handle));
     Ok(Registration::new(NAME)
         .events(&plugin)
         .pre_filter(&plugin)

@@ -8,24 +8,21 @@ use crate::framework::SignOutcome;
 use crate::testing::{Harness, PodFixture, handle, pod};
 
 /// Arguments with the built-in constraints as defaults.
-pub(super) fn system() -> PluginArgs {
-    PluginArgs::PodTopologySpread(PodTopologySpreadArgs {
-        defaulting_type: "System".to_owned(),
-        default_constraints: Vec::new(),
-    })
+pub(super) fn system() -> PodTopologySpreadArgs {
+    PodTopologySpreadArgs { defaulting_type: "System".to_owned(), default_constraints: Vec::new() }
 }
 
 /// Arguments with these as defaults.
-pub(super) fn list(constraints: &[Value]) -> PluginArgs {
-    PluginArgs::PodTopologySpread(PodTopologySpreadArgs {
+pub(super) fn list(constraints: &[Value]) -> PodTopologySpreadArgs {
+    PodTopologySpreadArgs {
         defaulting_type: "List".to_owned(),
         default_constraints: serde_json::from_value(constraints.into()).expect("constraints"),
-    })
+    }
 }
 
 /// The plugin itself.
-pub(super) fn spread(gates: FeatureGates, args: &PluginArgs) -> PodTopologySpread {
-    PodTopologySpread::new(args, &handle(gates)).expect("the plugin can be built")
+pub(super) fn spread(gates: FeatureGates, args: PodTopologySpreadArgs) -> PodTopologySpread {
+    PodTopologySpread::new(args, &handle(gates))
 }
 
 /// The plugin in a cluster that has a service with this selector, and nothing else.
@@ -71,7 +68,7 @@ fn only_pods_without_any_constraint_are_signed() {
             SignOutcome::Fragments(fragments) => format!("{fragments:?}"),
         }
     };
-    let check = |args: PluginArgs, pod: PodFixture, expected: &str| {
+    let check = |args: PodTopologySpreadArgs, pod: PodFixture, expected: &str| {
         assert_eq!(refused(&Harness::with_args(args, factory), &pod), expected);
     };
     let own = || spreading(&[soft("zone", 1)]);

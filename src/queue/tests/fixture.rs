@@ -85,7 +85,7 @@ impl Fake {
     fn register(self, registry: &mut Registry, shared: &Arc<Shared>) {
         let (name, gates, says) = (self.name, self.gates, self.events.is_some());
         let plugin = Arc::new(Running { fake: self, shared: shared.clone() });
-        let factory = move |_, _: &_| {
+        let factory = move |(), _: &_| {
             let registration = Registration::new(name).filter(&plugin);
             let registration = if says { registration.events(&plugin) } else { registration };
             Ok(if gates { registration.pre_enqueue(&plugin) } else { registration })
@@ -240,7 +240,7 @@ impl Setup {
         let framework = |(name, fakes): (&str, Vec<Fake>)| {
             let mut registry = Registry::default();
             let basics = Arc::new(Basics);
-            let factory = move |_, _: &_| {
+            let factory = move |(), _: &_| {
                 let registration = Registration::new("Basics").queue_sort(&basics).bind(&basics);
                 Ok(registration.events(&basics).filter(&basics).sign(&basics))
             };

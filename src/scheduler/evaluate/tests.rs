@@ -9,7 +9,7 @@ use crate::testing::{NodeFixture, PodFixture, handle_parts, node, pod};
 
 fn framework(config: &str) -> Framework {
     let gates = FeatureGates::default();
-    let config = Config::parse(config.as_bytes(), &gates).expect("a configuration");
+    let config = Config::parse(config.as_bytes(), &gates, plugins::registry().catalog()).expect("a configuration");
     let parts = handle_parts(gates);
     Framework::new(&plugins::registry(), &config.profiles[0], parts).expect("a profile")
 }

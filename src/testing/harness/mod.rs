@@ -9,7 +9,7 @@ pub use points::Scores;
 
 use super::handle::handle_parts_with;
 use super::{NoEffects, NodeFixture, PodFixture};
-use crate::config::{FeatureGates, PluginArgs};
+use crate::config::FeatureGates;
 use crate::framework::{EventRegistration, Handle, PluginError, Registration};
 use crate::model::{PodInfo, Snapshot};
 
@@ -29,41 +29,38 @@ pub struct Harness {
 }
 
 impl Harness {
-    /// Builds a plugin with default feature gates and without arguments.
-    pub fn new(factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError>) -> Self {
-        Self::with_args(PluginArgs::None, factory)
+    /// Builds a plugin with default feature gates and default arguments.
+    pub fn new<A: Default>(factory: impl Fn(A, &Handle) -> Result<Registration, PluginError>) -> Self {
+        Self::with_args(A::default(), factory)
     }
 
     /// Builds a plugin with arguments.
-    pub fn with_args(
-        args: PluginArgs,
-        factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError>,
-    ) -> Self {
+    pub fn with_args<A>(args: A, factory: impl Fn(A, &Handle) -> Result<Registration, PluginError>) -> Self {
         Self::build(FeatureGates::default(), args, Ok(()), factory).expect("the plugin can be built")
     }
 
-    /// Builds a plugin with these feature gates and without arguments.
-    pub fn with_gates(
+    /// Builds a plugin with these feature gates and default arguments.
+    pub fn with_gates<A: Default>(
         gates: FeatureGates,
-        factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError>,
+        factory: impl Fn(A, &Handle) -> Result<Registration, PluginError>,
     ) -> Self {
-        Self::build(gates, PluginArgs::None, Ok(()), factory).expect("the plugin can be built")
+        Self::build(gates, A::default(), Ok(()), factory).expect("the plugin can be built")
     }
 
     /// Builds a plugin whose bindings have this result.
-    pub fn with_binding_result(
+    pub fn with_binding_result<A: Default>(
         result: Result<(), PluginError>,
-        factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError>,
+        factory: impl Fn(A, &Handle) -> Result<Registration, PluginError>,
     ) -> Self {
-        Self::build(FeatureGates::default(), PluginArgs::None, result, factory).expect("the plugin can be built")
+        Self::build(FeatureGates::default(), A::default(), result, factory).expect("the plugin can be built")
     }
 
     /// Builds a plugin from its arguments, and returns the error if the factory fails.
-    pub fn build(
+    pub fn build<A>(
         gates: FeatureGates,
-        args: PluginArgs,
+        args: A,
         binding_result: Result<(), PluginError>,
-        factory: impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError>,
+        factory: impl Fn(A, &Handle) -> Result<Registration, PluginError>,
     ) -> Result<Self, PluginError> {
         let effects = Arc::new(NoEffects::with_binding_result(binding_result));
         let handle = Handle::new(handle_parts_with(gates, effects.clone()), "default-scheduler");

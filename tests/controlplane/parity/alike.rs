@@ -117,7 +117,8 @@ fn cycles(case: &Case, steps: &[Value]) -> Result<Vec<Value>, String> {
 fn engine(runtime: &tokio::runtime::Runtime, case: &Case, clock: &SimClock) -> Result<Engine, String> {
     let _inside = runtime.enter();
     let gates = FeatureGates::default();
-    let mut config = Config::parse(case.config.to_string().as_bytes(), &gates).map_err(|error| error.to_string())?;
+    let mut config = Config::parse(case.config.to_string().as_bytes(), &gates, plugins::registry().catalog())
+        .map_err(|error| error.to_string())?;
     config.parallelism = 1;
     let wall = clock.clone();
     let client = ApiServer::new(Options::new(move || wall.now().wall)).client();

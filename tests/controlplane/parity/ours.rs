@@ -11,8 +11,8 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::resource::v1::DeviceClass;
 use kube_scheduler::cache::Cache;
 use kube_scheduler::clock::{Clock, Now};
-use kube_scheduler::config::{Config, DefaultPreemptionArgs, FeatureGates, GateFlags};
-use kube_scheduler::framework::preemption::{Candidate, Evaluator};
+use kube_scheduler::config::{Config, FeatureGates, GateFlags};
+use kube_scheduler::framework::preemption::{Candidate, Evaluator, MinCandidates};
 use kube_scheduler::framework::{
     BoxFuture, Code, CycleContext, Diagnosis, Effects, Framework, HandleParts, PluginError, PodEvent,
     PostFilterContext, resource_gates,
@@ -77,7 +77,7 @@ pub(crate) struct Cluster {
     resource_gates: ResourceGates,
     effects: Arc<Pretended>,
     /// By profile.
-    preemption: BTreeMap<String, DefaultPreemptionArgs>,
+    preemption: BTreeMap<String, MinCandidates>,
     classes: LabelClasses,
     snapshot: Snapshot,
     now: Now,
@@ -120,14 +120,15 @@ impl Cluster {
     /// Builds the scheduler and shows it the objects: all pods, then all nodes, as the oracle does.
     pub(crate) fn new(case: &Case) -> Result<Self, String> {
         let gates = gates(case.gates)?;
+        let registry = plugins::registry();
         let config = if case.config.is_null() {
-            Config::defaults(&gates)
+            Config::defaults(&gates, registry.catalog())
         } else {
-            Config::parse(case.config.to_string().as_bytes(), &gates).map_err(|error| error.to_string())?
+            Config::parse(case.config.to_string().as_bytes(), &gates, registry.catalog())
+                .map_err(|error| error.to_string())?
         };
         let effects = Arc::<Pretended>::default();
         let parts = parts(&gates, effects.clone());
-        let registry = plugins::registry();
         let mut profiles = Vec::new();
         for profile in &config.profiles {
             let built = Framework::new(&registry, profile, parts.clone());
@@ -140,7 +141,7 @@ impl Cluster {
         let mut cluster = Self {
             resource_gates: resource_gates(&gates),
             effects,
-            preemption: plugins::default_preemption::args_by_profile(&config),
+            preemption: plugins::default_preemption::min_candidates(&config),
             gates,
             first: profiles[0].clone(),
             profiles: profiles.into_iter().map(|profile| (profile.name().to_string(), profile)).collect(),
@@ -236,7 +237,7 @@ impl Cluster {
         // A search that comes to nothing has found nobody, and one that was ruled out would not have begun.
         let succeeded = run.code == Code::Success;
         let candidates = self.preemption.get(&**framework.name()).filter(|_| succeeded).map(|args| {
-            let evaluator = Evaluator::new("DefaultPreemption", framework.handle(), args.clone());
+            let evaluator = Evaluator::new("DefaultPreemption", framework.handle(), *args);
             let found = evaluator.candidates(cx, &failed).map(|found| found.candidates).unwrap_or_default();
             let mut candidates: Vec<Value> = found.iter().map(candidate).collect();
             candidates.sort_by_key(|candidate| candidate["node"].to_string());

@@ -108,7 +108,8 @@ impl Ours {
         let link = crate::support::cluster::link(&plane.scheduler_kubeconfig())?;
         let gates = FeatureGates::default();
         let config = std::fs::read(write_config(plane)?).map_err(|error| error.to_string())?;
-        let config = Config::parse(&config, &gates).map_err(|error| error.to_string())?;
+        let config =
+            Config::parse(&config, &gates, plugins::registry().catalog()).map_err(|error| error.to_string())?;
         plane.runtime.block_on(async {
             let client = link.client("requeue", None);
             let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

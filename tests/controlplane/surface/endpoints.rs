@@ -379,7 +379,8 @@ async fn ours(plane: &ControlPlane, flags: BTreeMap<String, String>) -> Result<(
     };
     let gates = FeatureGates::default();
     let config = std::fs::read(plane.write_config(json!({}))?).map_err(|error| text(&error))?;
-    let config = Config::parse(&config, &gates).map_err(|error| text(&error))?;
+    let config =
+        Config::parse(&config, &gates, kube_scheduler::plugins::registry().catalog()).map_err(|error| text(&error))?;
     let registry = Registry::new();
     let leads: IsLeader = Arc::new(|| true);
     let endpoints = Endpoints {

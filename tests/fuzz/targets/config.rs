@@ -1,8 +1,14 @@
 //! Configuration files: any bytes are either refused with a text, or defaulted, expanded into what runs and checked.
 #![no_main]
 
-use kube_scheduler::config::{Config, ExtensionPoint, FeatureGates, Gate, PluginArgs, Profile, ProfileChecker, expand};
+use std::sync::LazyLock;
+
+use kube_scheduler::config::{AnyArgs, Config, ExtensionPoint, FeatureGates, Gate, Profile, ProfileChecker, expand};
+use kube_scheduler::framework::Registry;
 use libfuzzer_sys::fuzz_target;
+
+/// The plugins that configurations are read for.
+static PLUGINS: LazyLock<Registry> = LazyLock::new(kube_scheduler::plugins::registry);
 
 fuzz_target!(|data: &[u8]| {
     let defaults = FeatureGates::default();
@@ -13,14 +19,14 @@ fuzz_target!(|data: &[u8]| {
     let Some(config) = config.filter(|_| data.first() == Some(&b'{')) else { return };
     let mut yaml = b"# YAML\n".to_vec();
     yaml.extend_from_slice(data);
-    if let Ok(other) = Config::parse(&yaml, &defaults) {
+    if let Ok(other) = Config::parse(&yaml, &defaults, PLUGINS.catalog()) {
         assert_eq!(without_raw_args(config), without_raw_args(other));
     }
 });
 
 /// Reads the bytes and uses what comes of it.
 fn check(data: &[u8], gates: &FeatureGates) -> Option<Config> {
-    let config = match Config::parse(data, gates) {
+    let config = match Config::parse(data, gates, PLUGINS.catalog()) {
         Ok(config) => config,
         Err(error) => {
             assert!(!error.to_string().is_empty());
@@ -28,8 +34,8 @@ fn check(data: &[u8], gates: &FeatureGates) -> Option<Config> {
         }
     };
     assert!(!config.profiles.is_empty(), "defaults add a profile");
-    let faults = config.faults(gates);
-    let verdict = config.validate(gates);
+    let faults = config.faults(gates, PLUGINS.catalog());
+    let verdict = config.validate(gates, PLUGINS.catalog());
     assert_eq!(faults.is_empty(), verdict.is_ok());
     if let Err(error) = verdict {
         assert!(!error.to_string().is_empty());
@@ -84,7 +90,7 @@ fn implements(plugin: &str, point: ExtensionPoint) -> Option<bool> {
 /// Arguments of plugins from outside are kept as text, which YAML and JSON may write differently.
 fn without_raw_args(mut config: Config) -> Config {
     for profile in &mut config.profiles {
-        profile.plugin_config.retain(|plugin| !matches!(plugin.args, PluginArgs::Raw(_)));
+        profile.plugin_config.retain(|plugin| !matches!(plugin.args, AnyArgs::Raw(_)));
     }
     config
 }

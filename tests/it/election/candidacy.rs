@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::client::Body;
 use kube_scheduler::clock::SimClock;
 use kube_scheduler::dispatcher::RestClient;
-use kube_scheduler::election::{Candidacy, CandidateChange, Versions};
+use kube_scheduler::election::{Candidacy, CandidateEvent, Versions};
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, yield_now};
 
@@ -31,7 +31,7 @@ struct World {
     writes: Arc<Mutex<Vec<Write>>>,
     /// The next writes are refused with these codes.
     refused: Arc<Mutex<Vec<u16>>>,
-    seen: mpsc::UnboundedSender<CandidateChange>,
+    seen: mpsc::UnboundedSender<CandidateEvent>,
     is_synced: Box<dyn Fn() -> bool>,
     task: JoinHandle<()>,
 }
@@ -67,7 +67,7 @@ impl World {
         Self { time, writes, refused, seen, is_synced, task }
     }
 
-    async fn see(&self, seen: CandidateChange) {
+    async fn see(&self, seen: CandidateEvent) {
         self.seen.unbounded_send(seen).expect("it listens");
         self.settle().await;
     }
@@ -107,7 +107,7 @@ async fn a_candidate_is_made_once_it_is_known_that_there_is_none() {
     let world = World::new();
     world.settle().await;
     assert!(world.writes().is_empty() && !(world.is_synced)());
-    world.see(CandidateChange::All(None)).await;
+    world.see(CandidateEvent::Listed(None)).await;
     assert!((world.is_synced)());
     let expected = json!({
         "apiVersion": "coordination.k8s.io/v1beta1", "kind": "LeaseCandidate",
@@ -125,25 +125,25 @@ async fn a_candidate_is_made_once_it_is_known_that_there_is_none() {
 #[tokio::test]
 async fn who_pings_is_answered_and_nobody_else_before_five_minutes() {
     let world = World::new();
-    world.see(CandidateChange::All(None)).await;
-    world.see(CandidateChange::Now(World::candidate(0, None))).await;
+    world.see(CandidateEvent::Listed(None)).await;
+    world.see(CandidateEvent::Applied(World::candidate(0, None))).await;
     assert_eq!(world.writes().len(), 1);
     world.pass(Duration::from_secs(100)).await;
-    world.see(CandidateChange::Now(World::candidate(0, Some(99)))).await;
+    world.see(CandidateEvent::Applied(World::candidate(0, Some(99)))).await;
     let [write] = world.writes().try_into().expect("one answer");
     assert_eq!((write.at, write.line), (100_000, format!("PUT {ALL}/host_1")));
     let times = (&write.body["spec"]["renewTime"], &write.body["spec"]["pingTime"]);
     assert_eq!(times, (&"1970-01-01T00:01:40.000000Z".into(), &"1970-01-01T00:01:39.000000Z".into()));
     assert_eq!(write.body["metadata"]["resourceVersion"], "7");
     // Its own answer is not answered.
-    world.see(CandidateChange::Now(World::candidate(100, Some(99)))).await;
+    world.see(CandidateEvent::Applied(World::candidate(100, Some(99)))).await;
     world.pass(Duration::from_secs(199)).await;
     assert!(world.writes().is_empty());
     // Five minutes after the first write, not after the answer.
     world.pass(Duration::from_secs(1)).await;
     assert_eq!(world.writes().iter().map(|write| write.at).collect::<Vec<_>>(), [300_000]);
     // One that is gone is made anew when its time comes.
-    world.see(CandidateChange::Gone).await;
+    world.see(CandidateEvent::Deleted).await;
     assert!(world.writes().is_empty());
     world.pass(Duration::from_mins(5)).await;
     assert_eq!(world.writes()[0].line, format!("POST {ALL}"));
@@ -153,7 +153,7 @@ async fn who_pings_is_answered_and_nobody_else_before_five_minutes() {
 async fn writes_that_fail_are_tried_again_each_time_later() {
     let world = World::new();
     world.refused.lock().expect("no panic").extend([409; 3]);
-    world.see(CandidateChange::All(None)).await;
+    world.see(CandidateEvent::Listed(None)).await;
     for _ in 0..100 {
         world.pass(Duration::from_millis(1)).await;
     }
@@ -161,7 +161,7 @@ async fn writes_that_fail_are_tried_again_each_time_later() {
     assert_eq!(at(world.writes()), [0, 5, 15, 35]);
     // What has failed is not forgotten.
     world.refused.lock().expect("no panic").push(409);
-    world.see(CandidateChange::Now(World::candidate(0, Some(1)))).await;
+    world.see(CandidateEvent::Applied(World::candidate(0, Some(1)))).await;
     for _ in 0..100 {
         world.pass(Duration::from_millis(1)).await;
     }

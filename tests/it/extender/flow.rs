@@ -1,6 +1,8 @@
 //! What webhooks are asked, and what their answers lead to.
 
 use kube_scheduler::config::Config;
+use kube_scheduler::plugins::node_resources::{NodeResourcesFitArgs, ignore_resources};
+use kube_scheduler::plugins::registry;
 use kube_scheduler::testing::{node, pod};
 use serde_json::{Value, json};
 
@@ -151,16 +153,16 @@ fn ignored_resources_replace_those_of_every_profile() {
         ],
     });
     let gates = kube_scheduler::config::FeatureGates::default();
-    let mut config = Config::parse(file.to_string().as_bytes(), &gates).expect("a configuration");
-    let outcome = kube_scheduler::extender::build(&mut config).map(|extenders| extenders.len());
+    let mut config = Config::parse(file.to_string().as_bytes(), &gates, registry().catalog()).expect("a configuration");
+    let outcome = kube_scheduler::extender::build(&mut config, ignore_resources).map(|extenders| extenders.len());
     assert_eq!(outcome, Ok(2));
     for profile in &config.profiles {
-        let args: kube_scheduler::config::NodeResourcesFitArgs =
-            profile.args("NodeResourcesFit").decode().expect("the plugin has arguments");
+        let args = profile.args("NodeResourcesFit").get::<NodeResourcesFitArgs>().expect("the plugin has arguments");
         assert_eq!(args.ignored_resources, ["a.com/x", "a.com/z"], "{}", profile.scheduler_name);
     }
     config.profiles[1].plugin_config.clear();
-    let error = kube_scheduler::extender::build(&mut config).err().expect("there is nothing to put it into");
+    let error =
+        kube_scheduler::extender::build(&mut config, ignore_resources).err().expect("there is nothing to put it into");
     assert_eq!(error.to_string(), "couldn't build extenders: can't find NodeResourcesFitArgs in plugin config");
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use kube_scheduler::framework::NodeRef;
 use kube_scheduler::model::NodeInfo;
 use kube_scheduler::testing::{node, pod};
 use rcgen::{BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -59,7 +60,10 @@ fn ask(hook: &Webhook, more: Value) -> Result<(), String> {
     let raw = serde_json::value::to_raw_value(&json).expect("it can be written");
     pod.original = Some(kube_scheduler::k8s::Original::of_pod(&raw).expect("an object"));
     let pod = kube_scheduler::model::PodInfo::new(Arc::new(pod), &kube_scheduler::model::LabelClasses::default());
-    extender.filter(&pod, &[&info]).map(|_| ()).map_err(|error| error.to_string().replace(&hook.secure_url(), "URL"))
+    extender
+        .filter(&pod, &[NodeRef::outside(&info)])
+        .map(|_| ())
+        .map_err(|error| error.to_string().replace(&hook.secure_url(), "URL"))
 }
 
 fn data(pem: &str) -> String {

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use kube_scheduler::framework::{
     BindContext, BindOutcome, BindPlugin, BoxFuture, CycleContext, CycleState, EnqueueExtensions, EventRegistration,
-    FilterPlugin, Handle, NodeRef, PermitOutcome, PermitPlugin, Plugin, PluginArgs, PluginError, PodsToActivate,
-    PostBindPlugin, PostFilterContext, PostFilterOutcome, PostFilterPlugin, PreBindOutcome, PreBindPlugin,
-    PreBindPreFlight, PreEnqueuePlugin, PreFilterOutcome, PreFilterPlugin, PreScoreOutcome, PreScorePlugin,
-    QueueingHint, Registration, Rejection, ReservePlugin, ScorePlugin, Scratch, Slot, Verdict,
+    FilterPlugin, Handle, NodeRef, PermitOutcome, PermitPlugin, Plugin, PluginError, PodsToActivate, PostBindPlugin,
+    PostFilterContext, PostFilterOutcome, PostFilterPlugin, PreBindOutcome, PreBindPlugin, PreBindPreFlight,
+    PreEnqueuePlugin, PreFilterOutcome, PreFilterPlugin, PreScoreOutcome, PreScorePlugin, QueueingHint, Registration,
+    Rejection, ReservePlugin, ScorePlugin, Scratch, Slot, Verdict,
 };
 use kube_scheduler::model::{ActionType, ClusterEvent, EventResource, PodInfo};
 
@@ -28,8 +28,8 @@ pub(super) struct Probe {
 /// Builds it. Some seeds let it hear of a few events only, so that pods depend on the flush.
 pub(super) fn factory(
     script: Arc<Script>,
-) -> impl Fn(PluginArgs, &Handle) -> Result<Registration, PluginError> + Send + Sync + 'static {
-    move |_, handle| {
+) -> impl Fn((), &Handle) -> Result<Registration, PluginError> + Send + Sync + 'static {
+    move |(), handle| {
         let pods_to_activate = handle.pods_to_activate();
         let probe = Arc::new(Probe { script: script.clone(), handle: handle.clone(), pods_to_activate });
         let registration = Registration::new(NAME)

@@ -91,7 +91,7 @@ impl World {
         let mut plugins: Registry = plugins::registry();
         plugins.register(probe::NAME, probe::factory(script.clone())).expect("the name is free");
         let client = server.client();
-        let config = Config::parse(CONFIG.as_bytes(), &gates).expect("a configuration");
+        let config = Config::parse(CONFIG.as_bytes(), &gates, plugins.catalog()).expect("a configuration");
         let building = Engine::builder(client.clone(), config, plugins).gates(gates).clock(clock.clock()).seed(seed);
         let engine = run(runtime, building.build()).expect("its parts fit");
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_seed(seed);

@@ -141,7 +141,7 @@ impl Probe {
     pub(super) fn register(mut self, registry: &mut Registry, log: &Log) {
         self.log = log.clone();
         let (name, probe) = (self.name.clone(), Arc::new(self));
-        let factory = move |_, handle: &Handle| {
+        let factory = move |(), handle: &Handle| {
             assert!(probe.handle.set(handle.clone()).is_ok(), "a probe serves one profile");
             Ok(probe.registration())
         };

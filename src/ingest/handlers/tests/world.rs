@@ -110,12 +110,12 @@ impl World {
         let parts = Arc::new(HandleParts::new(gates, metrics.clone(), clock.clone(), Arc::new(NoEffects::default())));
         let mut registry = Registry::default();
         let listener = Arc::new(Listener { log: log.clone(), cache: cache.clone() });
-        let factory = move |_, _: &crate::framework::Handle| {
+        let factory = move |(), _: &crate::framework::Handle| {
             let registration = Registration::new("Listener").events(&listener).queue_sort(&listener);
             Ok(registration.filter(&listener).bind(&listener))
         };
         registry.register("Listener", factory).expect("the name is new");
-        let config = Config::parse(CONFIG.as_bytes(), &gates).expect("the configuration is good");
+        let config = Config::parse(CONFIG.as_bytes(), &gates, registry.catalog()).expect("the configuration is good");
         let profile = Framework::new(&registry, &config.profiles[0], parts.clone()).expect("the profile is good");
         let queue = Queue::new(&[Arc::new(profile)], QueueOptions::default(), clock.now()).expect("events are good");
         let handlers = Handlers::new(HandlerParts {

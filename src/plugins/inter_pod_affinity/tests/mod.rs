@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::factory;
-use crate::config::InterPodAffinityArgs;
-use crate::framework::PluginArgs;
+use super::{InterPodAffinityArgs, factory};
 use crate::testing::{Harness, NodeFixture, PodFixture, node, pod};
 
 fn host(name: &str) -> NodeFixture {
@@ -24,7 +22,7 @@ fn harness(existing: &[PodFixture]) -> Harness {
 /// The plugin on the cluster. Namespaces `default` and `other` are known, one of team `x`, one of team `y`.
 fn with_args(existing: &[PodFixture], hard_pod_affinity_weight: i32, ignore: bool) -> Harness {
     let args = InterPodAffinityArgs { hard_pod_affinity_weight, ignore_preferred_terms_of_existing_pods: ignore };
-    let harness = Harness::with_args(PluginArgs::InterPodAffinity(args), factory);
+    let harness = Harness::with_args(args, factory);
     for (name, team) in [("default", "x"), ("other", "y")] {
         let namespace = json!({"metadata": {"name": name, "labels": {"team": team}}});
         harness.handle.listers().namespaces.apply(Arc::new(serde_json::from_value(namespace).expect("a namespace")));

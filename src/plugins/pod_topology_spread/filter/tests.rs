@@ -5,9 +5,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::PluginArgs;
-use crate::plugins::pod_topology_spread::factory;
 use crate::plugins::pod_topology_spread::tests::{add_service, constraint, list, spreading, system};
+use crate::plugins::pod_topology_spread::{PodTopologySpreadArgs, factory};
 use crate::testing::{Harness, NodeFixture, PodFixture, node, pod};
 
 fn zone(name: &str, zone: &str) -> NodeFixture {
@@ -145,7 +144,7 @@ fn policies_leave_nodes_out_of_the_count() {
 #[test]
 fn defaults_may_be_hard() {
     let own = json!({"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"});
-    let check = |args: PluginArgs, selector: Value, expected: Option<&str>| {
+    let check = |args: PodTopologySpreadArgs, selector: Value, expected: Option<&str>| {
         let harness = Harness::with_args(args, factory).cluster(three_zones(), &crowd(&[("a", 1)]));
         add_service(harness.handle.listers(), &selector);
         let pod = pod("p").label("app", "a");

@@ -4,8 +4,7 @@ use QueueingHint::{Queue, Skip};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::{FeatureGates, Gate, PluginArgs};
-use crate::framework::Registration;
+use crate::config::{FeatureGates, Gate};
 use crate::model::Object;
 use crate::plugins::pod_topology_spread::factory;
 use crate::plugins::pod_topology_spread::tests::{constraint, spreading, system};
@@ -14,11 +13,7 @@ use crate::testing::{Harness, NodeFixture, PodFixture, node, pod};
 fn harness(hints: bool) -> Harness {
     let gates =
         if hints { FeatureGates::default() } else { FeatureGates::at(33).with(Gate::SchedulerQueueingHints, false) };
-    let built: Result<Harness, _> =
-        Harness::build(gates, system(), Ok(()), |args: PluginArgs, handle: &_| -> Result<Registration, _> {
-            factory(args, handle)
-        });
-    built.expect("the plugin can be built")
+    Harness::build(gates, system(), Ok(()), factory).expect("the plugin can be built")
 }
 
 fn waiting(more: &Value) -> PodFixture {

@@ -5,9 +5,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::PluginArgs;
-use crate::plugins::pod_topology_spread::factory;
 use crate::plugins::pod_topology_spread::tests::{add_service, constraint, list, soft, spreading, system};
+use crate::plugins::pod_topology_spread::{PodTopologySpreadArgs, factory};
 use crate::testing::{Harness, NodeFixture, PodFixture, node, pod};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -20,7 +19,7 @@ fn crowd(counts: &[(&str, usize)]) -> Vec<PodFixture> {
 
 #[track_caller]
 fn check_with(
-    args: PluginArgs,
+    args: PodTopologySpreadArgs,
     pod: PodFixture,
     nodes: Vec<NodeFixture>,
     pods: &[PodFixture],
@@ -140,7 +139,7 @@ fn a_zone_that_only_an_extender_knows_is_not_the_one_of_nodes_without() {
 
 #[test]
 fn without_soft_constraints_nothing_is_scored() {
-    let check = |args: PluginArgs, nodes: Vec<NodeFixture>, pod: PodFixture| {
+    let check = |args: PodTopologySpreadArgs, nodes: Vec<NodeFixture>, pod: PodFixture| {
         let harness = Harness::with_args(args, factory).cluster(nodes, &[]);
         assert_eq!(harness.pre_score(&pod).0, Ok(PreScoreOutcome::Skip));
     };

@@ -1,12 +1,13 @@
 //! Tests of [`super`]: a file in, upstream's text out. Every text here was seen from upstream's own decoder.
 
 use super::decode;
+use crate::plugins::registry;
 
 const HEAD: &str = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
 const JSON: &str = r#"{"apiVersion":"kubescheduler.config.k8s.io/v1","kind":"KubeSchedulerConfiguration""#;
 
 fn error(data: &[u8]) -> String {
-    match decode(data) {
+    match decode(data, registry().catalog()) {
         Ok(_) => "no error".to_owned(),
         Err(error) => error.0,
     }
@@ -191,7 +192,7 @@ fn args_may_say_what_they_are_if_it_is_true() {
 #[test]
 fn args_of_other_plugins_stay_as_written() {
     let body = "profiles: [{pluginConfig: [{name: Mine, args: {b: off, a: 0x10}}, {name: ImageLocality, args: [x]}]}]";
-    let config = decode(format!("{HEAD}{body}").as_bytes()).expect("reads");
+    let config = decode(format!("{HEAD}{body}").as_bytes(), registry().catalog()).expect("reads");
     let raw = |at: usize| config.profiles[0].plugin_config[at].args.0.as_ref().map(super::Value::to_json);
     assert_eq!(raw(0), Some(serde_json::json!({"a": 16, "b": false})));
     assert_eq!(raw(1), Some(serde_json::json!(["x"])));
@@ -203,7 +204,7 @@ fn text_comes_in_several_encodings() {
     let utf16: Vec<u8> = "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect();
     let bytes = |prefix: &[u8]| [prefix, text.as_bytes()].concat();
     for data in [bytes(b""), bytes(b"\xef\xbb\xbf"), utf16, text.replace('\n', "\r\n").into_bytes()] {
-        assert_eq!(decode(&data).map(|config| config.parallelism), Ok(Some(3)));
+        assert_eq!(decode(&data, registry().catalog()).map(|config| config.parallelism), Ok(Some(3)));
     }
 }
 
@@ -282,6 +283,6 @@ fn no_damage_to_a_file_ends_in_a_panic() {
             data.splice(at..until, PIECES[dice.roll(PIECES.len())].iter().copied());
         }
         // Whatever it is, it comes back as a value; a panic fails the test and this seed tells it again.
-        let _ = decode(&data);
+        let _ = decode(&data, registry().catalog());
     }
 }
