@@ -28,13 +28,13 @@ pub(super) async fn on_signal(shared: Arc<SchedulerContext>) {
 
 fn log(shared: &SchedulerContext) {
     let nodes = shared.cache.nodes();
-    let known = shared.listers.nodes.keys();
+    let known = shared.nodes.keys();
     let cached: Vec<&str> = nodes.iter().filter(|node| node.try_node().is_some()).map(|node| node.name()).collect();
     let difference = compare(known.iter().map(String::as_str), cached);
     report(&difference, "missedNodes", "redundantNodes");
 
     let (queued, summary) = shared.queue.pending_pods();
-    let listed = shared.listers.pods.list();
+    let listed = shared.pods.list();
     let held = shared.cache.pods();
     let uids = held.iter().map(|pod| pod.pod.uid()).chain(queued.iter().map(|pod| pod.uid()));
     let difference = compare(listed.iter().map(|pod| pod.uid()), uids);

@@ -175,7 +175,7 @@ fn endpoints(flags: &Flags, engine: &Engine, about: About) -> anyhow::Result<End
     Ok(Endpoints {
         metrics: Arc::new(Scrape::new(&engine.shared, flags)?),
         registry,
-        listers: engine.shared.listers.clone(),
+        pods: engine.shared.pods.clone(),
         is_leader: Arc::new(is(|progress| &progress.leads)),
         config,
         flags: on(Gate::ComponentFlagz).then(|| values.collect::<BTreeMap<_, _>>()),

@@ -196,9 +196,10 @@ async fn schedule(
         let seen = watch(client.clone(), candidacy.name(), clock);
         Box::pin(candidacy.run(seen)) as BoxFuture<'static, ()>
     });
-    let check = node_check(engine.profiles[0].handle());
+    let check = node_check(engine.profiles[0].handle()).map_err(|error| anyhow::anyhow!("{error}"))?;
     let ingest =
         Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_seed(seed()).with_node_check(check);
+    info!(resources = ingest.resources(), "Watching");
     engine.start_metrics();
     let elector = candidate.map(|candidate| {
         engine.tasks.serve("event recorder of the lease", candidate.events.run());

@@ -85,13 +85,8 @@ impl Cache {
         Self::default()
     }
 
-    /// Adds a node, and returns its entry.
-    pub fn add_node(&self, node: Arc<Node>) -> Arc<NodeInfo> {
-        self.lock().set_node(node)
-    }
-
-    /// Replaces a node, and returns its entry.
-    pub fn update_node(&self, node: Arc<Node>) -> Arc<NodeInfo> {
+    /// Adds or replaces a node, and returns its entry.
+    pub fn set_node(&self, node: Arc<Node>) -> Arc<NodeInfo> {
         self.lock().set_node(node)
     }
 

@@ -23,7 +23,7 @@ fn step(cache: &Cache, step: &str) -> Result<Option<PodAdded>, CacheError> {
             let (name, zone) = rest.split_once(' ').map_or((rest, None), |(name, zone)| (name, Some(zone)));
             let node = node(name);
             let node = zone.map_or(node.clone(), |zone| node.zone(zone)).build();
-            let info = if cache.node(name).is_some() { cache.update_node(node) } else { cache.add_node(node) };
+            let info = cache.set_node(node);
             assert_eq!(info.name(), name);
         }
         "-node" => cache.remove_node(&node(rest).build())?,
@@ -317,7 +317,7 @@ fn check_images(steps: &str, expected: &str) {
                 let (name, size) = image.split_once(':').expect("name:size");
                 node.image(name, size.parse().expect("a number"))
             });
-            cache.update_node(fixture.build());
+            cache.set_node(fixture.build());
         }
     }
     cache.update_snapshot(&mut snapshot).expect("it is consistent");

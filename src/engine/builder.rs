@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use super::kinds::ask_for_upstream_kinds;
 use super::{Engine, EngineError, Tasks};
 use crate::cache::Cache;
 use crate::clock::{Clock, Rng};
@@ -123,6 +124,8 @@ impl EngineBuilder {
             parallelizer: Arc::new(Parallelizer::new(workers.min(processors))),
             ..HandleParts::new(gates, metrics.clone(), clock.clone(), effects.clone())
         });
+        let kinds = ask_for_upstream_kinds(&parts.listers, &gates);
+        let (pods, nodes) = kinds.expect("nothing is watched before there is an engine");
         let profiles = build_profiles(&config, &plugins, &parts)?;
         let queue = Queue::new(
             &profiles,
@@ -142,6 +145,8 @@ impl EngineBuilder {
         let shared = Arc::new(SchedulerContext {
             cache: Arc::new(Cache::new()),
             queue,
+            pods,
+            nodes,
             listers: parts.listers.clone(),
             writes,
             effects,

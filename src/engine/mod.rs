@@ -4,12 +4,15 @@
 //! the same engine. They differ in the client, the clock and the caller of [`Scheduler::schedule_one`].
 
 mod builder;
+mod kinds;
 mod places;
 mod tasks;
 
 use std::sync::Arc;
 
 pub use builder::EngineBuilder;
+#[cfg(test)]
+pub(crate) use kinds::ask_for_upstream_kinds;
 pub use places::{Misplaced, PlaceCheck, UnfinishedCycles};
 pub use tasks::{Fatal, TaskEnd, Tasks};
 

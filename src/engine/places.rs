@@ -124,7 +124,7 @@ impl PlaceCheck {
         for cached in self.shared.cache.pods() {
             put(&cached.pod, if cached.assumed { ASSUMED } else { BOUND });
         }
-        for pod in self.shared.listers.pods.list() {
+        for pod in self.shared.pods.list() {
             let at = places.remove(pod.uid()).map(|(_, at)| at).unwrap_or_default();
             if !self.is_well_placed(&pod, &at, underway) {
                 found.push(Misplaced::Pod { pod: pod.key(), places: at });
@@ -140,7 +140,7 @@ impl PlaceCheck {
             }
         }
         for pod in self.shared.queue.nominator().pods() {
-            let known = self.shared.listers.pods.get(pod.key());
+            let known = self.shared.pods.get(pod.key());
             if !known.is_some_and(|known| known.uid() == pod.uid() && known.node_name().is_none()) {
                 found.push(Misplaced::Leftover { pod: pod.key().to_string(), place: "the nominator" });
             }

@@ -40,7 +40,8 @@ pub(super) fn explain(
     let enabled = profile.expanded().point(ExtensionPoint::PostFilter);
     enabled.iter().find(|plugin| plugin.name == default_preemption::NAME)?;
     let min_candidates = cluster.preemption.get(&**profile.name())?;
-    let evaluator = Evaluator::new(default_preemption::NAME, profile.handle(), *min_candidates);
+    // The profile has the plugin, so the kinds that it reads are watched.
+    let evaluator = Evaluator::new(default_preemption::NAME, profile.handle(), *min_candidates).ok()?;
     let failed = PostFilterContext { diagnosis, filters: profile, extenders: &(), random: 0 };
     let said = |message: String| PreemptionExplanation { node: None, victims: Vec::new(), pdb_violations: 0, message };
     Some(match evaluator.choose(cx, &failed) {

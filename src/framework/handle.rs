@@ -1,14 +1,18 @@
 //! What a plugin may ask of the scheduler.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::{BoxFuture, Parallelizer, PluginError, PodsInPreBind, Slot, WaitingPods};
+use kube::api::DynamicObject;
+use serde::de::DeserializeOwned;
+
+use super::{BoxFuture, Parallelizer, PluginError, PodsInPreBind, SharedStates, Slot, WaitingPods};
 use crate::clock::Clock;
 use crate::config::{FeatureGates, Gate};
 use crate::k8s::Pod;
-use crate::listers::Listers;
+use crate::listers::{Kind, Lister, Listers};
 use crate::metrics::Metrics;
 use crate::model::{LabelClasses, PodInfo, ResourceGates};
 
@@ -122,8 +126,10 @@ pub struct HandleParts {
     pub gates: FeatureGates,
     /// Whether extenders have a say: no signature tells what they look at.
     pub has_extenders: bool,
-    /// The informers' view of every kind.
+    /// The kinds that were asked for, with their stores.
     pub listers: Arc<Listers>,
+    /// State of plugins that all profiles share.
+    pub shared_states: SharedStates,
     /// Metric families.
     pub metrics: Arc<Metrics>,
     /// Time.
@@ -152,6 +158,7 @@ impl HandleParts {
             gates,
             has_extenders: false,
             listers: Arc::new(Listers::default()),
+            shared_states: SharedStates::default(),
             metrics,
             clock,
             classes: LabelClasses::default(),
@@ -213,8 +220,33 @@ impl Handle {
         self.parts.has_extenders
     }
 
-    /// The informers' view of every kind, which may lag behind or be ahead of a cycle's snapshot. Any time.
-    pub fn listers(&self) -> &Arc<Listers> {
+    /// Returns the lister of a kind, and has the kind watched: its objects are there before the first pod is scheduled, and
+    /// may lag behind or be ahead of a cycle's snapshot. In a factory only: fails once watching has begun, unless the kind is
+    /// watched already. The lister itself may be read at any time.
+    pub fn lister<K>(&self) -> Result<Lister<K>, PluginError>
+    where
+        K: kube::Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
+    {
+        Ok(self.parts.listers.ask()?)
+    }
+
+    /// Returns the lister of a kind that has no Rust type, such as one that a CRD defines, and has the kind watched. In a
+    /// factory only, as [`Self::lister`].
+    pub fn dynamic_lister(&self, kind: Kind) -> Result<Lister<DynamicObject>, PluginError> {
+        Ok(self.parts.listers.ask_dynamic(kind)?)
+    }
+
+    /// Returns the state of type `T` that all profiles share. The first factory that asks for it builds it, and may make it
+    /// follow changes with [`Lister::observe`]. In a factory only.
+    pub fn shared<T: Any + Send + Sync>(
+        &self,
+        build: impl FnOnce() -> Result<Arc<T>, PluginError>,
+    ) -> Result<Arc<T>, PluginError> {
+        self.parts.shared_states.get_or_build(build)
+    }
+
+    /// The stores of all kinds, for tests that fill them.
+    pub(crate) fn listers(&self) -> &Arc<Listers> {
         &self.parts.listers
     }
 

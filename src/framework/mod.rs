@@ -22,6 +22,7 @@ mod registration;
 mod registry;
 mod runtime;
 mod scratch;
+mod shared_state;
 mod state;
 mod waiting;
 
@@ -60,5 +61,6 @@ pub use runtime::{
 };
 pub use scratch::Scratch;
 pub(crate) use scratch::ScratchBoard;
+pub use shared_state::SharedStates;
 pub use state::{CycleState, Slot};
 pub use waiting::{MAX_PERMIT_TIMEOUT, WaitDecision, WaitingPod, WaitingPods};

@@ -33,6 +33,12 @@ impl From<crate::config::ArgsError> for PluginError {
     }
 }
 
+impl From<crate::listers::Sealed> for PluginError {
+    fn from(error: crate::listers::Sealed) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
 impl From<String> for PluginError {
     fn from(text: String) -> Self {
         Self::new(text)

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use kube::core::Status;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::k8s::object_key;
@@ -59,12 +58,12 @@ pub(super) struct Reading<K> {
     /// The kind's name in logs.
     pub(super) kind: String,
     pub(super) unreadable: Unreadable,
-    /// Keeps an object's JSON beside it, where somebody has to be sent whole objects.
-    pub(super) keep: Option<Keep<K>>,
+    /// Reads an object from JSON.
+    pub(super) read: Read<K>,
 }
 
-/// Keeps an object's JSON beside it.
-pub(super) type Keep<K> = fn(&mut K, &RawValue) -> Result<(), serde_json::Error>;
+/// Reads an object from JSON.
+pub(super) type Read<K> = Box<dyn Fn(&RawValue) -> Result<K, serde_json::Error> + Send + Sync>;
 
 /// Counts objects that could not be read; clones share the count.
 #[derive(Clone, Debug, Default)]
@@ -143,14 +142,11 @@ where
 }
 
 /// Reads an object, without its managed fields. None if not even its name can be read.
-fn item<K: kube::Resource + DeserializeOwned>(raw: &RawValue, reading: &Reading<K>) -> Option<Item<K>> {
-    let error = match serde_json::from_str::<K>(raw.get()) {
+fn item<K: kube::Resource>(raw: &RawValue, reading: &Reading<K>) -> Option<Item<K>> {
+    let error = match (reading.read)(raw) {
         Ok(mut object) if object.meta().name.is_some() => {
             object.meta_mut().managed_fields = None;
-            match reading.keep.map_or(Ok(()), |keep| keep(&mut object, raw)) {
-                Ok(()) => return Some(Item::Read(object)),
-                Err(error) => error,
-            }
+            return Some(Item::Read(object));
         }
         Ok(_) => serde::de::Error::custom("it has no name"),
         Err(error) => error,
@@ -164,10 +160,7 @@ fn item<K: kube::Resource + DeserializeOwned>(raw: &RawValue, reading: &Reading<
 }
 
 /// Reads a line of a watch. Fails if it is no event at all.
-pub(super) fn line<K: kube::Resource + DeserializeOwned>(
-    text: &str,
-    reading: &Reading<K>,
-) -> Result<Line<K>, serde_json::Error> {
+pub(super) fn line<K: kube::Resource>(text: &str, reading: &Reading<K>) -> Result<Line<K>, serde_json::Error> {
     let WireLine { kind: event, object } = serde_json::from_str(text)?;
     Ok(match &*event {
         "ADDED" | "MODIFIED" => item(object, reading).map_or(Line::Ignored, Line::Applied),
@@ -184,10 +177,7 @@ pub(super) fn line<K: kube::Resource + DeserializeOwned>(
 }
 
 /// Reads a page of a list. Fails if it is no list at all.
-pub(super) fn page<K: kube::Resource + DeserializeOwned>(
-    text: &str,
-    reading: &Reading<K>,
-) -> Result<Page<K>, serde_json::Error> {
+pub(super) fn page<K: kube::Resource>(text: &str, reading: &Reading<K>) -> Result<Page<K>, serde_json::Error> {
     let WirePage { metadata, items } = serde_json::from_str(text)?;
     let items = items.unwrap_or_default().into_iter().filter_map(|raw| item(raw, reading)).collect();
     let next = Some(metadata.next).filter(|next| !next.is_empty());
@@ -196,6 +186,8 @@ pub(super) fn page<K: kube::Resource + DeserializeOwned>(
 
 #[cfg(test)]
 mod tests {
+    use serde::de::DeserializeOwned;
+
     use super::*;
     use crate::k8s::{Original, Pod};
 
@@ -214,8 +206,9 @@ mod tests {
         }
     }
 
-    fn reading<K>(unreadable: &Unreadable) -> Reading<K> {
-        Reading { kind: "pods".to_owned(), unreadable: unreadable.clone(), keep: None }
+    fn reading<K: DeserializeOwned>(unreadable: &Unreadable) -> Reading<K> {
+        let read = Box::new(|raw: &RawValue| serde_json::from_str(raw.get()));
+        Reading { kind: "pods".to_owned(), unreadable: unreadable.clone(), read }
     }
 
     #[test]
@@ -272,14 +265,20 @@ mod tests {
 
     #[test]
     fn an_object_is_kept_whole_where_that_is_asked_for() {
-        let keep: Keep<Pod> = |pod, raw| Original::of_pod(raw).map(|original| pod.original = Some(original));
         let text = r#"{"type":"ADDED","object":{"kind":"Pod","metadata":{"name":"p"},"unknown":1}}"#;
-        let original = |keep: Option<Keep<Pod>>| {
-            let line = line(text, &Reading { keep, ..reading(&Unreadable::default()) });
+        let whole = |raw: &RawValue| {
+            let mut pod: Pod = serde_json::from_str(raw.get())?;
+            pod.original = Some(Original::of_pod(raw)?);
+            Ok(pod)
+        };
+        let original = |reading: &Reading<Pod>| {
+            let line = line(text, reading);
             let Ok(Line::Applied(Item::Read(pod))) = line else { panic!("it is a pod: {line:?}") };
             pod.original.map(|original| original.json().get().to_owned())
         };
-        assert_eq!(original(None), None);
-        assert_eq!(original(Some(keep)).as_deref(), Some(r#"{"metadata":{"name":"p"},"unknown":1}"#));
+        let slim = reading(&Unreadable::default());
+        assert_eq!(original(&slim), None);
+        let whole = Reading { read: Box::new(whole), ..slim };
+        assert_eq!(original(&whole).as_deref(), Some(r#"{"metadata":{"name":"p"},"unknown":1}"#));
     }
 }

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
-
 use super::Starter;
-use super::decode::{Keep, Reading};
+use super::decode::{Read, Reading};
 use super::deliver::{self, Sink};
 use super::reflector::{Chain, Failure, PAGE_SIZE, Pages, Parts, Reflector, Source};
 use crate::cache::CacheError;
@@ -61,31 +59,23 @@ struct FeedOf<S: Sink> {
     kind: String,
     source: Source,
     sink: S,
-    keep: Option<Keep<S::Object>>,
+    read: Read<S::Object>,
 }
 
 /// The feed of one kind.
-pub(super) fn feed<S>(kind: &str, source: Source, sink: S, keep: Option<Keep<S::Object>>) -> Box<dyn Feed>
-where
-    S: Sink,
-    S::Object: DeserializeOwned,
-{
-    Box::new(FeedOf { kind: kind.to_owned(), source, sink, keep })
+pub(super) fn feed<S: Sink>(kind: &str, source: Source, sink: S, read: Read<S::Object>) -> Box<dyn Feed> {
+    Box::new(FeedOf { kind: kind.to_owned(), source, sink, read })
 }
 
-impl<S> Feed for FeedOf<S>
-where
-    S: Sink,
-    S::Object: DeserializeOwned,
-{
+impl<S: Sink> Feed for FeedOf<S> {
     fn watch(self: Box<Self>, starter: &Starter) -> BoxFuture<'static, ()> {
-        let Self { kind, source, sink, keep } = *self;
+        let Self { kind, source, sink, read } = *self;
         let (pending, name) = (starter.pending.clone(), kind.clone());
         let reflector = Reflector::new(Parts {
             client: starter.client.clone(),
             source,
             rng: Rng::from_seed(starter.seed ^ seed_of(&kind)),
-            reading: Reading { kind, unreadable: starter.unreadable.clone(), keep },
+            reading: Reading { kind, unreadable: starter.unreadable.clone(), read },
             sink,
             clock: starter.clock.clone(),
             refusals: starter.refusals.clone(),
@@ -102,9 +92,9 @@ where
         starter: &Starter,
         counted: Arc<dyn Fn(usize) + Send + Sync>,
     ) -> BoxFuture<'static, Result<Deliver, Failure>> {
-        let Self { kind, source, sink, keep } = *self;
+        let Self { kind, source, sink, read } = *self;
         let (client, clock) = (starter.client.clone(), starter.clock.clone());
-        let reading = Reading { kind, unreadable: starter.unreadable.clone(), keep };
+        let reading = Reading { kind, unreadable: starter.unreadable.clone(), read };
         Box::pin(async move {
             let patience = Some((&clock, PATIENCE));
             let pages = Pages { client: &client, source: &source, reading: &reading, patience };

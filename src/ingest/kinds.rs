@@ -1,7 +1,7 @@
-//! Which kinds are watched, and why: a table.
+//! The kinds that are watched: those that somebody asked a lister of, and those of which plugins registered events.
 
-use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::any::TypeId;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
@@ -9,282 +9,226 @@ use k8s_openapi::api::core::v1::{Namespace, PersistentVolume, PersistentVolumeCl
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
 use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment};
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::Starter;
-use super::decode::Keep;
+use super::decode::Read;
 use super::feed::{Feed, feed};
 use super::reflector::Source;
-use super::sinks::{Nodes, Others, Pods, StoreOf};
+use super::sinks::{Other, Scheduled};
 use crate::config::{FeatureGates, Gate};
 use crate::k8s::{Node, Original, Pod};
-use crate::listers::{Listers, Store};
+use crate::listers::{AnyStore, Kind, Listers, Sealed, Store};
 use crate::model::{ActionType, EventResource};
 
 /// Pods that have not ended, escaped for a URL: `status.phase!=Succeeded,status.phase!=Failed`.
 /// Follows `pkg/scheduler/scheduler.go#newPodInformer @v1.36.3`.
 const NOT_ENDED: &str = "status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
 
-/// A watched kind, by its plural, and what makes its feed.
+/// A kind that is watched.
 pub(super) struct Watched {
-    /// The plural; what a dynamic kind was registered as.
+    /// The name of the kind in URLs.
+    pub(super) kind: Kind,
+    /// The name in logs: the plural, or `<plural>.<version>.<group>` for a kind that only plugins know.
     pub(super) name: String,
-    /// The name of its task.
+    /// The name of the task that watches the kind.
     pub(super) task: &'static str,
-    start: Start,
+    /// Whether objects are looked up. Of other kinds plugins get the events alone.
+    pub(super) is_looked_up: bool,
+    target: Target,
 }
 
-enum Start {
-    /// By its row's function, with what plugins registered.
-    Row(fn(&Starter, Option<ActionType>) -> Box<dyn Feed>, Option<ActionType>),
-    /// A kind that only plugins know.
-    Dynamic(ApiResource, EventResource, ActionType),
+/// The store that a kind's objects go to.
+enum Target {
+    Pods(Arc<Store<Pod>>),
+    Nodes(Arc<Store<Node>>),
+    /// With the kind's name in events and the actions that plugins registered.
+    Other(Arc<dyn AnyStore>, Option<(EventResource, ActionType)>),
 }
 
-/// When a kind is needed even if no plugin registered events of it.
-enum Needed {
-    Always,
-    /// With this feature gate.
-    Gate(Gate),
-    /// By these plugins.
-    Plugins(&'static [&'static str]),
-}
-
-/// A kind that this scheduler knows.
+/// A kind that this scheduler knows by a Rust type. The order of the rows is the order in which kinds are read.
 struct Row {
     name: &'static str,
-    /// What it is called in events, if it can be registered.
+    object_type: TypeId,
+    /// The kind's name in events, if events of it can be registered.
     resource: Option<EventResource>,
-    needed: Needed,
-    start: fn(&Starter, Option<ActionType>) -> Box<dyn Feed>,
+    /// The feature gate without which registered events of the kind do not count.
+    gate: Option<Gate>,
+    ask: fn(&Listers) -> Result<(), Sealed>,
 }
 
-/// What each plugin's factory asks the informers for, upstream; the claims, slices, classes and `CSINodes` of managers that
-/// all profiles share; namespaces for the queue.
-fn rows() -> [Row; 17] {
+impl Row {
+    fn of<K>(name: &'static str, resource: Option<EventResource>) -> Self
+    where
+        K: kube::Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
+    {
+        let ask = |listers: &Listers| listers.ask::<K>().map(drop);
+        Self { name, object_type: TypeId::of::<K>(), resource, gate: None, ask }
+    }
+
+    fn gated(self, gate: Gate) -> Self {
+        Self { gate: Some(gate), ..self }
+    }
+
+    /// The kind's name in events with the actions that plugins registered.
+    fn registered(&self, events: &Events<'_>) -> Option<(EventResource, ActionType)> {
+        let resource = self.resource.clone().filter(|_| self.gate.is_none_or(|gate| events.gates.enabled(gate)))?;
+        let actions = *events.registered.get(&resource)?;
+        Some((resource, actions))
+    }
+}
+
+/// The events that plugins and extenders registered.
+struct Events<'a> {
+    registered: &'a BTreeMap<EventResource, ActionType>,
+    gates: &'a FeatureGates,
+}
+
+/// The kinds with a Rust type, besides pods and nodes.
+fn rows() -> [Row; 16] {
     use EventResource as R;
-    use Needed::{Always, Gate as On, Plugins};
-    const VOLUMES: &[&str] = &["VolumeBinding", "VolumeZone", "NodeVolumeLimits"];
-    const CLAIMS: &[&str] = &["VolumeBinding", "VolumeZone", "NodeVolumeLimits", "VolumeRestrictions"];
-    const SPREAD: &[&str] = &["PodTopologySpread"];
-    const DRA: Gate = Gate::DynamicResourceAllocation;
-    let row = |name, resource, needed, start| Row { name, resource, needed, start };
+    const DEVICES: Gate = Gate::DynamicResourceAllocation;
     [
-        row("namespaces", None, Always, |s, a| s.other::<Namespace>(None, a, |l| &l.namespaces)),
-        row("services", None, Plugins(SPREAD), |s, a| s.other::<Service>(None, a, |l| &l.services)),
-        row("replicationcontrollers", None, Plugins(SPREAD), |s, a| {
-            s.other::<ReplicationController>(None, a, |l| &l.replication_controllers)
-        }),
-        row("replicasets", None, Plugins(SPREAD), |s, a| s.other::<ReplicaSet>(None, a, |l| &l.replica_sets)),
-        row("statefulsets", None, Plugins(SPREAD), |s, a| s.other::<StatefulSet>(None, a, |l| &l.stateful_sets)),
-        row("poddisruptionbudgets", None, Plugins(&["DefaultPreemption"]), |s, a| {
-            s.other::<PodDisruptionBudget>(None, a, |l| &l.pod_disruption_budgets)
-        }),
-        row("persistentvolumes", Some(R::PersistentVolume), Plugins(VOLUMES), |s, a| {
-            s.other::<PersistentVolume>(Some(R::PersistentVolume), a, |l| &l.persistent_volumes)
-        }),
-        row("persistentvolumeclaims", Some(R::PersistentVolumeClaim), Plugins(CLAIMS), |s, a| {
-            s.other::<PersistentVolumeClaim>(Some(R::PersistentVolumeClaim), a, |l| &l.persistent_volume_claims)
-        }),
-        row("storageclasses", Some(R::StorageClass), Plugins(VOLUMES), |s, a| {
-            s.other::<StorageClass>(Some(R::StorageClass), a, |l| &l.storage_classes)
-        }),
-        row("csinodes", Some(R::CsiNode), Always, |s, a| s.other::<CSINode>(Some(R::CsiNode), a, |l| &l.csi_nodes)),
-        row("csidrivers", Some(R::CsiDriver), Plugins(&["VolumeBinding", "NodeVolumeLimits"]), |s, a| {
-            s.other::<CSIDriver>(Some(R::CsiDriver), a, |l| &l.csi_drivers)
-        }),
-        row("csistoragecapacities", Some(R::CsiStorageCapacity), Plugins(&["VolumeBinding"]), |s, a| {
-            s.other::<CSIStorageCapacity>(Some(R::CsiStorageCapacity), a, |l| &l.csi_storage_capacities)
-        }),
-        row("volumeattachments", Some(R::VolumeAttachment), Plugins(&["NodeVolumeLimits"]), |s, a| {
-            s.other::<VolumeAttachment>(Some(R::VolumeAttachment), a, |l| &l.volume_attachments)
-        }),
-        row("resourceclaims", Some(R::ResourceClaim), On(DRA), |s, a| {
-            s.other::<ResourceClaim>(Some(R::ResourceClaim), a, |l| &l.resource_claims)
-        }),
-        row("resourceslices", Some(R::ResourceSlice), On(DRA), |s, a| {
-            s.other::<ResourceSlice>(Some(R::ResourceSlice), a, |l| &l.resource_slices)
-        }),
-        row("deviceclasses", Some(R::DeviceClass), On(DRA), |s, a| {
-            s.other::<DeviceClass>(Some(R::DeviceClass), a, |l| &l.device_classes)
-        }),
-        row("pods", None, Always, |s, _| s.pods()),
+        Row::of::<Namespace>("namespaces", None),
+        Row::of::<Service>("services", None),
+        Row::of::<ReplicationController>("replicationcontrollers", None),
+        Row::of::<ReplicaSet>("replicasets", None),
+        Row::of::<StatefulSet>("statefulsets", None),
+        Row::of::<PodDisruptionBudget>("poddisruptionbudgets", None),
+        Row::of::<PersistentVolume>("persistentvolumes", Some(R::PersistentVolume)),
+        Row::of::<PersistentVolumeClaim>("persistentvolumeclaims", Some(R::PersistentVolumeClaim)),
+        Row::of::<StorageClass>("storageclasses", Some(R::StorageClass)),
+        Row::of::<CSINode>("csinodes", Some(R::CsiNode)),
+        Row::of::<CSIDriver>("csidrivers", Some(R::CsiDriver)),
+        Row::of::<CSIStorageCapacity>("csistoragecapacities", Some(R::CsiStorageCapacity)),
+        Row::of::<VolumeAttachment>("volumeattachments", Some(R::VolumeAttachment)),
+        Row::of::<ResourceClaim>("resourceclaims", Some(R::ResourceClaim)).gated(DEVICES),
+        Row::of::<ResourceSlice>("resourceslices", Some(R::ResourceSlice)).gated(DEVICES),
+        Row::of::<DeviceClass>("deviceclasses", Some(R::DeviceClass)).gated(DEVICES),
     ]
 }
 
-/// The kinds to watch: nodes and pods, what enabled plugins look up, and what they registered events of.
+/// Returns the kinds to watch, and ends the asking for listers. Nodes come first and pods last.
+///
+/// # Panics
+///
+/// If the asking was ended before and a kind of the registered events is not among those that were asked for.
 pub(super) fn watched(
-    plugins: &BTreeSet<String>,
+    listers: &Listers,
     registered: &BTreeMap<EventResource, ActionType>,
     gates: &FeatureGates,
 ) -> Vec<Watched> {
-    let nodes = Watched { name: "nodes".to_owned(), task: "nodes", start: Start::Row(|s, _| s.nodes(), None) };
-    let known = rows().into_iter().filter_map(|row| {
-        let actions = row.resource.as_ref().and_then(|resource| registered.get(resource)).copied();
-        let needed = match row.needed {
-            Needed::Always => true,
-            // Without the gate they are not watched, whatever is registered.
-            Needed::Gate(gate) => gates.enabled(gate),
-            Needed::Plugins(names) => actions.is_some() || names.iter().any(|name| plugins.contains(*name)),
+    const OPEN: &str = "watching begins here";
+    let (rows, events) = (rows(), Events { registered, gates });
+    for row in rows.iter().filter(|row| row.registered(&events).is_some()) {
+        (row.ask)(listers).expect(OPEN);
+    }
+    let dynamic: BTreeMap<Kind, (EventResource, ActionType)> = events.of_dynamic_kinds().collect();
+    let is_dynamic = |store: &dyn AnyStore| store.object_type() == TypeId::of::<DynamicObject>();
+    let asked_for = listers.stores();
+    for kind in dynamic.keys() {
+        listers.ask_dynamic(kind.clone()).expect(OPEN);
+    }
+    listers.seal();
+    let of = |store: Arc<dyn AnyStore>| -> (usize, Watched) {
+        let kind = store.kind().clone();
+        let position = rows.iter().position(|row| row.object_type == store.object_type());
+        let known = |name: &'static str, target| Watched {
+            kind: kind.clone(),
+            name: name.to_owned(),
+            task: name,
+            is_looked_up: true,
+            target,
         };
-        needed.then(|| Watched { name: row.name.to_owned(), task: row.name, start: Start::Row(row.start, actions) })
-    });
-    let dynamic = registered.iter().filter_map(|(resource, actions)| dynamic(resource, *actions, gates));
-    std::iter::once(nodes).chain(dynamic).chain(known).collect()
+        if store.object_type() == TypeId::of::<Pod>() {
+            (usize::MAX, known("pods", Target::Pods(listers.store().expect("it is one of the stores"))))
+        } else if store.object_type() == TypeId::of::<Node>() {
+            (0, known("nodes", Target::Nodes(listers.store().expect("it is one of the stores"))))
+        } else if let Some(at) = position {
+            (at + 2, known(rows[at].name, Target::Other(store, rows[at].registered(&events))))
+        } else {
+            let registered = dynamic.get(&kind).filter(|_| is_dynamic(&*store)).cloned();
+            let is_looked_up = asked_for.iter().any(|asked| Arc::ptr_eq(asked, &store));
+            let (name, task) = (kind.to_string(), "kind of a plugin");
+            (1, Watched { kind, name, task, is_looked_up, target: Target::Other(store, registered) })
+        }
+    };
+    let mut watched: Vec<(usize, Watched)> = listers.stores().into_iter().map(of).collect();
+    watched.sort_by_key(|(position, _)| *position);
+    watched.into_iter().map(|(_, watched)| watched).collect()
 }
 
-/// A kind that this scheduler does not know itself, registered as `<plural>.<version>.<group>`.
-fn dynamic(resource: &EventResource, actions: ActionType, gates: &FeatureGates) -> Option<Watched> {
-    let name: Arc<str> = match resource {
-        EventResource::Other(name) => name.clone(),
-        EventResource::WildCard => Arc::from(resource.name()),
-        EventResource::PodGroup if gates.enabled(Gate::GenericWorkload) => {
-            "podgroups.v1alpha2.scheduling.k8s.io".into()
-        }
-        _ => return None,
-    };
-    let mut parts = name.splitn(3, '.');
-    let (Some(plural), Some(version), Some(group)) = (parts.next(), parts.next(), parts.next()) else {
-        tracing::error!(gvk = &*name, "Incorrect event registration");
-        return None;
-    };
-    let api = ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version: format!("{group}/{version}"),
-        kind: String::new(),
-        plural: plural.to_owned(),
-    };
-    let start = Start::Dynamic(api, resource.clone(), actions);
-    Some(Watched { name: name.to_string(), task: "kind of a plugin", start })
+impl Events<'_> {
+    /// The registered kinds that have no Rust type here, with their names in events.
+    fn of_dynamic_kinds(&self) -> impl Iterator<Item = (Kind, (EventResource, ActionType))> {
+        let kind = |(resource, actions): (&EventResource, &ActionType)| {
+            let name = match resource {
+                EventResource::Other(name) => name,
+                EventResource::WildCard => resource.name(),
+                EventResource::PodGroup if self.gates.enabled(Gate::GenericWorkload) => {
+                    "podgroups.v1alpha2.scheduling.k8s.io"
+                }
+                _ => return None,
+            };
+            let Ok(kind) = name.parse::<Kind>() else {
+                tracing::error!(gvk = name, "Incorrect event registration");
+                return None;
+            };
+            Some((kind, (resource.clone(), *actions)))
+        };
+        self.registered.iter().filter_map(kind)
+    }
 }
 
 impl Watched {
-    /// Whether somebody looks the objects up; of other kinds plugins only hear.
-    pub(super) fn is_looked_up(&self) -> bool {
-        matches!(self.start, Start::Row(..))
-    }
-
-    /// Where the objects of this kind come from and go to.
+    /// The way of the kind's objects from the API server to their store.
     pub(super) fn feed(&self, starter: &Starter) -> Box<dyn Feed> {
-        match &self.start {
-            Start::Row(start, actions) => start(starter, *actions),
-            Start::Dynamic(api, resource, actions) => {
-                let sink = Others {
-                    handlers: starter.handlers.clone(),
-                    store: StoreOf::Own(Store::<DynamicObject>::default()),
-                    registered: Some((resource.clone(), *actions)),
-                };
-                feed(&self.name, source::<DynamicObject>(api, ""), sink, None)
+        let handlers = starter.handlers.clone();
+        let source = |field_selector| Source { path: self.kind.path(), field_selector };
+        match &self.target {
+            Target::Pods(store) => {
+                feed(&self.name, source(NOT_ENDED), Scheduled::pods(handlers, store.clone()), starter.pod_reader())
+            }
+            Target::Nodes(store) => {
+                feed(&self.name, source(""), Scheduled::nodes(handlers, store.clone()), starter.node_reader())
+            }
+            Target::Other(store, registered) => {
+                let sink = Other { handlers, store: store.clone(), registered: registered.clone() };
+                let store = store.clone();
+                feed(&self.name, source(""), sink, Box::new(move |raw: &RawValue| store.read(raw.get())))
             }
         }
     }
 }
 
-fn source<K: kube::Resource>(api: &K::DynamicType, field_selector: &'static str) -> Source {
-    Source { path: K::url_path(api, None), field_selector }
-}
-
-fn keep_pod(pod: &mut Pod, raw: &RawValue) -> Result<(), serde_json::Error> {
-    Original::of_pod(raw).map(|original| pod.original = Some(original))
-}
-
 impl Starter {
-    fn pods(&self) -> Box<dyn Feed> {
-        let sink = Pods { handlers: self.handlers.clone(), listers: self.listers.clone() };
-        // An extender is sent pods that it may have a say about, and, when it chooses victims, those that run.
-        let keep: Option<Keep<Pod>> = match (self.whole.pending_pods, self.whole.assigned_pods) {
-            (false, false) => None,
-            (_, true) => Some(keep_pod),
-            (true, false) => Some(|pod, raw| if pod.node_name().is_none() { keep_pod(pod, raw) } else { Ok(()) }),
-        };
-        feed("pods", source::<Pod>(&(), NOT_ENDED), sink, keep)
+    /// Reads pods. An extender is sent the pods that it filters and, when it chooses victims, running pods, so the JSON of
+    /// these is kept.
+    fn pod_reader(&self) -> Read<Pod> {
+        let (pending, assigned) = (self.whole.pending_pods, self.whole.assigned_pods);
+        Box::new(move |raw| {
+            let mut pod: Pod = serde_json::from_str(raw.get())?;
+            if assigned || (pending && pod.node_name().is_none()) {
+                pod.original = Some(Original::of_pod(raw)?);
+            }
+            Ok(pod)
+        })
     }
 
-    fn nodes(&self) -> Box<dyn Feed> {
-        let sink = Nodes { handlers: self.handlers.clone(), listers: self.listers.clone() };
-        let keep: Keep<Node> = |node, raw| Original::of_node(raw).map(|original| node.original = Some(original));
-        feed("nodes", source::<Node>(&(), ""), sink, self.whole.nodes.then_some(keep))
-    }
-
-    fn other<K>(
-        &self,
-        resource: Option<EventResource>,
-        actions: Option<ActionType>,
-        store: fn(&Listers) -> &Store<K>,
-    ) -> Box<dyn Feed>
-    where
-        K: kube::Resource<DynamicType = ()> + DeserializeOwned + Any + Send + Sync,
-    {
-        let sink = Others {
-            handlers: self.handlers.clone(),
-            store: StoreOf::Lister(self.listers.clone(), store),
-            registered: resource.zip(actions),
-        };
-        feed(&K::plural(&()), source::<K>(&(), ""), sink, None)
+    /// Reads nodes, and keeps their JSON for extenders that are sent whole nodes.
+    fn node_reader(&self) -> Read<Node> {
+        let whole = self.whole.nodes;
+        Box::new(move |raw| {
+            let mut node: Node = serde_json::from_str(raw.get())?;
+            if whole {
+                node.original = Some(Original::of_node(raw)?);
+            }
+            Ok(node)
+        })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(plugins: &[&str], registered: &[EventResource], gates: &FeatureGates, expected: &str) {
-        let plugins = plugins.iter().map(|name| (*name).to_owned()).collect();
-        let registered = registered.iter().map(|resource| (resource.clone(), ActionType::ADD)).collect();
-        let names: Vec<String> = watched(&plugins, &registered, gates).into_iter().map(|kind| kind.name).collect();
-        assert_eq!(names.join(" "), expected);
-    }
-
-    #[test]
-    fn what_is_watched() {
-        use EventResource as R;
-        let always = "namespaces csinodes resourceclaims resourceslices deviceclasses pods";
-        let default = FeatureGates::default();
-        check(&[], &[], &default, &format!("nodes {always}"));
-        check(
-            &["NodeName", "InterPodAffinity"],
-            &[R::Node, R::Pod, R::AssignedPod],
-            &default,
-            &format!("nodes {always}"),
-        );
-        check(
-            &["PodTopologySpread"],
-            &[],
-            &default,
-            "nodes namespaces services replicationcontrollers replicasets statefulsets csinodes resourceclaims \
-             resourceslices deviceclasses pods",
-        );
-        check(
-            &["DefaultPreemption", "VolumeRestrictions"],
-            &[R::StorageClass],
-            &default,
-            "nodes namespaces poddisruptionbudgets persistentvolumeclaims storageclasses csinodes resourceclaims \
-             resourceslices deviceclasses pods",
-        );
-        check(
-            &[],
-            &[R::Other("foos.v1.example.com".into()), R::Other("bad.v1".into()), R::WildCard, R::PodGroup],
-            &default,
-            &format!("nodes foos.v1.example.com {always}"),
-        );
-        let workloads = default.with(Gate::GenericWorkload, true);
-        let no_devices = default.with(Gate::DynamicResourceAllocation, false);
-        check(&[], &[R::ResourceClaim], &no_devices, "nodes namespaces csinodes pods");
-        check(&[], &[R::PodGroup], &workloads, &format!("nodes podgroups.v1alpha2.scheduling.k8s.io {always}"));
-    }
-
-    #[test]
-    fn paths() {
-        let path = |source: Source| source.path;
-        assert_eq!(path(source::<Pod>(&(), "")), "/api/v1/pods");
-        assert_eq!(path(source::<ReplicaSet>(&(), "")), "/apis/apps/v1/replicasets");
-        let resource = EventResource::Other("foos.v1beta1.a.b.c".into());
-        let watched = dynamic(&resource, ActionType::ADD, &FeatureGates::default()).expect("three parts");
-        let Start::Dynamic(api, ..) = &watched.start else { panic!("it is dynamic") };
-        assert_eq!(path(source::<DynamicObject>(api, "")), "/apis/a.b.c/v1beta1/foos");
-    }
-}
+mod tests;

@@ -6,9 +6,10 @@
 //! ```
 //!
 //! Each kind has a task of its own and is told in order; between kinds there is no order, as upstream. Everything from
-//! `deliver` on is synchronous. Kinds are watched if a plugin looks them up or registered events of them; see [`Ingest`].
-//! An object that cannot be read is logged, counted, and left as it was. Who only wants to look reads every kind once
-//! instead ([`Ingest::read`]): the same from `deliver` on.
+//! `deliver` on is synchronous. A kind is watched if somebody asked for its lister or registered events of it; `ingest`
+//! itself knows no plugin.
+//! An object that cannot be read is logged, counted, and left as it was. [`Ingest::read`] reads every kind once instead of
+//! watching it, for commands that only look; from `deliver` on it is the same.
 
 mod decode;
 mod deliver;
@@ -29,9 +30,8 @@ pub use handlers::{HandlerParts, Handlers, NodeCheck};
 
 use crate::cache::CacheError;
 use crate::clock::Clock;
-use crate::config::{ExtensionPoint, FeatureGates};
+use crate::config::FeatureGates;
 use crate::framework::{BoxFuture, Framework};
-use crate::listers::Listers;
 use crate::scheduler::{SchedulerContext, WholeObjects};
 use decode::Unreadable;
 use kinds::Watched;
@@ -42,7 +42,6 @@ use synced::Pending;
 struct Starter {
     client: kube::Client,
     handlers: Arc<Handlers>,
-    listers: Arc<Listers>,
     clock: Clock,
     seed: u64,
     unreadable: Unreadable,
@@ -59,7 +58,8 @@ pub struct Ingest {
 }
 
 impl Ingest {
-    /// Gets ready to watch what `profiles` need. Nothing is asked of the API server before [`Self::start`].
+    /// Gets ready to watch the kinds that were asked for, and ends the asking. Nothing is requested of the API server before
+    /// [`Self::start`].
     pub fn new(
         shared: &SchedulerContext,
         profiles: &[Arc<Framework>],
@@ -78,11 +78,10 @@ impl Ingest {
             clock: shared.clock.clone(),
             node_check: None,
         }));
-        let watched = kinds::watched(&plugin_names(profiles), &shared.queue.registered_events(), gates);
+        let watched = kinds::watched(&shared.listers, &shared.queue.registered_events(), gates);
         let starter = Starter {
             client,
             handlers,
-            listers: shared.listers.clone(),
             clock: shared.clock.clone(),
             seed: 0,
             unreadable: Unreadable::default(),
@@ -122,7 +121,7 @@ impl Ingest {
     /// kinds that could not be read; it is as if there were no object of them.
     pub async fn read(&self, counted: impl Fn(usize) + Send + Sync + 'static) -> Result<Vec<Unread>, CacheError> {
         let counted: Arc<dyn Fn(usize) + Send + Sync> = Arc::new(counted);
-        let kinds = self.watched.iter().filter(|kind| kind.is_looked_up());
+        let kinds = self.watched.iter().filter(|kind| kind.is_looked_up);
         // Decoding is most of the work, and tasks of their own spread it over the processors.
         let reads: Vec<_> = kinds
             .map(|kind| (kind, tokio::spawn(kind.feed(&self.starter).read(&self.starter, counted.clone()))))
@@ -135,6 +134,12 @@ impl Ingest {
             }
         }
         Ok(unread)
+    }
+
+    /// The watched resources, sorted and separated by commas, as `kubectl create clusterrole --resource` takes them.
+    pub fn resources(&self) -> String {
+        let resources: BTreeSet<String> = self.watched.iter().map(|kind| kind.kind.resource()).collect();
+        resources.into_iter().collect::<Vec<_>>().join(",")
     }
 
     /// Waits until all objects that there were at first have been handled, of every kind.
@@ -152,16 +157,4 @@ impl Ingest {
     pub fn unreadable(&self) -> u64 {
         self.starter.unreadable.count()
     }
-}
-
-/// Every plugin that runs at some point of some profile.
-fn plugin_names(profiles: &[Arc<Framework>]) -> BTreeSet<String> {
-    let points = |profile: &Arc<Framework>| {
-        let profile = profile.clone();
-        ExtensionPoint::ALL.into_iter().flat_map(move |point| {
-            let plugins = profile.expanded().point(point).iter();
-            plugins.map(|plugin| plugin.name.clone()).collect::<Vec<String>>()
-        })
-    };
-    profiles.iter().flat_map(points).collect()
 }

@@ -1,6 +1,5 @@
-//! Where the changes of each kind go.
+//! Stores with the handlers of their changes.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use super::deliver::Sink;
@@ -8,110 +7,89 @@ use super::handlers::Handlers;
 use crate::cache::CacheError;
 use crate::clock::Now;
 use crate::k8s::{Node, Pod};
-use crate::listers::{Listers, Store};
-use crate::model::{ActionType, EventObjects, EventResource, Object};
+use crate::listers::{AnyChange, AnyObject, AnyStore, Change, Store};
+use crate::model::{ActionType, EventResource};
 
-/// Pods go into cache and queue.
-pub(super) struct Pods {
-    pub(super) handlers: Arc<Handlers>,
-    pub(super) listers: Arc<Listers>,
+/// Handles one change of a pod or a node.
+type Handle<K> = fn(&Handlers, &Change<K>, Now) -> Result<(), CacheError>;
+
+/// The store of pods or nodes. Every change goes to cache and queue.
+pub(super) struct Scheduled<K> {
+    handlers: Arc<Handlers>,
+    store: Arc<Store<K>>,
+    handle: Handle<K>,
 }
 
-/// Nodes go into the cache.
-pub(super) struct Nodes {
+/// The store of any other kind. Changes go to plugins that registered events of the kind.
+pub(super) struct Other {
     pub(super) handlers: Arc<Handlers>,
-    pub(super) listers: Arc<Listers>,
-}
-
-/// Every other kind is stored, and told to plugins that want to hear of it.
-pub(super) struct Others<K> {
-    pub(super) handlers: Arc<Handlers>,
-    pub(super) store: StoreOf<K>,
-    /// What the kind is called in events, and which actions plugins registered; none if it is only looked up.
+    pub(super) store: Arc<dyn AnyStore>,
+    /// The kind's name in events with the actions that plugins registered; none if its objects are only looked up.
     pub(super) registered: Option<(EventResource, ActionType)>,
 }
 
-/// The store of a kind.
-pub(super) enum StoreOf<K> {
-    /// One of the listers.
-    Lister(Arc<Listers>, fn(&Listers) -> &Store<K>),
-    /// One that nobody else reads, for kinds that only plugins' events know.
-    Own(Store<K>),
-}
-
-impl Sink for Pods {
-    type Object = Pod;
-
-    fn store(&self) -> &Store<Pod> {
-        &self.listers.pods
-    }
-
-    fn added(&self, object: &Arc<Pod>, now: Now) -> Result<(), CacheError> {
-        self.handlers.pod_applied(None, object, now)
-    }
-
-    fn updated(&self, old: &Arc<Pod>, new: &Arc<Pod>, now: Now) -> Result<(), CacheError> {
-        self.handlers.pod_applied(Some(old), new, now)
-    }
-
-    fn deleted(&self, object: &Arc<Pod>, missed: bool, now: Now) -> Result<(), CacheError> {
-        self.handlers.pod_deleted(object, missed, now)
+impl Scheduled<Pod> {
+    pub(super) fn pods(handlers: Arc<Handlers>, store: Arc<Store<Pod>>) -> Self {
+        Self { handlers, store, handle: Handlers::pod_changed }
     }
 }
 
-impl Sink for Nodes {
-    type Object = Node;
-
-    fn store(&self) -> &Store<Node> {
-        &self.listers.nodes
-    }
-
-    fn added(&self, object: &Arc<Node>, now: Now) -> Result<(), CacheError> {
-        self.handlers.node_applied(None, object, now);
-        Ok(())
-    }
-
-    fn updated(&self, old: &Arc<Node>, new: &Arc<Node>, now: Now) -> Result<(), CacheError> {
-        self.handlers.node_applied(Some(old), new, now);
-        Ok(())
-    }
-
-    fn deleted(&self, object: &Arc<Node>, _: bool, now: Now) -> Result<(), CacheError> {
-        self.handlers.node_deleted(object, now)
+impl Scheduled<Node> {
+    pub(super) fn nodes(handlers: Arc<Handlers>, store: Arc<Store<Node>>) -> Self {
+        Self { handlers, store, handle: Handlers::node_changed }
     }
 }
 
-impl<K: Any + Send + Sync> Others<K> {
-    fn changed(&self, old: Option<&Arc<K>>, new: Option<&Arc<K>>, now: Now) {
-        let Some((resource, actions)) = &self.registered else { return };
-        let object = |object: &Arc<K>| Object::Other(object.clone());
-        let objects = EventObjects { old: old.map(object), new: new.map(object) };
-        self.handlers.other_changed(resource, *actions, &objects, now);
-    }
-}
-
-impl<K: kube::Resource + Any + Send + Sync> Sink for Others<K> {
+impl<K: kube::Resource + Send + Sync + 'static> Sink for Scheduled<K> {
     type Object = K;
 
-    fn store(&self) -> &Store<K> {
-        match &self.store {
-            StoreOf::Lister(listers, select) => select(listers),
-            StoreOf::Own(store) => store,
+    fn keys(&self) -> Vec<String> {
+        self.store.keys()
+    }
+
+    fn apply(&self, object: K, now: Now) -> Result<(), CacheError> {
+        let changes = self.store.apply(Arc::new(object));
+        changes.iter().try_for_each(|change| (self.handle)(&self.handlers, change, now))
+    }
+
+    fn delete(&self, last: K, now: Now) -> Result<(), CacheError> {
+        (self.handle)(&self.handlers, &self.store.delete(Arc::new(last)), now)
+    }
+
+    fn remove(&self, key: &str, now: Now) -> Result<(), CacheError> {
+        self.store.remove(key).map_or(Ok(()), |change| (self.handle)(&self.handlers, &change, now))
+    }
+}
+
+impl Other {
+    fn handle(&self, change: &AnyChange, now: Now) {
+        if let Some((resource, actions)) = &self.registered {
+            self.handlers.other_changed(resource, *actions, change, now);
         }
     }
+}
 
-    fn added(&self, object: &Arc<K>, now: Now) -> Result<(), CacheError> {
-        self.changed(None, Some(object), now);
+impl Sink for Other {
+    type Object = AnyObject;
+
+    fn keys(&self) -> Vec<String> {
+        self.store.keys()
+    }
+
+    fn apply(&self, object: AnyObject, now: Now) -> Result<(), CacheError> {
+        self.store.apply(object).iter().for_each(|change| self.handle(change, now));
         Ok(())
     }
 
-    fn updated(&self, old: &Arc<K>, new: &Arc<K>, now: Now) -> Result<(), CacheError> {
-        self.changed(Some(old), Some(new), now);
+    fn delete(&self, last: AnyObject, now: Now) -> Result<(), CacheError> {
+        self.handle(&self.store.delete(last), now);
         Ok(())
     }
 
-    fn deleted(&self, object: &Arc<K>, _: bool, now: Now) -> Result<(), CacheError> {
-        self.changed(Some(object), None, now);
+    fn remove(&self, key: &str, now: Now) -> Result<(), CacheError> {
+        if let Some(change) = self.store.remove(key) {
+            self.handle(&change, now);
+        }
         Ok(())
     }
 }

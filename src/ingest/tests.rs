@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use k8s_openapi::api::core::v1::Namespace;
 use serde_json::{Value, json};
 
 use super::Ingest;
@@ -141,9 +142,10 @@ fn a_scheduler_sees_the_cluster() {
         let world = World::start(server, time, EventResource::Node).await;
         assert!(world.is_synced() && world.ingest.unsynced().is_empty());
         assert_eq!(world.print(), "a@n b:Active c@m; m n");
-        let listers = &world.engine.shared.listers;
-        assert_eq!(listers.pods.len(), 4);
-        assert!(listers.namespaces.get("kube-system").is_some(), "the queue and plugins look namespaces up");
+        let shared = &world.engine.shared;
+        assert_eq!(shared.pods.len(), 4);
+        let namespaces = shared.listers.ask::<Namespace>().expect("the queue asked for namespaces");
+        assert!(namespaces.get("kube-system").is_some(), "the queue and plugins look namespaces up");
         let target = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "b"}, "target": {"kind": "Node", "name": "n"}});
         world.server.bind("default", &target).unwrap_or_else(|status| panic!("{status:?}"));
         create(&world.server, node("o").json());

@@ -1,124 +1,173 @@
 //! A store of one kind, by `namespace/name`.
 
+use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use super::index::{Entries, EntriesBy};
+use super::{Change, Changes, Index, IndexBy, Kind, Observer};
 use crate::k8s::object_key;
 
-/// An object with a key: `namespace/name`, or the name alone for kinds without namespace.
-pub trait Keyed {
-    /// The key.
-    fn key(&self) -> String;
+/// Somebody asked for a lister, an index or an observer after watching had begun.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} was asked for after the scheduler began to watch: a plugin asks for it in its factory")]
+pub struct Sealed(pub(super) String);
+
+/// The objects of one kind, sorted by key: `namespace/name`, or the name alone for kinds without namespace.
+///
+/// There are two locks. `objects` guards objects and indexes. It is held for a look-up or for copying references, and never
+/// while a caller works with the objects. `observers` keeps writers apart and is taken first, so that observers are told of
+/// changes in order; readers never take it.
+pub struct Store<K> {
+    kind: Kind,
+    objects: RwLock<Objects<K>>,
+    observers: Mutex<Vec<Arc<dyn Observer<K>>>>,
+    /// Whether watching has begun; shared by the stores of all kinds.
+    sealed: Arc<AtomicBool>,
 }
 
-impl<K: kube::Resource> Keyed for K {
-    fn key(&self) -> String {
-        object_key(self.meta())
+struct Objects<K> {
+    by_key: BTreeMap<String, Arc<K>>,
+    indexes: Vec<Box<dyn Entries<K>>>,
+}
+
+impl<K: 'static> Objects<K> {
+    fn insert(&mut self, key: String, object: &Arc<K>) -> Option<Arc<K>> {
+        let old = self.by_key.get(&key);
+        for index in &mut self.indexes {
+            if let Some(old) = old {
+                index.remove(&key, old);
+            }
+            index.insert(&key, object);
+        }
+        self.by_key.insert(key, object.clone())
+    }
+
+    fn remove(&mut self, key: &str) -> Option<Arc<K>> {
+        let old = self.by_key.remove(key)?;
+        self.indexes.iter_mut().for_each(|index| index.remove(key, &old));
+        Some(old)
     }
 }
 
-/// The objects of one kind, sorted by key. The lock guards the map; objects are shared, so it is held for a look-up or for
-/// copying references, and never while a caller works with them.
-#[derive(Debug)]
-pub struct Store<K>(RwLock<BTreeMap<String, Arc<K>>>);
-
-impl<K> Default for Store<K> {
+impl<K: kube::Resource<DynamicType = ()>> Default for Store<K> {
     fn default() -> Self {
-        Self(RwLock::new(BTreeMap::new()))
+        Self::new(Kind::of::<K>(), Arc::default())
     }
 }
 
 impl<K> Store<K> {
-    /// The object with this key.
-    pub fn get(&self, key: &str) -> Option<Arc<K>> {
-        self.read().get(key).cloned()
+    pub(super) fn new(kind: Kind, sealed: Arc<AtomicBool>) -> Self {
+        let objects = RwLock::new(Objects { by_key: BTreeMap::new(), indexes: Vec::new() });
+        Self { kind, objects, observers: Mutex::default(), sealed }
     }
 
-    /// The object with this name in this namespace.
-    pub fn get_in(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
-        self.get(&format!("{namespace}/{name}"))
+    /// The kind of the objects.
+    pub fn kind(&self) -> &Kind {
+        &self.kind
     }
 
-    /// All objects, sorted by key.
-    pub fn list(&self) -> Vec<Arc<K>> {
-        self.read().values().cloned().collect()
-    }
-
-    /// All objects of a namespace, sorted by name.
-    pub fn list_in(&self, namespace: &str) -> Vec<Arc<K>> {
-        let prefix = format!("{namespace}/");
-        self.read()
-            .range(prefix.clone()..)
-            .take_while(|(key, _)| key.starts_with(&prefix))
-            .map(|(_, object)| object.clone())
-            .collect()
-    }
-
-    /// All keys, sorted.
+    /// Returns all keys, sorted.
     pub fn keys(&self) -> Vec<String> {
-        self.read().keys().cloned().collect()
+        self.read(|objects| objects.keys().cloned().collect())
     }
 
-    /// How many objects there are.
-    pub fn len(&self) -> usize {
-        self.read().len()
+    /// Calls `look` with the objects by key, under the read lock.
+    pub(super) fn read<T>(&self, look: impl FnOnce(&BTreeMap<String, Arc<K>>) -> T) -> T {
+        look(&self.lock().by_key)
     }
 
-    /// Whether there is no object.
-    pub fn is_empty(&self) -> bool {
-        self.read().is_empty()
+    /// Calls `look` with one index, under the read lock.
+    pub(super) fn with_index<T>(&self, at: usize, look: impl FnOnce(&dyn Entries<K>) -> T) -> T {
+        look(&*self.lock().indexes[at])
     }
 
-    /// Adds or replaces an object, and returns the one that was there.
-    pub fn apply(&self, object: Arc<K>) -> Option<Arc<K>>
-    where
-        K: Keyed,
-    {
-        self.write().insert(object.key(), object)
+    fn lock(&self) -> RwLockReadGuard<'_, Objects<K>> {
+        self.objects.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes the object with this key, and returns it.
-    pub fn remove(&self, key: &str) -> Option<Arc<K>> {
-        self.write().remove(key)
+    fn lock_to_write(&self) -> RwLockWriteGuard<'_, Objects<K>> {
+        self.objects.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Arc<K>>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    fn observers(&self) -> MutexGuard<'_, Vec<Arc<dyn Observer<K>>>> {
+        self.observers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Arc<K>>> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    fn check_open(&self, what: &str) -> Result<(), Sealed> {
+        if self.sealed.load(Ordering::Acquire) { Err(Sealed(format!("{what} of {}", self.kind))) } else { Ok(()) }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::k8s::Pod;
-
-    fn pod(namespace: &str, name: &str) -> Arc<Pod> {
-        let mut pod = Pod::default();
-        pod.metadata.namespace = Some(namespace.into());
-        pod.metadata.name = Some(name.into());
-        Arc::new(pod)
+impl<K: kube::Resource + 'static> Store<K> {
+    /// Adds or replaces an object, tells the observers, and returns the changes.
+    pub fn apply(&self, object: Arc<K>) -> Changes<K> {
+        let observers = self.observers();
+        let old = self.lock_to_write().insert(object_key(object.meta()), &object);
+        let changes = Changes::between(old, object);
+        changes.iter().for_each(|change| tell(&observers, change));
+        changes
     }
 
-    #[test]
-    fn namespaces_do_not_run_into_each_other() {
-        let store = Store::default();
-        for (namespace, name) in [("a", "x"), ("a-b", "y"), ("ab", "z"), ("a", "w")] {
-            store.apply(pod(namespace, name));
+    /// Removes an object that was deleted in this state, known or not. Observers are told if it was known.
+    pub fn delete(&self, last: Arc<K>) -> Change<K> {
+        let observers = self.observers();
+        let known = self.lock_to_write().remove(&object_key(last.meta()));
+        let change = Change::Deleted { last, missed: false };
+        if known.is_some() {
+            tell(&observers, &change);
         }
-        let names: Vec<String> = store.list_in("a").iter().map(|pod| pod.name().to_owned()).collect();
-        assert_eq!(names, ["w", "x"]);
+        change
     }
 
-    #[test]
-    fn apply_and_remove_return_what_was_there() {
-        let store = Store::default();
-        assert!(store.apply(pod("a", "x")).is_none());
-        assert!(store.apply(pod("a", "x")).is_some());
-        assert!(store.remove("a/x").is_some());
-        assert!(store.remove("a/x").is_none() && store.is_empty());
+    /// Removes the object with this key if it is known. Its deletion was missed, or cannot be read.
+    pub fn remove(&self, key: &str) -> Option<Change<K>> {
+        let observers = self.observers();
+        let last = self.lock_to_write().remove(key)?;
+        let change = Change::Deleted { last, missed: true };
+        tell(&observers, &change);
+        Some(change)
+    }
+}
+
+impl<K: Send + Sync + 'static> Store<K> {
+    /// Adds an observer, and tells it of the objects that are there. Fails once watching has begun.
+    pub(super) fn observe(&self, observer: Arc<dyn Observer<K>>) -> Result<(), Sealed> {
+        self.check_open("an observer")?;
+        let mut observers = self.observers();
+        for object in self.read(|objects| objects.values().cloned().collect::<Vec<_>>()) {
+            observer.changed(&Change::Added(object));
+        }
+        observers.push(observer);
+        Ok(())
+    }
+
+    /// Returns the index by this rule, which is added if it is the first request for it. Fails once watching has begun.
+    pub(super) fn index<I: IndexBy<K>>(self: &Arc<Self>) -> Result<Index<K, I>, Sealed> {
+        self.check_open("an index")?;
+        let mut objects = self.lock_to_write();
+        let is_this = |entries: &dyn Entries<K>| {
+            let entries: &dyn Any = entries;
+            entries.is::<EntriesBy<K, I>>()
+        };
+        let at = objects.indexes.iter().position(|entries| is_this(&**entries)).unwrap_or_else(|| {
+            let mut entries = EntriesBy::<K, I>::default();
+            objects.by_key.iter().for_each(|(key, object)| entries.insert(key, object));
+            objects.indexes.push(Box::new(entries));
+            objects.indexes.len() - 1
+        });
+        Ok(Index::new(self.clone(), at))
+    }
+}
+
+fn tell<K>(observers: &[Arc<dyn Observer<K>>], change: &Change<K>) {
+    observers.iter().for_each(|observer| observer.changed(change));
+}
+
+impl<K> fmt::Debug for Store<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Store({}, {} objects)", self.kind, self.read(BTreeMap::len))
     }
 }

@@ -5,31 +5,45 @@
 use std::sync::Arc;
 
 use crate::config::Gate;
-use crate::framework::{Handle, Verdict};
+use crate::framework::{Handle, PluginError, Verdict};
 use crate::k8s::tolerations::do_not_schedule;
 use crate::k8s::{RequiredNodeAffinity, find_untolerated_taint};
 use crate::model::{NodeInfo, PodInfo};
-use crate::plugins::node_resources;
+use crate::plugins::node_resources::{self, DeviceClasses};
 
-/// Whether the pod might fit: resources, node affinity, node name, host ports and taints, in that order.
-/// Follows `pkg/scheduler/eventhandlers.go#preCheckForNode @v1.36.3`.
-pub fn might_fit(pod: &PodInfo, info: &NodeInfo, handle: &Handle) -> bool {
-    let Some(node) = info.try_node() else { return false };
-    let compares = handle.gates().enabled(Gate::TaintTolerationComparisonOperators);
-    node_resources::fits(pod, info, handle) == Verdict::Pass
-        && RequiredNodeAffinity::new(pod.pod()).matches(node).unwrap_or(false)
-        && pod.pod().node_name().is_none_or(|name| name == node.name())
-        && !pod.host_ports().iter().any(|port| info.used_ports().conflicts_with(port))
-        && find_untolerated_taint(&node.spec.taints, &pod.pod().spec.tolerations, do_not_schedule, compares).is_none()
+/// The basic plugins' checks, with the feature gates that change them.
+struct Checks {
+    classes: DeviceClasses,
+    /// Whether tolerations may compare numbers.
+    compares: bool,
+}
+
+impl Checks {
+    fn new(handle: &Handle) -> Result<Self, PluginError> {
+        let compares = handle.gates().enabled(Gate::TaintTolerationComparisonOperators);
+        Ok(Self { classes: DeviceClasses::new(handle)?, compares })
+    }
+
+    /// Whether the pod might fit: resources, node affinity, node name, host ports and taints, in that order.
+    /// Follows `pkg/scheduler/eventhandlers.go#preCheckForNode @v1.36.3`.
+    fn might_fit(&self, pod: &PodInfo, info: &NodeInfo) -> bool {
+        let Some(node) = info.try_node() else { return false };
+        let spec = &pod.pod().spec;
+        node_resources::fits(pod, info, &self.classes) == Verdict::Pass
+            && RequiredNodeAffinity::new(pod.pod()).matches(node).unwrap_or(false)
+            && pod.pod().node_name().is_none_or(|name| name == node.name())
+            && !pod.host_ports().iter().any(|port| info.used_ports().conflicts_with(port))
+            && find_untolerated_taint(&node.spec.taints, &spec.tolerations, do_not_schedule, self.compares).is_none()
+    }
 }
 
 /// Says of a pod and a node whether the one might fit on the other.
 pub type NodeCheck = Arc<dyn Fn(&PodInfo, &NodeInfo) -> bool + Send + Sync>;
 
-/// [`might_fit`] with the gates and listers of this handle.
-pub fn node_check(handle: &Handle) -> NodeCheck {
-    let handle = handle.clone();
-    Arc::new(move |pod, node| might_fit(pod, node, &handle))
+/// Returns the check of basic plugins with the gates of this handle. Fails if device classes matter and are not watched.
+pub fn node_check(handle: &Handle) -> Result<NodeCheck, PluginError> {
+    let checks = Checks::new(handle)?;
+    Ok(Arc::new(move |pod, node| checks.might_fit(pod, node)))
 }
 
 #[cfg(test)]
@@ -38,8 +52,13 @@ mod tests {
     use crate::config::FeatureGates;
     use crate::testing::{NodeFixture, PodFixture, handle, node, pod};
 
+    fn might_fit(pod: &PodInfo, node: &NodeInfo, gates: FeatureGates) -> bool {
+        let check = node_check(&handle(gates)).expect("nothing is watched yet");
+        check(pod, node)
+    }
+
     fn check(pod: PodFixture, node: NodeFixture, expected: bool) {
-        assert_eq!(might_fit(&pod.info(), &node.info(), &handle(FeatureGates::default())), expected);
+        assert_eq!(might_fit(&pod.info(), &node.info(), FeatureGates::default()), expected);
     }
 
     #[test]
@@ -57,15 +76,13 @@ mod tests {
         let patient =
             pod("p").set("spec.tolerations", serde_json::json!([{"key": "a", "operator": "Gt", "value": "5"}]));
         for on in [true, false] {
-            let handle = handle(FeatureGates::default().with(Gate::TaintTolerationComparisonOperators, on));
-            assert_eq!(
-                might_fit(&patient.clone().info(), &node("n").taint("a", "6", "NoSchedule").info(), &handle),
-                on
-            );
+            let gates = FeatureGates::default().with(Gate::TaintTolerationComparisonOperators, on);
+            let tainted = node("n").taint("a", "6", "NoSchedule").info();
+            assert_eq!(might_fit(&patient.clone().info(), &tainted, gates), on);
         }
-        assert!(!might_fit(&pod("p").info(), &NodeInfo::default(), &handle(FeatureGates::default())), "no node");
+        assert!(!might_fit(&pod("p").info(), &NodeInfo::default(), FeatureGates::default()), "no node");
         let mut taken = node("n").info();
         taken.add_pod(pod("q").host_port(80).info());
-        assert!(!might_fit(&pod("p").host_port(80).info(), &taken, &handle(FeatureGates::default())));
+        assert!(!might_fit(&pod("p").host_port(80).info(), &taken, FeatureGates::default()));
     }
 }

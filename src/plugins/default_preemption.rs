@@ -90,7 +90,7 @@ struct DefaultPreemption {
 #[expect(clippy::needless_pass_by_value, reason = "every factory is called alike")]
 pub fn factory(args: DefaultPreemptionArgs, handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Arc::new(DefaultPreemption {
-        evaluator: Evaluator::new(NAME, handle, MinCandidates::from(&args)),
+        evaluator: Evaluator::new(NAME, handle, MinCandidates::from(&args))?,
         asynchronous: handle.gates().enabled(Gate::SchedulerAsyncPreemption),
         groups_preempt: handle.gates().enabled(Gate::WorkloadAwarePreemption),
         metrics: handle.metrics().clone(),
@@ -184,7 +184,7 @@ mod tests {
     fn what_is_said_has_a_prefix() {
         let harness = plugin(FeatureGates::default());
         let check = |preemptor: PodFixture, text: &str, nominated: Option<&str>| {
-            harness.handle.listers().pods.apply(preemptor.clone().build());
+            harness.handle.listers().put(preemptor.clone().build());
             let rejection = Rejection::unschedulable(format!("preemption: {text}"));
             let expected = PostFilterOutcome::Reject { rejection, nominated: nominated.map(str::to_owned) };
             assert_eq!(harness.post_filter(&preemptor, CycleState::default()), Ok(expected));
@@ -225,7 +225,7 @@ mod tests {
             let gates = FeatureGates::default().with(Gate::SchedulerAsyncPreemption, asynchronous);
             let harness = plugin(gates).cluster(vec![node("n")], &[pod("v").on("n"), pod("w").on("n")]);
             let preemptor = pod("p").priority(1);
-            harness.handle.listers().pods.apply(preemptor.clone().build());
+            harness.handle.listers().put(preemptor.clone().build());
             let (info, mut state) = (preemptor.info(), CycleState::default());
             let now = harness.handle.clock().now();
             let mut cx = CycleContext { pod: &info, snapshot: &harness.snapshot, state: &mut state, now };
@@ -292,7 +292,8 @@ mod tests {
         let preemptor = pod("p").priority(1);
         let harness = plugin(FeatureGates::default()).cluster(vec![node("n")], &[pod("v").on("n")]);
         let listers = harness.handle.listers();
-        drop((listers.pods.apply(preemptor.clone().build()), listers.pods.apply(pod("v").on("n").build())));
+        listers.put(preemptor.clone().build());
+        listers.put(pod("v").on("n").build());
         let timeouts = vec![("W".into(), Duration::from_secs(9))];
         let waiting = harness.handle.waiting_pods().add(&pod("v").on("n").info(), timeouts, Mono::ZERO);
         let (info, mut state, now) = (preemptor.info(), CycleState::default(), harness.handle.clock().now());

@@ -6,8 +6,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use super::unsupported::{Missing, Unsupported, not_supported};
 use crate::apimachinery::{FieldErrors, FieldPath};
 use crate::config::decode::wire_args;
@@ -18,8 +16,10 @@ use crate::framework::{
 };
 use crate::go::quote::quote;
 use crate::k8s::names::{DEVICE_CLASS_PREFIX, is_device_resource};
-use crate::listers::Listers;
+use crate::listers::Lister;
 use crate::model::{ActionType, ClusterEvent, EventResource, PodInfo};
+use k8s_openapi::api::resource::v1::DeviceClass;
+use serde::Serialize;
 
 /// The plugin's name.
 pub const NAME: &str = "DynamicResources";
@@ -86,14 +86,16 @@ struct Reached;
 
 struct DynamicResources {
     gates: FeatureGates,
-    listers: Arc<Listers>,
+    /// None while `DynamicResourceAllocation` is off.
+    classes: Option<Lister<DeviceClass>>,
     reached: Slot<Reached>,
 }
 
 /// Builds the plugin. Its arguments mean nothing yet.
 pub fn factory(_args: DynamicResourcesArgs, handle: &Handle) -> Result<Registration, PluginError> {
-    let missing =
-        DynamicResources { gates: *handle.gates(), listers: handle.listers().clone(), reached: handle.slot() };
+    let gates = *handle.gates();
+    let classes = gates.enabled(Gate::DynamicResourceAllocation).then(|| handle.lister()).transpose()?;
+    let missing = DynamicResources { gates, classes, reached: handle.slot() };
     let plugin = Unsupported::new(missing);
     Ok(Registration::new(NAME)
         .events(&plugin)
@@ -123,10 +125,7 @@ impl DynamicResources {
     /// `pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go#hasDeviceClassMappedExtendedResource
     /// @v1.36.3`.
     fn is_device_class(&self, resource: &str) -> bool {
-        if !is_device_resource(resource) {
-            return false;
-        }
-        let classes = &self.listers.device_classes;
+        let Some(classes) = self.classes.as_ref().filter(|_| is_device_resource(resource)) else { return false };
         match resource.strip_prefix(DEVICE_CLASS_PREFIX) {
             Some(class) => classes.get(class).is_some(),
             None => classes.list().iter().any(|class| class.spec.extended_resource_name.as_deref() == Some(resource)),
@@ -205,8 +204,8 @@ mod tests {
 
     fn with_class(class: Value) -> Harness {
         let harness = Harness::new(factory);
-        let class = serde_json::from_value(class).expect("a device class");
-        harness.handle.listers().device_classes.apply(Arc::new(class));
+        let class: DeviceClass = serde_json::from_value(class).expect("a device class");
+        harness.handle.listers().put(Arc::new(class));
         harness
     }
 

@@ -2,6 +2,9 @@
 //!
 //! Follows `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go @v1.36.3` in who needs it.
 
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::storage::v1::{CSIDriver, StorageClass, VolumeAttachment};
+
 use super::unsupported::{MissingForVolumes, Unsupported};
 use crate::framework::{Handle, PluginError, Registration};
 use crate::k8s::{Volume, VolumeSource};
@@ -24,7 +27,13 @@ const MIGRATABLE: [&str; 7] = [
 struct NodeVolumeLimits;
 
 /// Builds the plugin. It takes no arguments.
-pub fn factory(_args: (), _handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
+    // Not read yet, but watched as upstream does.
+    handle.lister::<PersistentVolume>()?;
+    handle.lister::<PersistentVolumeClaim>()?;
+    handle.lister::<StorageClass>()?;
+    handle.lister::<CSIDriver>()?;
+    handle.lister::<VolumeAttachment>()?;
     let plugin = Unsupported::new(NodeVolumeLimits);
     Ok(Registration::new(NAME).events(&plugin).pre_filter(&plugin).filter(&plugin).sign(&plugin))
 }

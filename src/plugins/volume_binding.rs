@@ -2,8 +2,6 @@
 //!
 //! Follows `pkg/scheduler/framework/plugins/volumebinding/volume_binding.go @v1.36.3` in who needs it.
 
-use serde::Serialize;
-
 use super::unsupported::{MissingForVolumes, Unsupported};
 use super::utilization::{MAX_CURVE_SCORE, UtilizationShapePoint, validate_shape};
 use crate::apimachinery::{FieldErrors, FieldPath};
@@ -11,6 +9,9 @@ use crate::config::decode::wire_args;
 use crate::config::{FeatureGates, Gate, PluginArgs};
 use crate::framework::{Handle, PluginError, Registration};
 use crate::k8s::{Volume, VolumeSource};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
+use serde::Serialize;
 
 /// The plugin's name.
 pub const NAME: &str = "VolumeBinding";
@@ -72,7 +73,14 @@ impl PluginArgs for VolumeBindingArgs {
 struct VolumeBinding;
 
 /// Builds the plugin. Its arguments mean nothing yet.
-pub fn factory(_args: VolumeBindingArgs, _handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: VolumeBindingArgs, handle: &Handle) -> Result<Registration, PluginError> {
+    // Not read yet, but watched as upstream does.
+    handle.lister::<PersistentVolume>()?;
+    handle.lister::<PersistentVolumeClaim>()?;
+    handle.lister::<StorageClass>()?;
+    handle.lister::<CSINode>()?;
+    handle.lister::<CSIDriver>()?;
+    handle.lister::<CSIStorageCapacity>()?;
     let plugin = Unsupported::new(VolumeBinding);
     Ok(Registration::new(NAME)
         .events(&plugin)

@@ -11,7 +11,7 @@ use super::event::{hint, unexpected};
 use super::unsupported::{Missing, Unsupported, not_supported, sign_volumes};
 use crate::framework::{CycleContext, EventRegistration, Handle, PluginError, QueueingHint, Registration, SignOutcome};
 use crate::k8s::VolumeSource;
-use crate::listers::Listers;
+use crate::listers::Lister;
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object, PodInfo};
 
 /// The plugin's name.
@@ -22,12 +22,12 @@ pub const NAME: &str = "VolumeRestrictions";
 const EXCLUSIVE_DISKS: [&str; 4] = ["gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi"];
 
 struct VolumeRestrictions {
-    listers: Arc<Listers>,
+    claims: Lister<PersistentVolumeClaim>,
 }
 
 /// Builds the plugin. It takes no arguments.
 pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
-    let plugin = Unsupported::new(VolumeRestrictions { listers: handle.listers().clone() });
+    let plugin = Unsupported::new(VolumeRestrictions { claims: handle.lister()? });
     Ok(Registration::new(NAME).events(&plugin).pre_filter(&plugin).filter(&plugin).sign(&plugin))
 }
 
@@ -41,7 +41,7 @@ impl Missing for VolumeRestrictions {
         });
         for volume in volumes {
             let VolumeSource::PersistentVolumeClaim { claim_name, .. } = &volume.source else { continue };
-            match self.listers.persistent_volume_claims.get_in(cx.pod.namespace(), claim_name) {
+            match self.claims.get_in(cx.pod.namespace(), claim_name) {
                 None => return Some(format!("persistentvolumeclaim \"{claim_name}\" not found").into()),
                 Some(claim) => exclusive |= is_for_one_pod(&claim),
             }
@@ -96,8 +96,8 @@ mod tests {
 
     fn check(pod: &PodFixture, expected: &Verdict) {
         let harness = Harness::new(factory);
-        harness.handle.listers().persistent_volume_claims.apply(claim("shared", "ReadWriteOnce"));
-        harness.handle.listers().persistent_volume_claims.apply(claim("own", "ReadWriteOncePod"));
+        harness.handle.listers().put(claim("shared", "ReadWriteOnce"));
+        harness.handle.listers().put(claim("own", "ReadWriteOncePod"));
         harness.check_filter(pod, node("n"), expected);
     }
 

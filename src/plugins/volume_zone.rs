@@ -2,6 +2,9 @@
 //!
 //! Follows `pkg/scheduler/framework/plugins/volumezone/volume_zone.go @v1.36.3` in who needs it.
 
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::storage::v1::StorageClass;
+
 use super::unsupported::{MissingForVolumes, Unsupported};
 use crate::framework::{Handle, PluginError, Registration};
 use crate::k8s::{Volume, VolumeSource};
@@ -12,7 +15,11 @@ pub const NAME: &str = "VolumeZone";
 struct VolumeZone;
 
 /// Builds the plugin. It takes no arguments.
-pub fn factory(_args: (), _handle: &Handle) -> Result<Registration, PluginError> {
+pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
+    // Not read yet, but watched as upstream does.
+    handle.lister::<PersistentVolume>()?;
+    handle.lister::<PersistentVolumeClaim>()?;
+    handle.lister::<StorageClass>()?;
     let plugin = Unsupported::new(VolumeZone);
     Ok(Registration::new(NAME).events(&plugin).pre_filter(&plugin).filter(&plugin).sign(&plugin))
 }

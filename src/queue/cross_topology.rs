@@ -45,7 +45,7 @@ impl State {
     /// that the pod matches, in order of arrival.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.getUnschedulablePodsWithCrossTopologyTerm @v1.36.3`.
     fn with_cross_topology_term(&self, pod: &Pod) -> Vec<Slot> {
-        let namespace = self.listers.namespaces.get(pod.namespace());
+        let namespace = self.namespaces.get(pod.namespace());
         let namespace_labels = namespace.as_deref().and_then(|namespace| namespace.metadata.labels.clone());
         let namespace_labels = namespace_labels.unwrap_or_default();
         let concerns = |info: &QueuedPodInfo| {

@@ -154,7 +154,7 @@ impl Queue {
     /// Without a profile.
     pub fn new(profiles: &[Arc<Framework>], options: QueueOptions, now: Now) -> Result<Arc<Self>, PluginError> {
         let handle = profiles.first().expect("there is at least one profile").handle();
-        let nominator = Arc::new(PodNominator::new(handle.listers().clone()));
+        let nominator = Arc::new(PodNominator::new(handle.lister()?));
         let clock = handle.clock().clone();
         let state = Mutex::new(State::new(profiles, options, now, nominator.clone())?);
         Ok(Arc::new(Self { state, changed: Condvar::new(), nominator, clock }))

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::framework::{NominatingInfo, Nominator};
 use crate::k8s::Pod;
-use crate::listers::Listers;
+use crate::listers::Lister;
 use crate::model::{LabelClasses, PodInfo};
 
 /// Nodes that are held for pods: by preemption until its victims are gone, or because a pod's status says so.
@@ -16,7 +16,7 @@ use crate::model::{LabelClasses, PodInfo};
 /// themselves, which the queue replaces when it updates them, so that a cycle asks without the queue's lock.
 /// Follows `pkg/scheduler/backend/queue/nominator.go#nominator @v1.36.3`.
 pub struct PodNominator {
-    listers: Arc<Listers>,
+    pods: Lister<Pod>,
     nominations: RwLock<Nominations>,
     /// How many pods a node is held for.
     count: AtomicUsize,
@@ -31,9 +31,9 @@ struct Nominations {
 }
 
 impl PodNominator {
-    /// No node is held. `listers` says which pods still exist without a node.
-    pub fn new(listers: Arc<Listers>) -> Self {
-        Self { listers, nominations: RwLock::default(), count: AtomicUsize::new(0) }
+    /// No node is held. `pods` says which pods still exist without a node.
+    pub fn new(pods: Lister<Pod>) -> Self {
+        Self { pods, nominations: RwLock::default(), count: AtomicUsize::new(0) }
     }
 
     /// The node that is held for the pod.
@@ -81,7 +81,7 @@ impl PodNominator {
             return;
         }
         // The pod may have gone, or have been bound by somebody else, since whoever calls looked at it.
-        match self.listers.pods.get(pod.key()) {
+        match self.pods.get(pod.key()) {
             Some(current) if current.node_name().is_none() => nominations.insert(node, pod),
             _ => tracing::debug!(pod = &**pod.key(), node, "Pod is gone or assigned, no node is held for it"),
         }
@@ -165,15 +165,16 @@ impl Nominator for PodNominator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::listers::Store;
     use crate::testing::{PodFixture, pod};
 
     /// A nominator over these pods, all of which exist.
     fn nominator(pods: &[PodFixture]) -> PodNominator {
-        let listers = Arc::new(Listers::default());
+        let store = Arc::new(Store::default());
         for pod in pods {
-            listers.pods.apply(pod.clone().build());
+            store.apply(pod.clone().build());
         }
-        PodNominator::new(listers)
+        PodNominator::new(Lister::new(store))
     }
 
     fn to(node: &str) -> NominatingInfo {

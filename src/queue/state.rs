@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Namespace;
 use prometheus::IntGauge;
 
 use super::backoff::Backoff;
@@ -17,7 +18,7 @@ use super::{Place, PodNominator, QueueOptions, QueuedPodInfo};
 use crate::clock::{Clock, Mono, Now};
 use crate::config::Gate;
 use crate::framework::{Framework, NominatingInfo, Nominator, PluginError};
-use crate::listers::Listers;
+use crate::listers::Lister;
 use crate::metrics::{IncomingQueue, Metrics, PendingQueue, Recorder};
 use crate::model::{ClusterEvent, PodInfo};
 
@@ -71,7 +72,7 @@ pub(super) struct State {
     pub(super) pods: Pods,
     pub(super) in_flight: InFlight,
     pub(super) nominator: Arc<PodNominator>,
-    pub(super) listers: Arc<Listers>,
+    pub(super) namespaces: Lister<Namespace>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) recorder: Recorder,
     /// For durations in metrics only.
@@ -124,7 +125,7 @@ impl State {
             pods: Pods::new(sorting),
             in_flight: InFlight::new(metrics.clone()),
             nominator,
-            listers: handle.listers().clone(),
+            namespaces: handle.lister()?,
             recorder: metrics.recorder(),
             metrics,
             clock: handle.clock().clone(),

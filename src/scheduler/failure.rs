@@ -91,7 +91,7 @@ impl SchedulerContext {
         (queued.unschedulable_plugins, queued.pending_plugins) = rejectors(failure);
         log(&queued, failure, &message);
 
-        let known = self.listers.pods.get(queued.pod.key());
+        let known = self.pods.get(queued.pod.key());
         let pod = match known {
             None => {
                 tracing::info!(pod = &**queued.pod.key(), "Pod doesn't exist in informer cache");

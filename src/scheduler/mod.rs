@@ -43,7 +43,8 @@ use crate::framework::{
     CycleContext, CycleState, Effects, Framework, NominatingInfo, Nominator, PermitRun, PluginError, PodEvent,
     PodsInPreBind, PodsToActivate, PostFilterContext, Scratch, WaitingPods,
 };
-use crate::listers::Listers;
+use crate::k8s::{Node, Pod};
+use crate::listers::{Lister, Listers};
 use crate::metrics::{CacheKind, Metrics, PLUGIN_SAMPLE_PERCENT};
 use crate::model::{LabelClasses, PodInfo, ResourceGates, Snapshot};
 use crate::queue::{Queue, QueuedPodInfo};
@@ -54,8 +55,12 @@ pub struct SchedulerContext {
     pub cache: Arc<Cache>,
     /// Pods that wait to be scheduled.
     pub queue: Arc<Queue>,
-    /// The informers' view.
+    /// The kinds that were asked for, with their stores.
     pub listers: Arc<Listers>,
+    /// Pods that have not ended, of all schedulers.
+    pub pods: Lister<Pod>,
+    /// Nodes.
+    pub nodes: Lister<Node>,
     /// API writes about pods.
     pub writes: ApiWrites,
     /// Bindings and events.

@@ -55,7 +55,7 @@ impl Reservation {
     /// which to informers is gone, and upstream keeps such a pod for good.
     pub(super) fn keep(mut self) -> bool {
         self.settled = true;
-        let known = self.shared.listers.pods.get(self.pod.key());
+        let known = self.shared.pods.get(self.pod.key());
         if known.is_some_and(|known| known.uid() == self.pod.uid()) {
             return true;
         }

@@ -9,7 +9,8 @@ use prometheus::proto::MetricFamily;
 use serde_json::Value;
 
 use super::health::HealthCheck;
-use crate::listers::Listers;
+use crate::k8s::Pod;
+use crate::listers::Lister;
 use crate::metrics::Metrics;
 
 /// Where `/metrics` comes from.
@@ -33,7 +34,7 @@ pub struct Endpoints {
     /// Where the server's own metrics go, which count who asks and how long it takes to find out.
     pub registry: Registry,
     /// `/metrics/resources`: the pods.
-    pub listers: Arc<Listers>,
+    pub pods: Lister<Pod>,
     /// `/metrics/resources`, which only a leader has.
     pub is_leader: IsLeader,
     /// `/configz`: what is under `componentconfig`.

@@ -62,7 +62,7 @@ impl Mux {
             roots,
             metrics: Exposition::new(endpoints.metrics, started, clock),
             slis: Exposition::new(slis, started, clock),
-            resources: Exposition::new(Arc::new(PodResources(endpoints.listers)), started, clock),
+            resources: Exposition::new(Arc::new(PodResources(endpoints.pods)), started, clock),
             is_leader: endpoints.is_leader,
             configz: Configz::new(&endpoints.config),
             flagz,

@@ -7,7 +7,7 @@ use prometheus::proto::{Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
 use super::endpoints::MetricsSource;
 use crate::k8s::{Pod, Quantity, RequestOptions, Requests, pod_limits, pod_requests};
-use crate::listers::Listers;
+use crate::listers::Lister;
 
 const REQUEST: (&str, &str) = (
     "kube_pod_resource_request",
@@ -21,11 +21,11 @@ const LIMIT: (&str, &str) = (
 );
 
 /// All pods that have not ended.
-pub(super) struct PodResources(pub(super) Arc<Listers>);
+pub(super) struct PodResources(pub(super) Lister<Pod>);
 
 impl MetricsSource for PodResources {
     fn gather(&self) -> Vec<MetricFamily> {
-        let pods: Vec<Arc<Pod>> = self.0.pods.list().into_iter().filter(|pod| !has_ended(pod)).collect();
+        let pods: Vec<Arc<Pod>> = self.0.list().into_iter().filter(|pod| !has_ended(pod)).collect();
         let options = RequestOptions::default();
         let limits = family(LIMIT, &pods, |pod| pod_limits(pod, &options));
         let requests = family(REQUEST, &pods, |pod| pod_requests(pod, &options));
@@ -103,14 +103,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::listers::Store;
 
     fn shown(pods: &[serde_json::Value]) -> String {
-        let listers = Arc::new(Listers::default());
+        let store = Arc::new(Store::default());
         for pod in pods {
             let pod: Pod = serde_json::from_value(pod.clone()).expect("a pod");
-            listers.pods.apply(Arc::new(pod));
+            store.apply(Arc::new(pod));
         }
-        let text = crate::metrics::encode(&PodResources(listers).gather());
+        let text = crate::metrics::encode(&PodResources(Lister::new(store)).gather());
         text.split_inclusive('\n').filter(|line| !line.starts_with('#')).collect()
     }
 

@@ -142,7 +142,7 @@ impl Loading {
         let mut snapshot = Snapshot::default();
         shared.cache.update_snapshot(&mut snapshot).map_err(|error| SimulateError::Engine(error.to_string()))?;
         let is_ours = |pod: &Pod| profiles.iter().any(|profile| **profile.name() == *pod.scheduler_name());
-        let mut pods = shared.listers.pods.list();
+        let mut pods = shared.pods.list();
         pods.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
         let (pending, others): (Vec<_>, Vec<_>) =
             pods.into_iter().partition(|pod| pod.node_name().is_none() && is_ours(pod));

@@ -193,6 +193,7 @@ impl World {
         let mut controllers = Controllers::new(&self.server, self.clock.now().wall);
         controllers.refresh(&self.server, self.clock.now().wall);
         let check = node_check(engine.profiles[0].handle());
+        let check = check.map_err(|error| SimulateError::Engine(error.to_string()))?;
         let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_node_check(check);
         ingest.start(|name, task| engine.tasks.serve(name, task));
         let start = self.clock.now().mono;

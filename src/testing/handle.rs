@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::NoEffects;
+use serde::de::DeserializeOwned;
+
 use crate::clock::Clock;
 use crate::config::FeatureGates;
 use crate::framework::{Effects, Handle, HandleParts};
@@ -21,4 +23,16 @@ pub fn handle_parts(gates: FeatureGates) -> Arc<HandleParts> {
 /// Returns the parts of handles with these effects.
 pub(super) fn handle_parts_with(gates: FeatureGates, effects: Arc<dyn Effects>) -> Arc<HandleParts> {
     Arc::new(HandleParts::new(gates, Metrics::detached(), Clock::real(), effects))
+}
+
+/// Puts an object into the store that plugins of this handle read, as a watch would.
+///
+/// # Panics
+///
+/// If no factory asked for the kind before watching began.
+pub fn put<K>(handle: &Handle, object: Arc<K>)
+where
+    K: kube::Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
+{
+    handle.listers().put(object);
 }

@@ -22,7 +22,7 @@ mod pod;
 
 pub use effects::NoEffects;
 pub use filters::NoFilters;
-pub use handle::{handle, handle_parts};
+pub use handle::{handle, handle_parts, put};
 pub use harness::{Harness, Scores};
 pub use node::{NodeFixture, node};
 pub use pod::{PodFixture, pod};

@@ -16,6 +16,8 @@ mod workload;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube_scheduler::apiserver::{ApiServer, Options};
 use kube_scheduler::clock::SimClock;
 use kube_scheduler::config::{Config, FeatureGates};
@@ -66,12 +68,12 @@ fn time(setting: &Setting) -> Duration {
     let mut engine = engine(&runtime, setting);
     let shared = engine.shared.clone();
     let info = |pod: PodFixture| Arc::new(PodInfo::new(pod.build(), &shared.classes));
-    workload::namespaces().for_each(|namespace| drop(shared.listers.namespaces.apply(object(namespace))));
+    workload::namespaces().for_each(|namespace| shared.listers.put(object::<Namespace>(namespace)));
     if setting.workload == PREEMPTION {
-        workload::budgets().for_each(|budget| drop(shared.listers.pod_disruption_budgets.apply(object(budget))));
+        workload::budgets().for_each(|budget| shared.listers.put(object::<PodDisruptionBudget>(budget)));
     }
     for number in 0..setting.nodes {
-        shared.cache.add_node(workload::plain_node(number).build());
+        shared.cache.set_node(workload::plain_node(number).build());
         for pod in workload::running(setting.workload, number) {
             shared.cache.add_pod(info(pod)).expect("a pod that the cache does not know");
         }
@@ -79,7 +81,7 @@ fn time(setting: &Setting) -> Duration {
     let warm_up = setting.cycles / 10;
     let pending = (0..warm_up + setting.cycles).map(|number| info(workload::pending(setting.workload, number)));
     let pending: Vec<_> = pending.collect();
-    pending.iter().for_each(|pod| drop(shared.listers.pods.apply(pod.pod().clone())));
+    pending.iter().for_each(|pod| shared.listers.put(pod.pod().clone()));
     let mut total = Duration::ZERO;
     for (number, pod) in pending.iter().enumerate() {
         let now = shared.clock.now();

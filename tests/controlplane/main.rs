@@ -31,6 +31,7 @@ fn main() {
         Trial::test("five_runs_agree_but_for_ties", parity::ties::five_runs_agree_but_for_ties),
         Trial::test("binds_500_pods", behaviour::binds::binds_500_pods),
         Trial::test("writes_what_upstream_writes", behaviour::effects::writes_what_upstream_writes),
+        Trial::test("a_plugin_from_outside_reads_services", behaviour::needs::a_plugin_from_outside_reads_services),
         Trial::test("wakes_pods_as_upstream_does", behaviour::requeue::wakes_pods_as_upstream_does),
         Trial::test(
             "both_write_the_same_in_random_sequences",

@@ -4,8 +4,8 @@
 //! shows what a plugin that scores is made of:
 //!
 //! - [`PreScorePlugin`] runs once a cycle. What depends on the pod alone is worked out there and left in a [`Slot`] of the
-//!   cycle's state; here that is the selector of the pods to keep away from, out of the stores that [`Handle::listers`]
-//!   gives access to.
+//!   cycle's state; here that is the selector of the pods to keep away from. It comes from services and controllers, whose
+//!   listers the factory asks [`Handle::lister`] for: this is also what has them watched.
 //! - [`ScorePlugin`] runs for each feasible node, on several threads, and only reads. Its numbers may mean anything as long
 //!   as the plugin normalises them; here they are counts, and less is better.
 //! - [`NormalizeScore`] sees the numbers of all nodes and brings them into the range from 0 to 100, more being better.
@@ -39,6 +39,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
+use k8s_openapi::api::core::v1::{ReplicationController, Service};
 use kube_scheduler::apimachinery::{FieldErrors, FieldPath};
 use kube_scheduler::config::FeatureGates;
 use kube_scheduler::framework::{
@@ -46,7 +48,7 @@ use kube_scheduler::framework::{
     PreScorePlugin, Registration, ScorePlugin, Scratch, Slot,
 };
 use kube_scheduler::k8s::{Node, Pod, Selector, StringMap};
-use kube_scheduler::listers::Listers;
+use kube_scheduler::listers::Lister;
 use serde::{Deserialize, Serialize};
 
 /// The name under which a profile enables the plugin.
@@ -87,15 +89,25 @@ impl PluginArgs for SelectorSpreadArgs {
 #[derive(Debug)]
 pub struct SelectorSpread {
     args: SelectorSpreadArgs,
-    listers: Arc<Listers>,
+    services: Lister<Service>,
+    replication_controllers: Lister<ReplicationController>,
+    replica_sets: Lister<ReplicaSet>,
+    stateful_sets: Lister<StatefulSet>,
     /// Where `PreScore` leaves the selector for `Score`. Typed, and resolved once: reading it is an index.
     selector: Slot<Arc<Selector>>,
 }
 
-/// Builds the plugin for one profile. The arguments have been defaulted and validated. Slots are handed out here and only
-/// here.
+/// Builds the plugin for one profile. The arguments have been defaulted and validated. Listers and slots are handed out here and
+/// only here.
 pub fn factory(args: SelectorSpreadArgs, handle: &Handle) -> Result<Registration, PluginError> {
-    let plugin = Arc::new(SelectorSpread { args, listers: handle.listers().clone(), selector: handle.slot() });
+    let plugin = Arc::new(SelectorSpread {
+        args,
+        services: handle.lister()?,
+        replication_controllers: handle.lister()?,
+        replica_sets: handle.lister()?,
+        stateful_sets: handle.lister()?,
+        selector: handle.slot(),
+    });
     Ok(Registration::new(NAME).pre_score(&plugin).score(&plugin).normalize(&plugin))
 }
 
@@ -113,7 +125,7 @@ impl PreScorePlugin for SelectorSpread {
         if !pod.spec.topology_spread_constraints.is_empty() {
             return Ok(PreScoreOutcome::Skip);
         }
-        cx.state.set(self.selector, Arc::new(selector_of(pod, &self.listers)));
+        cx.state.set(self.selector, Arc::new(self.selector_of(pod)));
         Ok(PreScoreOutcome::Pass)
     }
 }
@@ -184,42 +196,44 @@ fn zone_of(node: &Node) -> Option<Zone<'_>> {
     (!region.is_empty() || !zone.is_empty()).then_some((region, zone))
 }
 
-/// What selects the pod: all of its services and its controller, together.
-/// Follows `pkg/scheduler/framework/plugins/helper/spread.go#DefaultSelector @v1.36.3`.
-fn selector_of(pod: &Pod, listers: &Listers) -> Selector {
-    let namespace = pod.namespace();
-    let mut labels = StringMap::new();
-    for service in listers.services.list_in(namespace) {
-        // A service without a selector selects nothing; one with an empty selector everything, which adds nothing.
-        let selector = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-        if let Some(selector) = selector.filter(|selector| Selector::from_labels(selector).matches(pod.labels())) {
-            labels.extend(selector.clone());
+impl SelectorSpread {
+    /// Returns the selector that all services of the pod and its controller make together.
+    /// Follows `pkg/scheduler/framework/plugins/helper/spread.go#DefaultSelector @v1.36.3`.
+    fn selector_of(&self, pod: &Pod) -> Selector {
+        let namespace = pod.namespace();
+        let mut labels = StringMap::new();
+        for service in self.services.list_in(namespace) {
+            // A service without a selector selects nothing; one with an empty selector everything, which adds nothing.
+            let selector = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+            if let Some(selector) = selector.filter(|selector| Selector::from_labels(selector).matches(pod.labels())) {
+                labels.extend(selector.clone());
+            }
         }
+        let owners = pod.metadata.owner_references.iter().flatten();
+        let Some(owner) = owners.into_iter().find(|owner| owner.controller == Some(true)) else {
+            return Selector::from_labels(&labels);
+        };
+        let controller = match (owner.api_version.as_str(), owner.kind.as_str()) {
+            ("v1", "ReplicationController") => {
+                let controller = self.replication_controllers.get_in(namespace, &owner.name);
+                labels.extend(controller.and_then(|found| found.spec.clone()?.selector).unwrap_or_default());
+                None
+            }
+            ("apps/v1", "ReplicaSet") => {
+                let set = self.replica_sets.get_in(namespace, &owner.name);
+                set.and_then(|found| Some(found.spec.clone()?.selector))
+            }
+            ("apps/v1", "StatefulSet") => {
+                let set = self.stateful_sets.get_in(namespace, &owner.name);
+                set.and_then(|found| Some(found.spec.clone()?.selector))
+            }
+            _ => None,
+        };
+        // A selector that cannot be read adds nothing.
+        let controller = Selector::from_label_selector(controller.as_ref()).unwrap_or_default();
+        let requirements = controller.requirements().unwrap_or_default().iter().cloned();
+        requirements.fold(Selector::from_labels(&labels), Selector::and)
     }
-    let owners = pod.metadata.owner_references.iter().flatten();
-    let Some(owner) = owners.into_iter().find(|owner| owner.controller == Some(true)) else {
-        return Selector::from_labels(&labels);
-    };
-    let controller = match (owner.api_version.as_str(), owner.kind.as_str()) {
-        ("v1", "ReplicationController") => {
-            let controller = listers.replication_controllers.get_in(namespace, &owner.name);
-            labels.extend(controller.and_then(|found| found.spec.clone()?.selector).unwrap_or_default());
-            None
-        }
-        ("apps/v1", "ReplicaSet") => {
-            let set = listers.replica_sets.get_in(namespace, &owner.name);
-            set.and_then(|found| Some(found.spec.clone()?.selector))
-        }
-        ("apps/v1", "StatefulSet") => {
-            let set = listers.stateful_sets.get_in(namespace, &owner.name);
-            set.and_then(|found| Some(found.spec.clone()?.selector))
-        }
-        _ => None,
-    };
-    // A selector that cannot be read adds nothing.
-    let controller = Selector::from_label_selector(controller.as_ref()).unwrap_or_default();
-    let requirements = controller.requirements().unwrap_or_default().iter().cloned();
-    requirements.fold(Selector::from_labels(&labels), Selector::and)
 }
 
 #[cfg(test)]
@@ -228,7 +242,7 @@ mod tests {
     use kube_scheduler::config::Config;
     use kube_scheduler::framework::Registry;
     use kube_scheduler::simulate::{SimulateArgs, simulate};
-    use kube_scheduler::testing::{Harness, NodeFixture, PodFixture, node, pod};
+    use kube_scheduler::testing::{Harness, NodeFixture, PodFixture, node, pod, put};
     use serde_json::{Value, json};
 
     use super::*;
@@ -237,14 +251,14 @@ mod tests {
         Arc::new(serde_json::from_value(value).expect("an object"))
     }
 
-    fn service(namespace: &str, name: &str, selector: &Value) -> Arc<k8s_openapi::api::core::v1::Service> {
+    fn service(namespace: &str, name: &str, selector: &Value) -> Arc<Service> {
         decode(json!({"metadata": {"name": name, "namespace": namespace}, "spec": {"selector": selector}}))
     }
 
     /// The plugin in a cluster whose service `web` selects `app: web`.
     fn harness() -> Harness {
         let harness = Harness::new(factory);
-        harness.handle.listers().services.apply(service("default", "web", &json!({"app": "web"})));
+        put(&harness.handle, service("default", "web", &json!({"app": "web"})));
         harness
     }
 
@@ -279,7 +293,7 @@ mod tests {
         let on = [web("1").on("a").terminating(), web("2").on("a").namespace("other"), web("3").on("b")];
         check(harness(), &web("p"), vec![node("a"), node("b")], &on, &[(0, 100), (1, 0)]);
         let elsewhere = Harness::new(factory);
-        elsewhere.handle.listers().services.apply(service("other", "web", &json!({"app": "web"})));
+        put(&elsewhere.handle, service("other", "web", &json!({"app": "web"})));
         check(elsewhere, &web("p"), vec![node("a"), node("b")], &on, &[(0, 100), (0, 100)]);
     }
 
@@ -309,9 +323,9 @@ mod tests {
 
     #[test]
     fn controllers_select_too() {
-        let check_owner = |kind: (&str, &str), fill: fn(&Listers), expected: [(i64, i64); 2]| {
+        let check_owner = |kind: (&str, &str), fill: fn(&Handle), expected: [(i64, i64); 2]| {
             let harness = Harness::new(factory);
-            fill(harness.handle.listers());
+            fill(&harness.handle);
             let owned = owned_by(web("p"), kind.0, kind.1, "owner");
             let on = [web("1").on("a"), pod("2").label("app", "db").on("b")];
             check(harness, &owned, vec![node("a"), node("b")], &on, &expected);
@@ -319,16 +333,16 @@ mod tests {
         let counted = [(1, 0), (0, 100)];
         check_owner(
             ("v1", "ReplicationController"),
-            |listers| {
+            |handle| {
                 let selector = json!({"app": "web"});
                 let object =
                     json!({"metadata": {"name": "owner", "namespace": "default"}, "spec": {"selector": selector}});
-                listers.replication_controllers.apply(decode(object));
+                put(handle, decode::<ReplicationController>(object));
             },
             counted,
         );
-        check_owner(("apps/v1", "ReplicaSet"), |listers| drop(listers.replica_sets.apply(decode(set()))), counted);
-        check_owner(("apps/v1", "StatefulSet"), |listers| drop(listers.stateful_sets.apply(decode(set()))), counted);
+        check_owner(("apps/v1", "ReplicaSet"), |handle| put(handle, decode::<ReplicaSet>(set())), counted);
+        check_owner(("apps/v1", "StatefulSet"), |handle| put(handle, decode::<StatefulSet>(set())), counted);
         check_owner(("apps/v1", "DaemonSet"), |_| {}, [(0, 100), (0, 100)]);
         check_owner(("apps/v1", "ReplicaSet"), |_| {}, [(0, 100), (0, 100)]);
     }
@@ -346,10 +360,11 @@ mod tests {
     #[test]
     fn a_service_and_a_controller_select_together() {
         let harness = harness();
-        harness.handle.listers().replica_sets.apply(decode(json!({
+        let set = decode::<ReplicaSet>(json!({
             "metadata": {"name": "owner", "namespace": "default"},
             "spec": {"selector": {"matchLabels": {"tier": "front"}}, "template": {}},
-        })));
+        }));
+        put(&harness.handle, set);
         let owned = owned_by(web("p").label("tier", "front"), "apps/v1", "ReplicaSet", "owner");
         let on = [web("1").on("a"), web("2").label("tier", "front").on("b")];
         check(harness, &owned, vec![node("a"), node("b")], &on, &[(0, 100), (1, 0)]);
@@ -444,7 +459,7 @@ mod tests {
         let check = |zone_weighting: f64, expected: [i64; 3]| {
             let nodes = vec![node("a").zone("x"), node("b").zone("x"), node("c").zone("y")];
             let harness = Harness::with_args(SelectorSpreadArgs { zone_weighting }, factory);
-            harness.handle.listers().services.apply(service("default", "web", &json!({"app": "web"})));
+            put(&harness.handle, service("default", "web", &json!({"app": "web"})));
             let scores = harness.cluster(nodes, &[web("1").on("a")]).score_all(&web("p")).expect("it scores");
             assert_eq!(scores.1, expected);
         };

@@ -9,6 +9,7 @@ mod explain;
 mod extender;
 mod faults;
 mod metrics;
+mod needs;
 mod preempted;
 mod reference;
 mod serve;

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube_scheduler::clock::{Clock, SimClock};
-use kube_scheduler::listers::Listers;
+use kube_scheduler::listers::Lister;
 use kube_scheduler::serve::{
     Clients, Endpoints, HealthCheck, MetricsSource, Options, Profiling, ServeError, Server, Versions, health_check,
 };
@@ -85,7 +85,7 @@ fn endpoints(clock: &SimClock) -> (Endpoints, Dials) {
     let endpoints = Endpoints {
         metrics: Arc::new(Counted(registry.clone(), dials.counted.clone())),
         registry,
-        listers: Arc::new(Listers::default()),
+        pods: Lister::new(Arc::default()),
         is_leader: Arc::new(move || leads.load(Ordering::Relaxed)),
         config: json!({"kind": "KubeSchedulerConfiguration", "name": "<a>"}),
         flags: Some(BTreeMap::from([("v".to_owned(), "2".to_owned())])),

@@ -232,7 +232,7 @@ fn step(rng: &mut Rng, cache: &Cache, model: &mut Model) {
         (0..=2, _) => {
             let node = random_node(rng, node_name);
             model.set_node(&node);
-            cache.update_node(node);
+            cache.set_node(node);
         }
         (3, _) => {
             let outcome = cache.remove_node(&node(node_name).build());
@@ -317,7 +317,7 @@ fn incremental_snapshots_agree_with_a_model() {
 #[test]
 fn image_states_are_found_by_name() {
     let cache = Cache::new();
-    let info = cache.add_node(node("a").image("y", 2).image("x", 1).build());
+    let info = cache.set_node(node("a").image("y", 2).image("x", 1).build());
     assert_eq!(info.image("x"), Some(&ImageState { name: "x".into(), size: 1, num_nodes: 1 }));
     assert_eq!(info.image("z"), None);
 }

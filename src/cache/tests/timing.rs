@@ -22,7 +22,7 @@ fn assume_and_snapshot() {
         Arc::new(PodInfo::new(pod.cpu("100m").memory("128Mi").label("app", "web").build(), &classes))
     };
     for number in 0..NODES {
-        cache.add_node(node(&format!("node-{number}")).zone(["a", "b", "c"][number % 3]).build());
+        cache.set_node(node(&format!("node-{number}")).zone(["a", "b", "c"][number % 3]).build());
     }
     for number in 0..NODES * PODS_A_NODE {
         cache.add_pod(info(number, rng.index(NODES))).expect("it is new");

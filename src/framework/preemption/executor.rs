@@ -11,6 +11,8 @@ use futures::stream;
 use super::super::{Handle, PluginError, PodEvent};
 use super::Candidate;
 use crate::config::Gate;
+use crate::k8s::Pod;
+use crate::listers::Lister;
 use crate::metrics::{Operation, Outcome};
 use crate::model::PodInfo;
 
@@ -33,6 +35,7 @@ pub(super) enum Progress {
 pub struct Executor {
     plugin: Arc<str>,
     handle: Handle,
+    pods: Lister<Pod>,
     /// Whether cycles do not wait for the writes.
     asynchronous: bool,
     /// Asynchronous preemptions by the preemptor's UID. The lock guards the map, is held for one look-up, and is taken under
@@ -49,9 +52,9 @@ struct Order {
 }
 
 impl Executor {
-    pub(super) fn new(plugin: Arc<str>, handle: &Handle) -> Self {
+    pub(super) fn new(plugin: Arc<str>, handle: &Handle, pods: Lister<Pod>) -> Self {
         let asynchronous = handle.gates().enabled(Gate::SchedulerAsyncPreemption);
-        Self { plugin, handle: handle.clone(), asynchronous, running: Arc::default() }
+        Self { plugin, handle: handle.clone(), pods, asynchronous, running: Arc::default() }
     }
 
     /// Whether victims of the pod with this UID are still being sent away. Any time, also under the queue's lock.
@@ -62,9 +65,7 @@ impl Executor {
         match progress {
             None => false,
             Some(Progress::Others) => true,
-            Some(Progress::Last(victim)) => {
-                self.handle.listers().pods.get(&victim).is_some_and(|victim| !victim.is_terminating())
-            }
+            Some(Progress::Last(victim)) => self.pods.get(&victim).is_some_and(|victim| !victim.is_terminating()),
         }
     }
 

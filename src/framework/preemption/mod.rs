@@ -16,6 +16,8 @@ mod tests;
 
 use std::sync::Arc;
 
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+
 pub use executor::Executor;
 
 use budgets::Budgets;
@@ -26,6 +28,7 @@ use super::{
 };
 use crate::k8s::Pod;
 use crate::k8s::conditions::find_pod_condition;
+use crate::listers::Lister;
 use crate::metrics::Operation;
 use crate::model::{NodeInfo, NodeOrdinal, PodInfo, Snapshot};
 
@@ -116,13 +119,17 @@ pub struct Evaluator {
     handle: Handle,
     min_candidates: MinCandidates,
     executor: Executor,
+    pods: Lister<Pod>,
+    budgets: Lister<PodDisruptionBudget>,
 }
 
 impl Evaluator {
-    /// An evaluator that acts in the name of `plugin`, and looks for so many candidates.
-    pub fn new(plugin: &str, handle: &Handle, min_candidates: MinCandidates) -> Self {
+    /// An evaluator that acts in the name of `plugin`, and looks for so many candidates. It reads pods and disruption budgets.
+    pub fn new(plugin: &str, handle: &Handle, min_candidates: MinCandidates) -> Result<Self, PluginError> {
         let plugin: Arc<str> = Arc::from(plugin);
-        Self { executor: Executor::new(plugin.clone(), handle), plugin, handle: handle.clone(), min_candidates }
+        let (pods, budgets) = (handle.lister::<Pod>()?, handle.lister()?);
+        let executor = Executor::new(plugin.clone(), handle, pods.clone());
+        Ok(Self { executor, plugin, handle: handle.clone(), min_candidates, pods, budgets })
     }
 
     /// What sends victims away, and knows for whom it is doing so.
@@ -168,7 +175,7 @@ impl Evaluator {
 
     /// The pod as the informers know it now.
     fn latest(&self, pod: &Arc<PodInfo>) -> Result<Arc<PodInfo>, PluginError> {
-        let known = self.handle.listers().pods.get(pod.key());
+        let known = self.pods.get(pod.key());
         let known = known.ok_or_else(|| PluginError::new(format!("pod \"{}\" not found", pod.name())))?;
         Ok(if Arc::ptr_eq(&known, pod.pod()) { pod.clone() } else { self.handle.pod_info(known) })
     }
@@ -184,7 +191,7 @@ impl Evaluator {
         }
         let offset = scale(failed.random, potential.len());
         let wanted = self.wanted(potential.len());
-        let budgets = Budgets::new(&self.handle.listers().pod_disruption_budgets.list());
+        let budgets = Budgets::new(&self.budgets.list());
         let dry_run = DryRun { cx, filters: failed.filters, budgets: &budgets };
         let shortlist = {
             let _running = self.handle.metrics().running(Operation::DefaultPreemption);

@@ -142,7 +142,7 @@ fn failed(nodes: Vec<NodeFixture>, pods: &[PodFixture]) -> Failed {
     for at in 0..failed.snapshot.len() {
         failed.reject(at, Rejection::unschedulable("Insufficient cpu"));
     }
-    infos.iter().for_each(|pod| drop(failed.handle.listers().pods.apply(pod.pod().clone())));
+    infos.iter().for_each(|pod| failed.handle.listers().put(pod.pod().clone()));
     failed
 }
 
@@ -160,8 +160,8 @@ impl Failed {
             "spec": {"selector": {"matchLabels": {"app": app}}},
             "status": {"disruptionsAllowed": allowed, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0},
         });
-        let budget = serde_json::from_value(budget).expect("a budget");
-        self.handle.listers().pod_disruption_budgets.apply(Arc::new(budget));
+        let budget: PodDisruptionBudget = serde_json::from_value(budget).expect("a budget");
+        self.handle.listers().put(Arc::new(budget));
         self
     }
 
@@ -171,9 +171,9 @@ impl Failed {
         random: u64,
         ask: impl FnOnce(&Evaluator, &mut CycleContext<'_>, &PostFilterContext<'_>) -> T,
     ) -> T {
-        let evaluator = Evaluator::new("P", &self.handle, self.args);
+        let evaluator = Evaluator::new("P", &self.handle, self.args).expect("nothing is watched yet");
         let known = preemptor.clone().build();
-        self.handle.listers().pods.apply(known.clone());
+        self.handle.listers().put(known.clone());
         let pod = self.handle.pod_info(known);
         let mut state = CycleState::default();
         let now = Now { mono: Mono::ZERO, wall: "2026-01-01T12:00:00Z".parse().expect("a time") };
@@ -387,13 +387,13 @@ fn the_pod_is_looked_at_as_the_informers_know_it_now() {
     let text = "0/1 nodes are available: 1 No preemption victims found for incoming pod.";
     failed.check_rejected(&preemptor("1"), text, Some(""));
     let outcome = failed.with(&preemptor("1"), 0, |evaluator, cx, context| {
-        failed.handle.listers().pods.apply(preemptor("1").priority(11).build());
+        failed.handle.listers().put(preemptor("1").priority(11).build());
         evaluator.preempt(cx, context)
     });
     assert_eq!(outcome, Ok(PostFilterOutcome::Success { nominated: Some("a".into()) }));
     assert_eq!(failed.asked.tasks.lock().expect("no test panics here").len(), 1);
     let outcome = failed.with(&preemptor("1"), 0, |evaluator, cx, context| {
-        failed.handle.listers().pods.remove("default/p");
+        failed.handle.listers().store::<Pod>().expect("the evaluator asked for pods").remove("default/p");
         evaluator.preempt(cx, context)
     });
     assert_eq!(outcome, Err(PluginError::new("pod \"p\" not found")));

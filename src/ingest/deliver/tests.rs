@@ -9,7 +9,7 @@ use crate::cache::CacheError;
 use crate::clock::Now;
 use crate::clock::{Clock, SimClock};
 use crate::k8s::Pod;
-use crate::listers::Store;
+use crate::listers::{Change, Store};
 use crate::testing::pod;
 
 /// Writes down what it is told: `+a/p`, `~a/p 1>2`, `-a/p`, and `-a/p (missed)`.
@@ -20,7 +20,13 @@ pub(in super::super) struct Recorder {
 }
 
 impl Recorder {
-    fn note(&self, line: String) {
+    fn note(&self, change: &Change<Pod>) {
+        let version = |pod: &Pod| pod.metadata.resource_version.clone().unwrap_or_default();
+        let line = match change {
+            Change::Added(new) => format!("+{}", new.key()),
+            Change::Updated { old, new } => format!("~{} {}>{}", new.key(), version(old), version(new)),
+            Change::Deleted { last, missed } => format!("-{}{}", last.key(), if *missed { " (missed)" } else { "" }),
+        };
         self.log.lock().expect("no test panics under it").push(line);
     }
 
@@ -32,23 +38,22 @@ impl Recorder {
 impl Sink for Arc<Recorder> {
     type Object = Pod;
 
-    fn store(&self) -> &Store<Pod> {
-        &self.store
+    fn keys(&self) -> Vec<String> {
+        self.store.keys()
     }
 
-    fn added(&self, object: &Arc<Pod>, _: Now) -> Result<(), CacheError> {
-        self.note(format!("+{}", Pod::key(object)));
+    fn apply(&self, object: Pod, _: Now) -> Result<(), CacheError> {
+        self.store.apply(Arc::new(object)).iter().for_each(|change| self.note(change));
         Ok(())
     }
 
-    fn updated(&self, old: &Arc<Pod>, new: &Arc<Pod>, _: Now) -> Result<(), CacheError> {
-        let version = |pod: &Pod| pod.metadata.resource_version.clone().unwrap_or_default();
-        self.note(format!("~{} {}>{}", Pod::key(new), version(old), version(new)));
+    fn delete(&self, last: Pod, _: Now) -> Result<(), CacheError> {
+        self.note(&self.store.delete(Arc::new(last)));
         Ok(())
     }
 
-    fn deleted(&self, object: &Arc<Pod>, missed: bool, _: Now) -> Result<(), CacheError> {
-        self.note(format!("-{}{}", Pod::key(object), if missed { " (missed)" } else { "" }));
+    fn remove(&self, key: &str, _: Now) -> Result<(), CacheError> {
+        self.store.remove(key).iter().for_each(|change| self.note(change));
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use super::{Handlers, only_fatal};
 use crate::cache::CacheError;
 use crate::clock::Now;
 use crate::k8s::Node;
+use crate::listers::Change;
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, NodeInfo, Object, PodInfo};
 use crate::queue::node_events;
 
@@ -13,17 +14,28 @@ const NODE_ADD: ClusterEvent = ClusterEvent::new(EventResource::Node, ActionType
 const NODE_DELETE: ClusterEvent = ClusterEvent::new(EventResource::Node, ActionType::DELETE);
 
 impl Handlers {
-    /// A node came, or changed from `old`.
-    /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.updateNodeInCache @v1.36.3`.
-    pub fn node_applied(&self, old: Option<&Arc<Node>>, new: &Arc<Node>, now: Now) {
+    /// Handles a change of a node.
+    pub fn node_changed(&self, change: &Change<Node>, now: Now) -> Result<(), CacheError> {
+        match change {
+            Change::Added(new) => self.node_added(new, now),
+            Change::Updated { old, new } => self.node_updated(old, new, now),
+            Change::Deleted { last, .. } => return self.node_deleted(last, now),
+        }
+        Ok(())
+    }
+
+    /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.addNodeToCache @v1.36.3`.
+    fn node_added(&self, node: &Arc<Node>, now: Now) {
         let start = self.start();
-        let Some(old) = old else {
-            let info = self.parts.cache.add_node(new.clone());
-            self.node_moves(&NODE_ADD, &update(None, Some(new)), &info, now);
-            self.observe_since(&NODE_ADD, start);
-            return;
-        };
-        let info = self.parts.cache.update_node(new.clone());
+        let info = self.parts.cache.set_node(node.clone());
+        self.node_moves(&NODE_ADD, &update(None, Some(node)), &info, now);
+        self.observe_since(&NODE_ADD, start);
+    }
+
+    /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.updateNodeInCache @v1.36.3`.
+    fn node_updated(&self, old: &Arc<Node>, new: &Arc<Node>, now: Now) {
+        let start = self.start();
+        let info = self.parts.cache.set_node(new.clone());
         let objects = update(Some(old), Some(new));
         let events = node_events(old, new, &self.parts.gates);
         let updating = self.elapsed(start);
@@ -34,11 +46,11 @@ impl Handlers {
         }
     }
 
-    /// A node is gone: first from the cache, so that a pod which is tried again at once does not find it there and then
-    /// waits for an event that it has already had.
+    /// Removes a deleted node from the cache before pending pods are notified, so that a pod which is retried at once does
+    /// not find the node and then wait for an event that it has already had.
     /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.deleteNodeFromCache @v1.36.3`, but for the order: upstream moves pods
     /// while the node is still in its cache.
-    pub fn node_deleted(&self, node: &Arc<Node>, now: Now) -> Result<(), CacheError> {
+    fn node_deleted(&self, node: &Arc<Node>, now: Now) -> Result<(), CacheError> {
         let start = self.start();
         only_fatal(self.parts.cache.remove_node(node), "RemoveNode", node.name())?;
         self.move_all(&NODE_DELETE, &update(Some(node), None), now, None);

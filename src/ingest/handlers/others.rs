@@ -1,28 +1,34 @@
 //! Every kind but pods and nodes: plugins may want to hear of them, and nobody else does.
 
+use std::any::Any;
+use std::sync::Arc;
+
 use k8s_openapi::api::storage::v1::StorageClass;
 
 use super::Handlers;
 use crate::clock::Now;
+use crate::listers::{AnyChange, Change};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object};
 
 impl Handlers {
-    /// An object of another kind came, changed or went. Nothing happens unless a plugin registered one of `actions` that
-    /// this is.
+    /// Handles a change of an object of another kind. Nothing happens unless the change is one of the `actions` that plugins
+    /// registered.
     /// Follows `pkg/scheduler/eventhandlers.go#addAllEventHandlers @v1.36.3`.
-    pub fn other_changed(&self, resource: &EventResource, actions: ActionType, objects: &EventObjects, now: Now) {
-        let action = match (&objects.old, &objects.new) {
-            (None, _) => ActionType::ADD,
-            (Some(_), Some(_)) => ActionType::UPDATE,
-            (Some(_), None) => ActionType::DELETE,
+    pub fn other_changed(&self, resource: &EventResource, actions: ActionType, change: &AnyChange, now: Now) {
+        let object = |object: &Arc<dyn Any + Send + Sync>| Some(Object::Other(object.clone()));
+        let (action, old, new) = match change {
+            Change::Added(new) => (ActionType::ADD, None, object(new)),
+            Change::Updated { old, new } => (ActionType::UPDATE, object(old), object(new)),
+            Change::Deleted { last, .. } => (ActionType::DELETE, object(last), None),
         };
         if !actions.intersects(action) {
             return;
         }
+        let objects = EventObjects { old, new };
         let event = ClusterEvent::new(resource.clone(), action);
         let start = self.start();
-        if self.hints || !is_class_without_effect(objects) {
-            self.move_all(&event, objects, now, None);
+        if self.hints || !is_class_without_effect(&objects) {
+            self.move_all(&event, &objects, now, None);
         }
         self.observe_since(&event, start);
     }

@@ -6,21 +6,32 @@ use super::{Handlers, only_fatal};
 use crate::cache::{CacheError, PodAdded};
 use crate::clock::Now;
 use crate::k8s::Pod;
+use crate::listers::Change;
 use crate::model::{ClusterEvent, EventObjects, PodInfo};
 use crate::queue::pod_events;
 
 impl Handlers {
-    /// A pod came, or changed from `old`.
+    /// Handles a change of a pod.
+    pub fn pod_changed(&self, change: &Change<Pod>, now: Now) -> Result<(), CacheError> {
+        match change {
+            Change::Added(new) => self.pod_added(new, now),
+            Change::Updated { old, new } => self.pod_updated(old, new, now),
+            Change::Deleted { last, missed } => self.pod_deleted(last, *missed, now),
+        }
+    }
+
+    /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.addPod @v1.36.3`.
+    fn pod_added(&self, pod: &Arc<Pod>, now: Now) -> Result<(), CacheError> {
+        if pod.node_name().is_some() {
+            self.assigned_pod_added(pod, now)?;
+        } else if self.is_responsible_for(pod) {
+            self.unscheduled_pod_added(pod, now);
+        }
+        Ok(())
+    }
+
     /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.updatePod @v1.36.3`.
-    pub fn pod_applied(&self, old: Option<&Arc<Pod>>, new: &Arc<Pod>, now: Now) -> Result<(), CacheError> {
-        let Some(old) = old else {
-            if new.node_name().is_some() {
-                self.assigned_pod_added(new, now)?;
-            } else if self.is_responsible_for(new) {
-                self.unscheduled_pod_added(new, now);
-            }
-            return Ok(());
-        };
+    fn pod_updated(&self, old: &Arc<Pod>, new: &Arc<Pod>, now: Now) -> Result<(), CacheError> {
         if old.node_name().is_some() {
             self.assigned_pod_updated(old, new, now)?;
         } else if new.node_name().is_some() {
@@ -35,9 +46,9 @@ impl Handlers {
         Ok(())
     }
 
-    /// A pod is gone. If its deletion was `missed`, this may be a state from before it had a node.
+    /// Handles the deletion of a pod. If the deletion was `missed`, the state may be from before the pod had a node.
     /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.deletePod @v1.36.3`.
-    pub fn pod_deleted(&self, pod: &Arc<Pod>, missed: bool, now: Now) -> Result<(), CacheError> {
+    fn pod_deleted(&self, pod: &Arc<Pod>, missed: bool, now: Now) -> Result<(), CacheError> {
         let assigned = pod.node_name().is_some();
         if assigned || missed {
             self.assigned_pod_deleted(pod, now)?;

@@ -2,6 +2,7 @@
 
 mod world;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -12,9 +13,10 @@ use crate::clock::Mono;
 use crate::config::{FeatureGates, Gate};
 use crate::framework::WaitDecision;
 use crate::k8s::Pod;
-use crate::model::{ActionType, EventObjects, EventResource, LabelClasses, NodeInfo, Object, PodInfo};
+use crate::listers::{AnyChange, Change};
+use crate::model::{ActionType, EventResource, LabelClasses, NodeInfo, PodInfo};
 use crate::testing::{PodFixture, node, pod};
-use world::World;
+use world::{World, change};
 
 fn at(fixture: PodFixture, version: &str) -> Arc<Pod> {
     fixture.set("metadata.resourceVersion", version.into()).build()
@@ -194,9 +196,10 @@ fn a_pod_that_changes_its_node_ends_the_process() {
     let world = World::new();
     let first = at(pod("a").on("n"), "1");
     world.pod(None, &first);
-    let outcome = world.handlers.pod_applied(Some(&first), &at(pod("a").on("m"), "2"), world.now());
+    let outcome = world.handlers.pod_changed(&change(Some(&first), &at(pod("a").on("m"), "2")), world.now());
     assert!(outcome.is_err_and(|error: CacheError| error.is_fatal()));
-    let outcome = world.handlers.pod_deleted(&pod("a").on("m").build(), false, world.now());
+    let deleted = Change::Deleted { last: pod("a").on("m").build(), missed: false };
+    let outcome = world.handlers.pod_changed(&deleted, world.now());
     assert!(outcome.is_err_and(|error| error.is_fatal()));
 }
 
@@ -212,9 +215,10 @@ fn nodes_come_change_and_go() {
     world.node(Some(heartbeat), node("n").label("x", "y").taint("t", "", "NoSchedule"));
     world.expect("r:Unschedulable", "r: n of 1>n of 1, r: n of 1>n of 1", "NodeUpdateNodeLabel NodeUpdateNodeTaint");
     assert!(world.cache.node("n").is_some_and(|info| info.node().labels().contains_key("x")));
-    world.handlers.node_deleted(&node("n").build(), world.now()).expect("the cache is not corrupted");
+    world.node_deleted(node("n"));
     world.expect("r:Unschedulable", "r: n of 0>", "NodeDelete");
-    world.handlers.node_deleted(&node("n").build(), world.now()).expect("an unknown node is only logged");
+    // An unknown node is only logged.
+    world.node_deleted(node("n"));
 }
 
 /// A pod that was woken by a node's end was tried on a snapshot that still had the node, and then waited for ever.
@@ -224,7 +228,7 @@ fn a_node_is_gone_before_pods_hear_of_it() {
     world.rejected(pod("r"));
     world.node(None, node("n"));
     world.expect("r:Unschedulable", "r: >n of 1", "NodeAdd");
-    world.handlers.node_deleted(&node("n").build(), world.now()).expect("the cache is not corrupted");
+    world.node_deleted(node("n"));
     world.expect("r:Unschedulable", "r: n of 0>", "NodeDelete");
 }
 
@@ -232,19 +236,19 @@ fn a_node_is_gone_before_pods_hear_of_it() {
 fn other_kinds_are_told_to_those_that_asked() {
     let world = World::new();
     world.rejected(pod("r"));
-    let object = || Some(Object::Other(Arc::new(StorageClass::default())));
-    let change = |actions: ActionType, old: Option<Object>, new: Option<Object>| {
-        let objects = EventObjects { old, new };
-        world.handlers.other_changed(&EventResource::StorageClass, actions, &objects, world.now());
+    let object = || -> Arc<dyn Any + Send + Sync> { Arc::new(StorageClass::default()) };
+    let changed = |actions: ActionType, change: AnyChange| {
+        world.handlers.other_changed(&EventResource::StorageClass, actions, &change, world.now());
     };
+    let deleted = || Change::Deleted { last: object(), missed: false };
     let two = ActionType::ADD | ActionType::UPDATE;
-    change(two, None, object());
+    changed(two, Change::Added(object()));
     world.expect("r:Unschedulable", "r: >other", "storage.k8s.io/StorageClassAdd");
-    change(two, object(), object());
+    changed(two, Change::Updated { old: object(), new: object() });
     world.expect("r:Unschedulable", "r: other>other", "storage.k8s.io/StorageClassUpdate");
-    change(two, object(), None);
+    changed(two, deleted());
     world.expect("r:Unschedulable", "", "");
-    change(ActionType::DELETE, object(), None);
+    changed(ActionType::DELETE, deleted());
     world.expect("r:Unschedulable", "r: other>", "storage.k8s.io/StorageClassDelete");
 }
 
@@ -275,14 +279,14 @@ fn without_hints_checks_decide() {
     assert_eq!(moved(&|world| world.node(None, node("m"))), "");
     // Only pods with terms across nodes are woken by a pod that is assigned.
     assert_eq!(moved(&|world| world.pod(None, &pod("a").on("n").build())), "");
-    let class = |mode: &str| -> Object {
+    let class = |mode: &str| -> Arc<dyn Any + Send + Sync> {
         let class = json!({"metadata": {"name": "c"}, "provisioner": "p", "volumeBindingMode": mode});
-        Object::Other(Arc::new(serde_json::from_value::<StorageClass>(class).expect("a storage class")))
+        Arc::new(serde_json::from_value::<StorageClass>(class).expect("a storage class"))
     };
     let added = |mode: &str| {
         moved(&|world| {
-            let objects = EventObjects { old: None, new: Some(class(mode)) };
-            world.handlers.other_changed(&EventResource::StorageClass, ActionType::ALL, &objects, world.now());
+            let added = Change::Added(class(mode));
+            world.handlers.other_changed(&EventResource::StorageClass, ActionType::ALL, &added, world.now());
         })
     };
     assert_eq!((added("Immediate").as_str(), added("WaitForFirstConsumer").as_str()), ("", "fits other"));

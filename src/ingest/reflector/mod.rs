@@ -22,7 +22,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use serde::de::DeserializeOwned;
 
 use super::decode::{self, Line, Reading};
 use super::deliver::{self, Sink};
@@ -100,11 +99,7 @@ struct Watch {
     heard: bool,
 }
 
-impl<S> Reflector<S>
-where
-    S: Sink,
-    S::Object: DeserializeOwned,
-{
+impl<S: Sink> Reflector<S> {
     pub(super) fn new(parts: Parts<S>) -> Self {
         Self {
             backoff: Backoff::new(parts.clock.mono()),

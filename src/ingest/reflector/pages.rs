@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
-
 use super::super::decode::{self, Item, Page, Reading};
 use super::super::deliver;
 use super::Failure;
@@ -33,7 +31,7 @@ pub(in super::super) struct Listed<K> {
     pub(in super::super) paginated: bool,
 }
 
-impl<K: kube::Resource + DeserializeOwned> Pages<'_, K> {
+impl<K: kube::Resource> Pages<'_, K> {
     /// All pages; `counted` is told how many objects each had. Pages that the server has forgotten meanwhile are read again
     /// in one. Follows `client-go/tools/pager/pager.go#ListPager.list @v1.36.3`.
     pub(in super::super) async fn all(

@@ -18,7 +18,6 @@ use crate::apiserver::{ApiServer, DeleteOptions, Fault, Options, kinds};
 use crate::cache::{CacheError, PodRef};
 use crate::clock::{Now, Rng, SimClock};
 use crate::k8s::Pod;
-use crate::listers::Store;
 use crate::testing::pod;
 
 struct World {
@@ -72,7 +71,11 @@ impl World {
                 path: "/api/v1/pods".into(),
                 field_selector: "status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed",
             },
-            reading: Reading { kind: "pods".into(), unreadable: self.unreadable.clone(), keep: None },
+            reading: Reading {
+                kind: "pods".into(),
+                unreadable: self.unreadable.clone(),
+                read: Box::new(|raw| serde_json::from_str(raw.get())),
+            },
             sink,
             clock: self.time.clock(),
             rng: Rng::from_seed(1),
@@ -368,7 +371,7 @@ fn objects_that_cannot_be_read_fail_nothing() {
 }
 
 /// Fails as a cache that is corrupted.
-struct Failing(Store<Pod>);
+struct Failing;
 
 fn corrupted() -> CacheError {
     let pod = PodRef { uid: "u".into(), key: "default/a".into() };
@@ -378,19 +381,19 @@ fn corrupted() -> CacheError {
 impl Sink for Failing {
     type Object = Pod;
 
-    fn store(&self) -> &Store<Pod> {
-        &self.0
+    fn keys(&self) -> Vec<String> {
+        Vec::new()
     }
 
-    fn added(&self, _: &Arc<Pod>, _: Now) -> Result<(), CacheError> {
+    fn apply(&self, _: Pod, _: Now) -> Result<(), CacheError> {
         Err(corrupted())
     }
 
-    fn updated(&self, _: &Arc<Pod>, _: &Arc<Pod>, _: Now) -> Result<(), CacheError> {
+    fn delete(&self, _: Pod, _: Now) -> Result<(), CacheError> {
         Err(corrupted())
     }
 
-    fn deleted(&self, _: &Arc<Pod>, _: bool, _: Now) -> Result<(), CacheError> {
+    fn remove(&self, _: &str, _: Now) -> Result<(), CacheError> {
         Err(corrupted())
     }
 }
@@ -400,10 +403,10 @@ fn a_corrupted_cache_ends_the_reflector() {
     run(async {
         let world = World::new();
         world.create("a");
-        let task = world.start(Failing(Store::default()));
+        let task = world.start(Failing);
         assert_eq!(task.await.expect("it does not panic"), corrupted());
         let world = World::new();
-        let task = world.start(Failing(Store::default()));
+        let task = world.start(Failing);
         world.settle().await;
         assert!(!task.is_finished());
         world.create("a");

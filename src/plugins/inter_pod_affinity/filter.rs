@@ -164,12 +164,12 @@ impl PreFilterPlugin for InterPodAffinity {
         let near = terms.as_deref().map_or(&[][..], AffinityTerms::required_affinity);
         let away = terms.as_deref().map_or(&[][..], AffinityTerms::required_anti_affinity);
         let (affinity, anti_affinity) =
-            (OwnTerms::new(near.iter(), &self.listers), OwnTerms::new(away.iter(), &self.listers));
+            (OwnTerms::new(near.iter(), &self.namespaces), OwnTerms::new(away.iter(), &self.namespaces));
         let incoming = Incoming {
             matches_itself: affinity.all_match(near, pod.class()),
             affinity,
             anti_affinity,
-            namespace_labels: NamespaceLabels::of(&self.listers, pod),
+            namespace_labels: NamespaceLabels::of(&self.namespaces, pod),
             terms,
         };
         let is_free = incoming.required_affinity().is_empty() && incoming.required_anti_affinity().is_empty();

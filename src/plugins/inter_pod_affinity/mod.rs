@@ -26,7 +26,7 @@ use crate::framework::{
     SignPlugin, Slot,
 };
 use crate::k8s::{StringMap, labels};
-use crate::listers::Listers;
+use crate::listers::Lister;
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, PodInfo};
 
 /// The plugin's name.
@@ -36,7 +36,7 @@ pub const NAME: &str = "InterPodAffinity";
 struct InterPodAffinity {
     args: InterPodAffinityArgs,
     hints: bool,
-    listers: Arc<Listers>,
+    namespaces: Lister<Namespace>,
     filters: Slot<filter::State>,
     scores: Slot<score::State>,
 }
@@ -46,7 +46,7 @@ pub fn factory(args: InterPodAffinityArgs, handle: &Handle) -> Result<Registrati
     let plugin = Arc::new(InterPodAffinity {
         args,
         hints: hints_enabled(handle),
-        listers: handle.listers().clone(),
+        namespaces: handle.lister()?,
         filters: handle.slot(),
         scores: handle.slot(),
     });
@@ -66,8 +66,8 @@ pub fn factory(args: InterPodAffinityArgs, handle: &Handle) -> Result<Registrati
 struct NamespaceLabels(Arc<Namespace>);
 
 impl NamespaceLabels {
-    fn of(listers: &Listers, pod: &PodInfo) -> Self {
-        Self(listers.namespaces.get(pod.namespace()).unwrap_or_default())
+    fn of(namespaces: &Lister<Namespace>, pod: &PodInfo) -> Self {
+        Self(namespaces.get(pod.namespace()).unwrap_or_default())
     }
 
     fn get(&self) -> &StringMap {

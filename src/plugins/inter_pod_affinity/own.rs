@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Namespace;
 
 use crate::k8s::labels;
-use crate::listers::Listers;
+use crate::listers::Lister;
 use crate::model::{AffinityTerm, LabelClass};
 
 /// The namespaces that a term's namespace selector selects, as they are when it is asked for; sorted by name.
@@ -18,12 +18,12 @@ use crate::model::{AffinityTerm, LabelClass};
 struct Selected(Vec<Arc<Namespace>>);
 
 impl Selected {
-    fn by(term: &AffinityTerm, listers: &Listers) -> Self {
+    fn by(term: &AffinityTerm, known: &Lister<Namespace>) -> Self {
         let selector = term.namespace_selector();
         if selector.requirements().is_none() || term.selects_unlabelled_namespaces() {
             return Self::default();
         }
-        let mut namespaces = listers.namespaces.list();
+        let mut namespaces = known.list();
         namespaces.retain(|namespace| selector.matches(labels(&namespace.metadata)));
         Self(namespaces)
     }
@@ -40,8 +40,8 @@ pub(super) struct OwnTerms(Vec<Selected>);
 
 impl OwnTerms {
     /// These terms, with the namespaces that they select now.
-    pub(super) fn new<'a>(terms: impl Iterator<Item = &'a AffinityTerm>, listers: &Listers) -> Self {
-        Self(terms.map(|term| Selected::by(term, listers)).collect())
+    pub(super) fn new<'a>(terms: impl Iterator<Item = &'a AffinityTerm>, known: &Lister<Namespace>) -> Self {
+        Self(terms.map(|term| Selected::by(term, known)).collect())
     }
 
     /// Whether the term, which is the one at this place, is about pods of this class.

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Namespace;
+
 use super::counts::TopologyCounts;
 use super::own::OwnTerms;
 use super::{InterPodAffinity, NamespaceLabels};
@@ -12,7 +14,7 @@ use crate::framework::{
     ScorePlugin, Scratch,
 };
 use crate::k8s::StringMap;
-use crate::listers::Listers;
+use crate::listers::Lister;
 use crate::model::{AffinityTerms, PodInfo, Snapshot, WeightedAffinityTerm};
 
 /// What `PreScore` counts for `Score`: what each domain of each key is worth.
@@ -34,8 +36,14 @@ struct Worth {
 
 impl Worth {
     /// Counts, for each of the pod's own preferred terms, the pods that it is about.
-    fn add_own(&mut self, snapshot: &Snapshot, terms: &[WeightedAffinityTerm], listers: &Listers, sign: i32) {
-        let own = OwnTerms::new(terms.iter().map(|weighted| &weighted.term), listers);
+    fn add_own(
+        &mut self,
+        snapshot: &Snapshot,
+        terms: &[WeightedAffinityTerm],
+        namespaces: &Lister<Namespace>,
+        sign: i32,
+    ) {
+        let own = OwnTerms::new(terms.iter().map(|weighted| &weighted.term), namespaces);
         for class in snapshot.classes() {
             for (at, WeightedAffinityTerm { term, weight }) in terms.iter().enumerate() {
                 if own.matches(at, term, class.shared()) {
@@ -83,10 +91,10 @@ impl PreScorePlugin for InterPodAffinity {
             if let Some(error) = terms.error() {
                 return Err(PluginError::new(format!("failed to parse pod: {error}")));
             }
-            worth.add_own(cx.snapshot, terms.preferred_affinity(), &self.listers, 1);
-            worth.add_own(cx.snapshot, terms.preferred_anti_affinity(), &self.listers, -1);
+            worth.add_own(cx.snapshot, terms.preferred_affinity(), &self.namespaces, 1);
+            worth.add_own(cx.snapshot, terms.preferred_anti_affinity(), &self.namespaces, -1);
         }
-        let namespace_labels = NamespaceLabels::of(&self.listers, pod);
+        let namespace_labels = NamespaceLabels::of(&self.namespaces, pod);
         worth.add_existing(cx.snapshot, pod, namespace_labels.get(), self.args.hard_pod_affinity_weight);
         if !worth.any {
             return Ok(PreScoreOutcome::Skip);

@@ -32,11 +32,11 @@ pub struct BalancedAllocation {
 
 impl BalancedAllocation {
     /// The plugin with these arguments, which were validated with the configuration.
-    fn new(args: &NodeResourcesBalancedAllocationArgs, handle: &Handle) -> Self {
+    fn new(args: &NodeResourcesBalancedAllocationArgs, handle: &Handle) -> Result<Self, PluginError> {
         let gates = handle.gates();
-        Self {
+        Ok(Self {
             resources: ScoredResources::new(&args.resources, true),
-            classes: DeviceClasses::new(handle),
+            classes: DeviceClasses::new(handle)?,
             options: RequestOptions {
                 use_status: gates.enabled(Gate::InPlacePodVerticalScaling),
                 use_pod_level_status: gates.enabled(Gate::InPlacePodLevelResourcesVerticalScaling),
@@ -44,13 +44,13 @@ impl BalancedAllocation {
                 ..RequestOptions::default()
             },
             requests: handle.slot(),
-        }
+        })
     }
 
     /// Builds the plugin for a profile.
     #[expect(clippy::needless_pass_by_value, reason = "every factory is called alike")]
     pub fn factory(args: NodeResourcesBalancedAllocationArgs, handle: &Handle) -> Result<Registration, PluginError> {
-        let plugin = Arc::new(Self::new(&args, handle));
+        let plugin = Arc::new(Self::new(&args, handle)?);
         Ok(Registration::new(NAME).sign(&plugin).pre_score(&plugin).score(&plugin))
     }
 
@@ -215,7 +215,8 @@ mod tests {
     fn requests_are_signed_unless_a_device_class_stands_behind_one() {
         let class = json!({"metadata": {"name": "gpus"}, "spec": {"extendedResourceName": "example.com/mapped"}});
         let handle = handle(FeatureGates::default());
-        handle.listers().device_classes.apply(Arc::new(serde_json::from_value(class).expect("a device class")));
+        let class: k8s_openapi::api::resource::v1::DeviceClass = serde_json::from_value(class).expect("a device class");
+        handle.listers().put(Arc::new(class));
         check_signed(&balanced(&handle, &["cpu"]));
     }
 

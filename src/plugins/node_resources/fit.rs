@@ -47,7 +47,7 @@ impl Fit {
             return Err(PluginError::new(errors.to_string()));
         }
         let strategy = args.scoring_strategy.as_ref().ok_or("scoring strategy not specified")?;
-        let classes = DeviceClasses::new(handle);
+        let classes = DeviceClasses::new(handle)?;
         Ok(Self {
             ignored: Ignored {
                 resources: args.ignored_resources.iter().cloned().collect(),
@@ -269,7 +269,7 @@ mod tests {
     fn what_a_device_class_stands_behind_is_left_to_it_where_the_node_has_none() {
         let check = |gates: FeatureGates, wanted: &str, has: &str, code: Code| {
             let handle = handle(gates);
-            handle.listers().device_classes.apply(class("gpus", Some("example.com/mapped")));
+            handle.listers().put(class("gpus", Some("example.com/mapped")));
             let plugin = fit(&handle, fit_args(&["cpu"]));
             let info = node("n").allocatable(wanted, has).info();
             assert_eq!(verdict(&plugin, pod("p").request(wanted, "2"), &info).code(), code, "{wanted} {has}");
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn requests_are_signed_unless_a_device_class_stands_behind_one() {
         let handle = handle(FeatureGates::default());
-        handle.listers().device_classes.apply(class("gpus", Some("example.com/mapped")));
+        handle.listers().put(class("gpus", Some("example.com/mapped")));
         check_signed(&fit(&handle, fit_args(&["cpu"])));
     }
 

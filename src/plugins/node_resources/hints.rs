@@ -134,12 +134,12 @@ mod tests {
 
     fn hints(gates: FeatureGates) -> (Hints, crate::framework::Handle) {
         let handle = handle(gates);
-        (Hints::new(&gates, DeviceClasses::new(&handle)), handle)
+        (Hints::new(&gates, DeviceClasses::new(&handle).expect("nothing is watched yet")), handle)
     }
 
     fn ask(pending: PodFixture, at: usize, old: Option<Object>, new: Option<Object>) -> QueueingHint {
         let (hints, handle) = hints(FeatureGates::default());
-        handle.listers().device_classes.apply(class("mapped", None));
+        handle.listers().put(class("mapped", None));
         let registered = hints.events().swap_remove(at);
         let hint = registered.hint.expect("every event has a hint");
         hint(&pending.info(), &EventObjects { old, new }).expect("the objects are of the right kind")

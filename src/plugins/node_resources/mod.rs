@@ -21,15 +21,15 @@ pub use balanced_allocation::{BalancedAllocation, NAME as BALANCED_ALLOCATION};
 pub use device_class::DeviceClasses;
 pub use fit::{Fit, NAME as FIT};
 
-use crate::framework::{Handle, Rejection, SignOutcome, Verdict};
+use crate::framework::{Rejection, SignOutcome, Verdict};
 use crate::model::{NodeInfo, PodInfo};
 use crate::plugins::json;
 use demand::{Demand, Ignored};
 
 /// Whether the node has what the pod asks for, with nothing ignored.
 /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#Fits @v1.36.3`.
-pub(super) fn fits(pod: &PodInfo, node: &NodeInfo, handle: &Handle) -> Verdict {
-    Demand::new(pod.spec_requests(), &Ignored::default(), &DeviceClasses::new(handle)).verdict(node)
+pub(super) fn fits(pod: &PodInfo, node: &NodeInfo, classes: &DeviceClasses) -> Verdict {
+    Demand::new(pod.spec_requests(), &Ignored::default(), classes).verdict(node)
 }
 
 /// What both plugins sign: the pod's requests, unless a device class stands behind one of them, whose devices come and go

@@ -122,10 +122,8 @@ impl PodTopologySpread {
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/common.go#PodTopologySpread.buildDefaultConstraints
     /// @v1.36.3`.
     fn default_constraints(&self, pod: &Pod, action: Action) -> Vec<Constraint> {
-        if !self.defaults.has(action) {
-            return Vec::new();
-        }
-        let selector = super::default_selector::default_selector(pod, &self.listers);
+        let Some(selectors) = self.selectors.as_ref().filter(|_| self.defaults.has(action)) else { return Vec::new() };
+        let selector = selectors.of(pod);
         if selector.is_empty() {
             return Vec::new();
         }

@@ -1,58 +1,82 @@
 //! Which pods a pod belongs with, as the services and the controller say that select it.
 
+use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
+use k8s_openapi::api::core::v1::{ReplicationController, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
+use crate::framework::{Handle, PluginError};
 use crate::k8s::{Pod, Selector, StringMap};
-use crate::listers::Listers;
+use crate::listers::Lister;
 
-/// Selects what the services of the pod's namespace that select the pod, and its controller, all select; everything if
-/// there is none of them.
-/// Follows `pkg/scheduler/framework/plugins/helper/spread.go#DefaultSelector @v1.36.3`.
-pub(super) fn default_selector(pod: &Pod, listers: &Listers) -> Selector {
-    let mut labels = service_labels(pod, listers);
-    let owners = pod.metadata.owner_references.as_deref().unwrap_or_default();
-    let Some(owner) = owners.iter().find(|owner| owner.controller == Some(true)) else {
-        return Selector::from_labels(&labels);
-    };
-    let (namespace, name) = (pod.namespace(), owner.name.as_str());
-    let set_selector = match (owner.api_version.as_str(), owner.kind.as_str()) {
-        ("v1" | "/v1", "ReplicationController") => {
-            let controller = listers.replication_controllers.get_in(namespace, name);
-            let spec = controller.as_ref().and_then(|controller| controller.spec.as_ref());
-            let selector = spec.and_then(|spec| spec.selector.as_ref());
-            labels.extend(selector.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())));
-            None
+/// Finds the selector that pods of the same services and controller share.
+#[derive(Clone, Debug)]
+pub(super) struct DefaultSelectors {
+    services: Lister<Service>,
+    replication_controllers: Lister<ReplicationController>,
+    replica_sets: Lister<ReplicaSet>,
+    stateful_sets: Lister<StatefulSet>,
+}
+
+impl DefaultSelectors {
+    /// Asks for services and controllers.
+    pub(super) fn new(handle: &Handle) -> Result<Self, PluginError> {
+        Ok(Self {
+            services: handle.lister()?,
+            replication_controllers: handle.lister()?,
+            replica_sets: handle.lister()?,
+            stateful_sets: handle.lister()?,
+        })
+    }
+
+    /// Returns a selector of the pods that are selected by the pod's controller and by every service of its namespace that
+    /// selects the pod; without controller and services it selects everything.
+    /// Follows `pkg/scheduler/framework/plugins/helper/spread.go#DefaultSelector @v1.36.3`.
+    pub(super) fn of(&self, pod: &Pod) -> Selector {
+        let mut labels = self.service_labels(pod);
+        let owners = pod.metadata.owner_references.as_deref().unwrap_or_default();
+        let Some(owner) = owners.iter().find(|owner| owner.controller == Some(true)) else {
+            return Selector::from_labels(&labels);
+        };
+        let (namespace, name) = (pod.namespace(), owner.name.as_str());
+        let set_selector = match (owner.api_version.as_str(), owner.kind.as_str()) {
+            ("v1" | "/v1", "ReplicationController") => {
+                let controller = self.replication_controllers.get_in(namespace, name);
+                let spec = controller.as_ref().and_then(|controller| controller.spec.as_ref());
+                let selector = spec.and_then(|spec| spec.selector.as_ref());
+                labels.extend(selector.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())));
+                None
+            }
+            ("apps/v1", "ReplicaSet") => {
+                let set = self.replica_sets.get_in(namespace, name);
+                set.and_then(|set| set.spec.as_ref().map(|spec| spec.selector.clone()))
+            }
+            ("apps/v1", "StatefulSet") => {
+                let set = self.stateful_sets.get_in(namespace, name);
+                set.and_then(|set| set.spec.as_ref().map(|spec| spec.selector.clone()))
+            }
+            _ => None,
+        };
+        with_requirements(Selector::from_labels(&labels), set_selector.as_ref())
+    }
+
+    /// The labels that the services which select the pod require. A service without a selector selects nothing.
+    /// Follows `pkg/scheduler/framework/plugins/helper/spread.go#GetPodServices @v1.36.3`.
+    fn service_labels(&self, pod: &Pod) -> StringMap {
+        let mut labels = StringMap::default();
+        for service in self.services.list_in(pod.namespace()) {
+            let Some(selector) = service.spec.as_ref().and_then(|spec| spec.selector.as_ref()) else { continue };
+            if selector.iter().all(|(key, value)| pod.labels().get(key) == Some(value)) {
+                labels.extend(selector.iter().map(|(key, value)| (key.clone(), value.clone())));
+            }
         }
-        ("apps/v1", "ReplicaSet") => {
-            let set = listers.replica_sets.get_in(namespace, name);
-            set.and_then(|set| set.spec.as_ref().map(|spec| spec.selector.clone()))
-        }
-        ("apps/v1", "StatefulSet") => {
-            let set = listers.stateful_sets.get_in(namespace, name);
-            set.and_then(|set| set.spec.as_ref().map(|spec| spec.selector.clone()))
-        }
-        _ => None,
-    };
-    with_requirements(Selector::from_labels(&labels), set_selector.as_ref())
+        labels
+    }
 }
 
 /// A selector that cannot be compiled adds nothing.
 fn with_requirements(selector: Selector, added: Option<&LabelSelector>) -> Selector {
     let Ok(added) = Selector::from_label_selector(added) else { return selector };
     added.requirements().unwrap_or_default().iter().cloned().fold(selector, Selector::and)
-}
-
-/// What the services require that select the pod. A service without a selector selects nothing.
-/// Follows `pkg/scheduler/framework/plugins/helper/spread.go#GetPodServices @v1.36.3`.
-fn service_labels(pod: &Pod, listers: &Listers) -> StringMap {
-    let mut labels = StringMap::default();
-    for service in listers.services.list_in(pod.namespace()) {
-        let Some(selector) = service.spec.as_ref().and_then(|spec| spec.selector.as_ref()) else { continue };
-        if selector.iter().all(|(key, value)| pod.labels().get(key) == Some(value)) {
-            labels.extend(selector.iter().map(|(key, value)| (key.clone(), value.clone())));
-        }
-    }
-    labels
 }
 
 #[cfg(test)]
@@ -62,7 +86,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::{PodFixture, pod};
+    use crate::config::FeatureGates;
+    use crate::testing::{PodFixture, handle, pod};
 
     fn owned(api_version: &str, kind: &str) -> PodFixture {
         let owner = json!({"apiVersion": api_version, "kind": kind, "name": "o", "uid": "o", "controller": true});
@@ -78,6 +103,10 @@ mod tests {
         Arc::new(serde_json::from_value(value).expect("an object of its kind"))
     }
 
+    fn selected(handle: &Handle, pod: PodFixture) -> Selector {
+        DefaultSelectors::new(handle).expect("nothing is watched yet").of(&pod.build())
+    }
+
     fn print(selector: &Selector) -> String {
         if selector.is_empty() { "everything".to_owned() } else { selector.to_string() }
     }
@@ -85,12 +114,12 @@ mod tests {
     #[test]
     fn controllers_say_what_belongs_together() {
         let check = |pod: PodFixture, selector: Value, expected: &str| {
-            let listers = Listers::default();
+            let handle = handle(FeatureGates::default());
             let labels = selector.get("matchLabels").cloned().unwrap_or_else(|| json!({}));
-            listers.replica_sets.apply(read(object("o", "default", &selector)));
-            listers.stateful_sets.apply(read(object("o", "default", &selector)));
-            listers.replication_controllers.apply(read(object("o", "default", &labels)));
-            assert_eq!(print(&default_selector(&pod.build(), &listers)), expected, "{selector}");
+            handle.listers().put(read::<ReplicaSet>(object("o", "default", &selector)));
+            handle.listers().put(read::<StatefulSet>(object("o", "default", &selector)));
+            handle.listers().put(read::<ReplicationController>(object("o", "default", &labels)));
+            assert_eq!(print(&selected(&handle, pod)), expected, "{selector}");
         };
         let app = || json!({"matchLabels": {"app": "x"}});
         check(owned("apps/v1", "ReplicaSet"), app(), "app=x");
@@ -110,15 +139,15 @@ mod tests {
     #[test]
     fn services_that_select_the_pod_add_up_with_its_controller() {
         let check = |services: &[(&str, Value)], expected: &str| {
-            let listers = Listers::default();
-            listers.replica_sets.apply(read(object("o", "default", &json!({"matchLabels": {"rev": "1"}}))));
+            let handle = handle(FeatureGates::default());
+            handle.listers().put(read::<ReplicaSet>(object("o", "default", &json!({"matchLabels": {"rev": "1"}}))));
             for (at, (namespace, selector)) in services.iter().enumerate() {
                 let service = json!({"metadata": {"namespace": namespace, "name": format!("s{at}")},
                                      "spec": {"selector": selector}});
-                listers.services.apply(read(service));
+                handle.listers().put(read::<Service>(service));
             }
             let pod = owned("apps/v1", "ReplicaSet").label("tier", "front");
-            assert_eq!(print(&default_selector(&pod.build(), &listers)), expected, "{services:?}");
+            assert_eq!(print(&selected(&handle, pod)), expected, "{services:?}");
         };
         check(&[], "rev=1");
         check(&[("default", json!({"app": "a"}))], "app=a,rev=1");

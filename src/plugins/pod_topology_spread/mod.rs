@@ -30,9 +30,9 @@ pub use args::PodTopologySpreadArgs;
 use super::event::hints_enabled;
 use crate::config::Gate;
 use crate::framework::{Handle, Plugin, PluginError, Registration, Rejection, SignOutcome, SignPlugin, Slot};
-use crate::listers::Listers;
 use crate::model::PodInfo;
 use constraints::Defaults;
+use default_selector::DefaultSelectors;
 
 /// The plugin's name.
 pub const NAME: &str = "PodTopologySpread";
@@ -46,28 +46,32 @@ struct PodTopologySpread {
     /// Whether tolerations may compare numbers.
     comparisons: bool,
     defaults: Defaults,
-    listers: Arc<Listers>,
+    /// Finds the selector of default constraints; none if there are no default constraints.
+    selectors: Option<DefaultSelectors>,
     hard: Slot<filter::Spread>,
     soft: Slot<score::Points>,
 }
 
 impl PodTopologySpread {
-    fn new(args: PodTopologySpreadArgs, handle: &Handle) -> Self {
-        Self {
+    /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go#New @v1.36.3` in which kinds are watched.
+    fn new(args: PodTopologySpreadArgs, handle: &Handle) -> Result<Self, PluginError> {
+        let defaults = Defaults::new(args);
+        let selectors = (!defaults.constraints.is_empty()).then(|| DefaultSelectors::new(handle)).transpose()?;
+        Ok(Self {
             hints: hints_enabled(handle),
             match_label_keys: handle.gates().enabled(Gate::MatchLabelKeysInPodTopologySpread),
             comparisons: handle.gates().enabled(Gate::TaintTolerationComparisonOperators),
-            defaults: Defaults::new(args),
-            listers: handle.listers().clone(),
+            defaults,
+            selectors,
             hard: handle.slot(),
             soft: handle.slot(),
-        }
+        })
     }
 }
 
 /// Builds the plugin for a profile.
 pub fn factory(args: PodTopologySpreadArgs, handle: &Handle) -> Result<Registration, PluginError> {
-    let plugin = Arc::new(PodTopologySpread::new(args, handle));
+    let plugin = Arc::new(PodTopologySpread::new(args, handle)?);
     Ok(Registration::new(NAME)
         .events(&plugin)
         .pre_filter(&plugin)

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::config::FeatureGates;
 use crate::framework::SignOutcome;
+use crate::listers::Listers;
 use crate::testing::{Harness, PodFixture, handle, pod};
 
 /// Arguments with the built-in constraints as defaults.
@@ -22,20 +23,22 @@ pub(super) fn list(constraints: &[Value]) -> PodTopologySpreadArgs {
 
 /// The plugin itself.
 pub(super) fn spread(gates: FeatureGates, args: PodTopologySpreadArgs) -> PodTopologySpread {
-    PodTopologySpread::new(args, &handle(gates))
+    PodTopologySpread::new(args, &handle(gates)).expect("nothing is watched yet")
 }
 
 /// The plugin in a cluster that has a service with this selector, and nothing else.
 pub(super) fn with_service(plugin: &PodTopologySpread, selector: &Value) -> PodTopologySpread {
-    let listers = Arc::new(Listers::default());
-    add_service(&listers, selector);
-    PodTopologySpread { listers, ..plugin.clone() }
+    let handle = handle(FeatureGates::default());
+    add_service(handle.listers(), selector);
+    let selectors = DefaultSelectors::new(&handle).expect("nothing is watched yet");
+    PodTopologySpread { selectors: Some(selectors), ..plugin.clone() }
 }
 
 /// Adds a service with this selector.
 pub(super) fn add_service(listers: &Listers, selector: &Value) {
     let service = json!({"metadata": {"namespace": "default", "name": "s"}, "spec": {"selector": selector}});
-    listers.services.apply(Arc::new(serde_json::from_value(service).expect("a service")));
+    let service: k8s_openapi::api::core::v1::Service = serde_json::from_value(service).expect("a service");
+    listers.put(Arc::new(service));
 }
 
 /// A constraint on pods with label `app: a`, by default hard and with a skew of 1; `more` replaces fields.

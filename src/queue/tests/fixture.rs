@@ -285,20 +285,20 @@ impl Bench {
     /// A pod comes: into the listers, then into the queue.
     pub(super) fn add(&self, pod: PodFixture) {
         let pod = self.info(pod);
-        self.listers.pods.apply(pod.pod().clone());
+        self.listers.put(pod.pod().clone());
         self.queue.add(pod, self.now());
     }
 
     pub(super) fn update(&self, old: PodFixture, new: PodFixture) {
         let new = self.info(new);
-        self.listers.pods.apply(new.pod().clone());
+        self.listers.put(new.pod().clone());
         let old = old.build();
         self.queue.update(&old, &new, &pod_events(&old, new.pod(), &self.gates), self.now());
     }
 
     pub(super) fn delete(&self, pod: PodFixture) {
         let pod = pod.build();
-        self.listers.pods.remove(&pod.key());
+        self.listers.store::<crate::k8s::Pod>().expect("the queue asked for pods").remove(&pod.key());
         self.queue.delete(&pod);
     }
 

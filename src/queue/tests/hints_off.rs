@@ -142,7 +142,7 @@ fn check_assigned(event: Option<ActionType>, expected: &str) {
     let mut q = queue();
     let namespace: Namespace =
         serde_json::from_value(json!({"metadata": {"name": "ns", "labels": {"team": "t"}}})).expect("a namespace");
-    q.listers.namespaces.apply(Arc::new(namespace));
+    q.listers.put(Arc::new(namespace));
     let web = json!({"matchLabels": {"app": "web"}});
     let by_team = json!({"matchLabels": {"team": "t"}});
     let term = |selector: &serde_json::Value, more: serde_json::Value| {

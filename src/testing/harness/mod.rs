@@ -21,7 +21,7 @@ pub struct Harness {
     pub registration: Registration,
     /// The events that the plugin registers, in its order.
     pub registered: Vec<EventRegistration>,
-    /// The handle that the plugin was built with. Objects for its listers go into `handle.listers()`.
+    /// The handle that the plugin was built with. Objects for its listers go in by [`super::put`].
     pub handle: Handle,
     /// The nodes that the extension points see.
     pub snapshot: Snapshot,

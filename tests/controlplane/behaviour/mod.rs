@@ -5,5 +5,6 @@ pub(crate) mod beside;
 pub(crate) mod binds;
 pub(crate) mod effects;
 pub(crate) mod extenders;
+pub(crate) mod needs;
 pub(crate) mod requeue;
 pub(crate) mod survives;

@@ -131,14 +131,14 @@ fn fill(engine: &Engine, case: &Case, clock: &SimClock) -> Result<(), String> {
     let shared = &engine.shared;
     let of_kind = |kind: &'static str| case.objects.iter().filter(move |object| object["kind"] == kind);
     for object in of_kind("Node") {
-        shared.cache.add_node(Arc::new(Node::deserialize(object).map_err(|error| error.to_string())?));
+        shared.cache.set_node(Arc::new(Node::deserialize(object).map_err(|error| error.to_string())?));
     }
     for object in of_kind("Pod") {
         let pod = Arc::new(Pod::deserialize(object).map_err(|error| error.to_string())?);
         if pod.is_terminal() {
             continue;
         }
-        shared.listers.pods.apply(pod.clone());
+        shared.listers.put(pod.clone());
         let info = Arc::new(PodInfo::with_gates(pod, &shared.classes, shared.resource_gates));
         if info.pod().node_name().is_some() {
             shared.cache.add_pod(info).map_err(|error| error.to_string())?;

@@ -104,12 +104,12 @@ fn parts(gates: &FeatureGates, effects: Arc<Pretended>) -> Arc<HandleParts> {
 fn fill_groups(case: &Case, listers: &Listers) -> Result<(), String> {
     for object in &case.objects {
         match object["kind"].as_str() {
-            Some("Service") => drop(listers.services.apply(Arc::new(decode::<Service>(object)?))),
+            Some("Service") => listers.put(Arc::new(decode::<Service>(object)?)),
             Some("ReplicationController") => {
-                drop(listers.replication_controllers.apply(Arc::new(decode::<ReplicationController>(object)?)));
+                listers.put(Arc::new(decode::<ReplicationController>(object)?));
             }
-            Some("ReplicaSet") => drop(listers.replica_sets.apply(Arc::new(decode::<ReplicaSet>(object)?))),
-            Some("StatefulSet") => drop(listers.stateful_sets.apply(Arc::new(decode::<StatefulSet>(object)?))),
+            Some("ReplicaSet") => listers.put(Arc::new(decode::<ReplicaSet>(object)?)),
+            Some("StatefulSet") => listers.put(Arc::new(decode::<StatefulSet>(object)?)),
             _ => {}
         }
     }
@@ -162,7 +162,7 @@ impl Cluster {
             let pod = Arc::new(decode::<Pod>(object)?);
             // The informer selects by phase.
             if !pod.is_terminal() {
-                listers.pods.apply(pod.clone());
+                listers.put(pod.clone());
                 pods.push(self.info(pod));
             }
         }
@@ -177,20 +177,20 @@ impl Cluster {
             }
         }
         for object in case.objects.iter().filter(|object| object["kind"] == "Namespace") {
-            listers.namespaces.apply(Arc::new(decode::<Namespace>(object)?));
+            listers.put(Arc::new(decode::<Namespace>(object)?));
         }
         for object in case.objects.iter().filter(|object| object["kind"] == "Node") {
             let node = Arc::new(decode::<Node>(object)?);
-            listers.nodes.apply(node.clone());
-            cache.add_node(node);
+            listers.put(node.clone());
+            cache.set_node(node);
         }
         // Upstream knows device classes only where some plugin registered their events.
         let watches = changes::watches(self, &ClusterEvent::new(EventResource::DeviceClass, ActionType::ALL))?;
         for object in case.objects.iter().filter(|object| watches && object["kind"] == "DeviceClass") {
-            listers.device_classes.apply(Arc::new(decode::<DeviceClass>(object)?));
+            listers.put(Arc::new(decode::<DeviceClass>(object)?));
         }
         for object in case.objects.iter().filter(|object| object["kind"] == "PodDisruptionBudget") {
-            listers.pod_disruption_budgets.apply(Arc::new(decode::<PodDisruptionBudget>(object)?));
+            listers.put(Arc::new(decode::<PodDisruptionBudget>(object)?));
         }
         cache.update_snapshot(&mut self.snapshot).map_err(|error| error.to_string())
     }
@@ -238,6 +238,7 @@ impl Cluster {
         let succeeded = run.code == Code::Success;
         let candidates = self.preemption.get(&**framework.name()).filter(|_| succeeded).map(|args| {
             let evaluator = Evaluator::new("DefaultPreemption", framework.handle(), *args);
+            let evaluator = evaluator.expect("nothing is watched here");
             let found = evaluator.candidates(cx, &failed).map(|found| found.candidates).unwrap_or_default();
             let mut candidates: Vec<Value> = found.iter().map(candidate).collect();
             candidates.sort_by_key(|candidate| candidate["node"].to_string());

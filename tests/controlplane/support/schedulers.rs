@@ -1,17 +1,19 @@
 //! Upstream's scheduler as a process, ours as a library: both with metrics to look at.
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Service;
 use kube_scheduler::config::{Config, FeatureGates};
 use kube_scheduler::engine::{Engine, Tasks};
+use kube_scheduler::framework::Registry;
 use kube_scheduler::ingest::Ingest;
+use kube_scheduler::listers::Lister;
 use kube_scheduler::plugins;
 use kube_scheduler::scheduler::SchedulerContext;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::cluster::{ControlPlane, Process, free_ports};
 use crate::support::programs::program;
@@ -50,8 +52,8 @@ pub(crate) fn client_of(plane: &ControlPlane, port: u16) -> Result<kube::Client,
 }
 
 /// One worker, since several find nodes in an order of their own.
-fn write_config(plane: &ControlPlane) -> Result<PathBuf, String> {
-    plane.write_config(json!({"parallelism": 1, "percentageOfNodesToScore": 100}))
+fn one_worker() -> Value {
+    json!({"parallelism": 1, "percentageOfNodesToScore": 100})
 }
 
 /// Upstream's binary.
@@ -64,7 +66,7 @@ pub(crate) struct Upstream {
 impl Upstream {
     pub(crate) fn start(plane: &ControlPlane) -> Result<Self, String> {
         let [port] = free_ports()?;
-        let path = write_config(plane)?;
+        let path = plane.write_config(one_worker())?;
         let mut command = Command::new(program("kube-scheduler"));
         command.arg("--config").arg(path).args(["--bind-address=127.0.0.1", "--secure-port"]).arg(port.to_string());
         command.arg("--authorization-always-allow-paths=/metrics");
@@ -101,29 +103,46 @@ pub(crate) struct Ours {
     tasks: Tasks,
     fatal: kube_scheduler::engine::Fatal,
     thread: JoinHandle<()>,
+    watched: String,
 }
 
 impl Ours {
     pub(crate) fn start(plane: &ControlPlane) -> Result<Self, String> {
+        Self::start_with(plane, plugins::registry(), one_worker())
+    }
+
+    /// Starts a scheduler with these plugins, and with these fields in its configuration.
+    pub(crate) fn start_with(plane: &ControlPlane, plugins: Registry, config: Value) -> Result<Self, String> {
         let link = crate::support::cluster::link(&plane.scheduler_kubeconfig())?;
         let gates = FeatureGates::default();
-        let config = std::fs::read(write_config(plane)?).map_err(|error| error.to_string())?;
-        let config =
-            Config::parse(&config, &gates, plugins::registry().catalog()).map_err(|error| error.to_string())?;
+        let config = std::fs::read(plane.write_config(config)?).map_err(|error| error.to_string())?;
+        let config = Config::parse(&config, &gates, plugins.catalog()).map_err(|error| error.to_string())?;
         plane.runtime.block_on(async {
             let client = link.client("requeue", None);
             let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-            let building = Engine::builder(client.clone(), config, plugins::registry()).gates(gates);
+            let building = Engine::builder(client.clone(), config, plugins).gates(gates);
             let engine = building.hostname(hostname.trim()).build().await.map_err(|error| error.to_string())?;
             let check = plugins::admission::node_check(engine.profiles[0].handle());
+            let check = check.map_err(|error| error.to_string())?;
             let ingest = Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_node_check(check);
+            let watched = ingest.resources();
             ingest.start(|name, task| engine.tasks.serve(name, task));
             ingest.synced().await;
             let Engine { mut scheduler, shared, tasks, fatal, .. } = engine;
             shared.queue.run(shared.clock.now());
             let thread = std::thread::spawn(move || scheduler.run());
-            Ok(Self { shared, tasks, fatal, thread })
+            Ok(Self { shared, tasks, fatal, thread, watched })
         })
+    }
+
+    /// The services that plugins see.
+    pub(crate) fn services(&self) -> Result<Lister<Service>, String> {
+        self.shared.listers.ask().map_err(|error| error.to_string())
+    }
+
+    /// The watched resources, as [`Ingest::resources`] lists them.
+    pub(crate) fn watched(&self) -> &str {
+        &self.watched
     }
 }
 

@@ -19,7 +19,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube_scheduler::clock::Clock;
 use kube_scheduler::config::{Config, FeatureGates};
-use kube_scheduler::listers::Listers;
+use kube_scheduler::listers::Lister;
 use kube_scheduler::serve::{
     Clients, Endpoints, IsLeader, MetricsSource, Options, Profiling, Server, Versions, health_check,
 };
@@ -386,7 +386,7 @@ async fn ours(plane: &ControlPlane, flags: BTreeMap<String, String>) -> Result<(
     let endpoints = Endpoints {
         metrics: Arc::new(Metrics(registry.clone())),
         registry,
-        listers: Arc::new(Listers::default()),
+        pods: Lister::new(Arc::default()),
         is_leader: leads,
         config: config.to_v1(),
         flags: Some(flags),

@@ -50,13 +50,14 @@ fn world(asynchronous: bool, nominated: Vec<PodFixture>) -> World {
     let held: Arc<dyn Nominator> = Arc::new(Held(nominated.into_iter().map(PodFixture::info).collect()));
     assert!(parts.nominator.set(held).is_ok() && parts.activator.set(Arc::new(Bring(asked.clone()))).is_ok());
     let handle = Handle::new(Arc::new(parts), "default-scheduler");
-    World { executor: Executor::new("P".into(), &handle), asked, handle }
+    let pods = handle.lister().expect("nothing is watched yet");
+    World { executor: Executor::new("P".into(), &handle, pods), asked, handle }
 }
 
 impl World {
     fn carry_out(&self, victims: &[PodFixture]) -> Result<(), PluginError> {
         let victims: Vec<Arc<PodInfo>> = victims.iter().map(|pod| pod.clone().info()).collect();
-        victims.iter().for_each(|pod| drop(self.handle.listers().pods.apply(pod.pod().clone())));
+        victims.iter().for_each(|pod| self.handle.listers().put(pod.pod().clone()));
         let candidate = Candidate { node: "n".into(), victims, pdb_violations: 0 };
         self.executor.carry_out(&candidate, &preemptor("1").info())
     }
@@ -130,9 +131,9 @@ fn the_preemptor_is_held_back_until_the_last_victim_is_ending() {
     world.carry_out(&[pod("a")]).expect("it is only begun");
     world.executor.lock().insert("p".into(), Progress::Last("default/a".into()));
     assert!(world.executor.is_running("p"));
-    world.handle.listers().pods.apply(pod("a").terminating().build());
+    world.handle.listers().put(pod("a").terminating().build());
     assert!(!world.executor.is_running("p"));
-    world.handle.listers().pods.remove("default/a");
+    world.handle.listers().store::<Pod>().expect("the executor reads pods").remove("default/a");
     assert!(!world.executor.is_running("p"));
 }
 
@@ -145,7 +146,7 @@ fn while_the_last_victim_is_sent_away_the_preemptor_waits_for_that_one() {
     assert_eq!((&mut task).now_or_never(), None);
     assert_eq!(world.asked.take(), ["evict a for p"]);
     assert!(world.executor.is_running("p"));
-    world.handle.listers().pods.apply(pod("a").terminating().build());
+    world.handle.listers().put(pod("a").terminating().build());
     assert!(!world.executor.is_running("p"));
 }
 

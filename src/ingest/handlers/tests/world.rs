@@ -12,6 +12,7 @@ use crate::framework::{
     Registry, Scratch, Verdict, WaitingPods,
 };
 use crate::k8s::{Node, Pod};
+use crate::listers::Change;
 use crate::metrics::Metrics;
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object, PodInfo, ResourceGates};
 use crate::queue::{Queue, QueueOptions};
@@ -75,6 +76,14 @@ impl Listener {
         };
         let line = format!("{}: {}>{}", pod.name(), name(&objects.old), name(&objects.new));
         self.log.lock().expect("no test panics under it").push(line);
+    }
+}
+
+/// The change from `old`, if there was one, to `new`.
+pub(super) fn change<K>(old: Option<&Arc<K>>, new: &Arc<K>) -> Change<K> {
+    match old {
+        None => Change::Added(new.clone()),
+        Some(old) => Change::Updated { old: old.clone(), new: new.clone() },
     }
 }
 
@@ -147,16 +156,24 @@ impl World {
     }
 
     pub(super) fn pod(&self, old: Option<&Arc<Pod>>, new: &Arc<Pod>) {
-        self.handlers.pod_applied(old, new, self.now()).expect("the cache is not corrupted");
+        self.handlers.pod_changed(&change(old, new), self.now()).expect("the cache is not corrupted");
     }
 
     pub(super) fn pod_deleted(&self, pod: &Arc<Pod>, missed: bool) {
-        self.handlers.pod_deleted(pod, missed, self.now()).expect("the cache is not corrupted");
+        let change = Change::Deleted { last: pod.clone(), missed };
+        self.handlers.pod_changed(&change, self.now()).expect("the cache is not corrupted");
     }
 
     pub(super) fn node(&self, old: Option<NodeFixture>, new: NodeFixture) {
         let old: Option<Arc<Node>> = old.map(NodeFixture::build);
-        self.handlers.node_applied(old.as_ref(), &new.build(), self.now());
+        self.handlers
+            .node_changed(&change(old.as_ref(), &new.build()), self.now())
+            .expect("the cache is not corrupted");
+    }
+
+    pub(super) fn node_deleted(&self, node: NodeFixture) {
+        let change = Change::Deleted { last: node.build(), missed: false };
+        self.handlers.node_changed(&change, self.now()).expect("the cache is not corrupted");
     }
 
     pub(super) fn assume(&self, fixture: PodFixture) {

@@ -6,6 +6,7 @@ mod score;
 
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Namespace;
 use serde_json::{Value, json};
 
 use super::{InterPodAffinityArgs, factory};
@@ -25,7 +26,8 @@ fn with_args(existing: &[PodFixture], hard_pod_affinity_weight: i32, ignore: boo
     let harness = Harness::with_args(args, factory);
     for (name, team) in [("default", "x"), ("other", "y")] {
         let namespace = json!({"metadata": {"name": name, "labels": {"team": team}}});
-        harness.handle.listers().namespaces.apply(Arc::new(serde_json::from_value(namespace).expect("a namespace")));
+        let namespace: Namespace = serde_json::from_value(namespace).expect("a namespace");
+        harness.handle.listers().put(Arc::new(namespace));
     }
     let zone = |name: &str, zone: &str| host(name).label("zone", zone);
     harness.cluster(vec![zone("n1", "a"), zone("n2", "a"), zone("n3", "b"), host("n4")], existing)

@@ -1,0 +1,91 @@
+//! Indexes of a store: objects by what is in them.
+
+use std::any::Any;
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::Store;
+
+/// A rule by which objects are indexed. The type that implements it names the index: everybody who asks for the same type
+/// shares one index.
+pub trait IndexBy<K>: Send + Sync + 'static {
+    /// The keys of the index.
+    type Key: Ord + Send + Sync + 'static;
+
+    /// Returns the keys under which an object is found. They must depend on the object alone.
+    fn keys(object: &K) -> Vec<Self::Key>;
+}
+
+/// A read-only index of a store. Cheap to clone. It is kept up to date together with the store, under the same lock.
+pub struct Index<K, I> {
+    store: Arc<Store<K>>,
+    /// The position among the store's indexes.
+    at: usize,
+    rule: PhantomData<fn() -> I>,
+}
+
+/// An index as its store keeps it.
+pub(super) trait Entries<K>: Any + Send + Sync {
+    fn insert(&mut self, name: &str, object: &Arc<K>);
+    fn remove(&mut self, name: &str, object: &K);
+}
+
+/// The objects under each key of an index, by `namespace/name`.
+pub(super) struct EntriesBy<K, I: IndexBy<K>>(BTreeMap<I::Key, BTreeMap<String, Arc<K>>>);
+
+impl<K, I: IndexBy<K>> Default for EntriesBy<K, I> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K: Send + Sync + 'static, I: IndexBy<K>> Entries<K> for EntriesBy<K, I> {
+    fn insert(&mut self, name: &str, object: &Arc<K>) {
+        for key in I::keys(object) {
+            self.0.entry(key).or_default().insert(name.to_owned(), object.clone());
+        }
+    }
+
+    fn remove(&mut self, name: &str, object: &K) {
+        for key in I::keys(object) {
+            let Some(objects) = self.0.get_mut(&key) else { continue };
+            objects.remove(name);
+            if objects.is_empty() {
+                self.0.remove(&key);
+            }
+        }
+    }
+}
+
+impl<K: Send + Sync + 'static, I: IndexBy<K>> Index<K, I> {
+    pub(super) fn new(store: Arc<Store<K>>, at: usize) -> Self {
+        Self { store, at, rule: PhantomData }
+    }
+
+    /// Returns the objects under this key, sorted by `namespace/name`.
+    pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Vec<Arc<K>>
+    where
+        I::Key: Borrow<Q>,
+    {
+        self.store.with_index(self.at, |entries| {
+            let entries: &dyn Any = entries;
+            let EntriesBy::<K, I>(objects) = entries.downcast_ref().expect("the position is that of this index");
+            objects.get(key).map(|objects| objects.values().cloned().collect()).unwrap_or_default()
+        })
+    }
+}
+
+impl<K, I> Clone for Index<K, I> {
+    fn clone(&self) -> Self {
+        Self { store: self.store.clone(), at: self.at, rule: PhantomData }
+    }
+}
+
+impl<K, I> fmt::Debug for Index<K, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Index({} of {:?})", self.at, self.store)
+    }
+}
