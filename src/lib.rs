@@ -14,6 +14,9 @@
 //!        └─ dispatcher ◀─ WaitOnPermit ▶ PreBind ▶ Bind ▶ PostBind      events ──▶ kube-apiserver
 //! ```
 //!
+//! Two modules serve all others: [`go`] writes what has to equal the output of Go's standard library, and [`apimachinery`]
+//! has what clients and servers of the API share.
+//!
 //! Read from vocabulary to process: [`k8s`] and [`model`] say what there is, [`framework`] is the contract with plugins,
 //! [`plugins`] keep it, [`cache`] and [`queue`] hold state, [`scheduler`] acts on it, [`engine`] wires everything, and
 //! [`app`], [`simulate`] and [`explain`] are the commands around that; [`serve`] has the endpoints over HTTPS. All requests to
@@ -27,6 +30,7 @@
 //!
 //! A plugin from outside is added by [`app::App::with_plugin`]; `tests/examples` has two.
 
+pub mod apimachinery;
 pub mod apiserver;
 pub mod app;
 pub mod cache;
@@ -40,6 +44,7 @@ pub mod events;
 pub mod explain;
 pub mod extender;
 pub mod framework;
+pub mod go;
 pub mod ingest;
 pub mod k8s;
 pub mod listers;

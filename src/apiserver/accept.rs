@@ -2,11 +2,14 @@
 //!
 //! Follows `apiserver/pkg/endpoints/handlers/negotiation/negotiate.go#NegotiateMediaTypeOptions @v1.36.3`.
 
-use http::header;
 use http::request::Parts;
 
 use super::route::Query;
-use super::status::Status;
+use crate::apimachinery::Status;
+use crate::apimachinery::accept::{Clause, accept, clauses};
+
+/// Media types that messages name.
+const SERVED: &[&str] = &["application/json", "application/yaml", "application/json;as=Table;g=meta.k8s.io;v=v1"];
 
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,18 +49,15 @@ pub(super) enum Answers {
 
 /// The first form of the `Accept` header that can be had; JSON if there is none.
 pub(super) fn form(parts: &Parts, query: &Query, answers: Answers) -> Result<Form, Status> {
-    let header = parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let header = accept(&parts.headers);
     if header.trim().is_empty() || header == "application/json" {
         return Ok(Form::Json);
     }
-    let mut clauses: Vec<Clause> = header.split(',').map(Clause::parse).collect();
-    // The better ones first; those that are as good stay in their order.
-    clauses.sort_by(|one, two| two.quality.total_cmp(&one.quality));
-    let found = clauses.iter().find_map(|clause| clause.form(answers));
+    let found = clauses(&header).iter().find_map(|clause| wanted(clause, answers));
     match found {
         Some(Form::Table(table)) => Ok(Form::Table(Table { include: include(query)?, ..table })),
         Some(form) => Ok(form),
-        None => Err(Status::not_acceptable()),
+        None => Err(Status::not_acceptable(SERVED)),
     }
 }
 
@@ -70,49 +70,32 @@ fn include(query: &Query) -> Result<Include, Status> {
     }
 }
 
-/// One choice of the header.
-struct Clause<'a> {
-    media_type: &'a str,
-    parameters: Vec<(&'a str, &'a str)>,
-    quality: f32,
-}
-
-impl<'a> Clause<'a> {
-    fn parse(text: &'a str) -> Self {
-        let mut parts = text.split(';').map(str::trim);
-        let media_type = parts.next().unwrap_or_default();
-        let parameters: Vec<_> = parts.filter_map(|part| part.split_once('=')).collect();
-        let quality = parameters.iter().find(|(key, _)| *key == "q").and_then(|(_, value)| value.parse().ok());
-        Self { media_type, parameters, quality: quality.unwrap_or(1.0) }
-    }
-
-    fn get(&self, key: &str) -> &'a str {
-        self.parameters.iter().find(|(name, _)| *name == key).map_or("", |(_, value)| value)
-    }
-
-    fn form(&self, answers: Answers) -> Option<Form> {
-        let plain = match self.media_type {
-            "application/json" | "application/*" | "*/*" => Form::Json,
-            "application/yaml" if answers != Answers::Stream => Form::Yaml,
-            _ => return None,
-        };
-        match (self.get("as"), self.get("g"), self.get("v"), answers) {
-            ("", ..) => Some(plain),
-            ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2", Answers::Discovery) if plain == Form::Json => {
-                Some(Form::Groups)
-            }
-            ("Table", "meta.k8s.io", version, Answers::Objects | Answers::Stream) if plain == Form::Json => {
-                let version = ["v1", "v1beta1"].into_iter().find(|known| *known == version)?;
-                Some(Form::Table(Table { version, include: Include::Metadata }))
-            }
-            _ => None,
+/// The form that a clause of the header asks for, if it can be had.
+fn wanted(clause: &Clause, answers: Answers) -> Option<Form> {
+    let plain = if clause.wants("application", "json") {
+        Form::Json
+    } else if clause.wants("application", "yaml") && answers != Answers::Stream {
+        Form::Yaml
+    } else {
+        return None;
+    };
+    let [group, version, kind] = clause.object().unwrap_or_default();
+    match (kind, group, version, answers) {
+        ("", ..) => Some(plain),
+        ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2", Answers::Discovery) if plain == Form::Json => {
+            Some(Form::Groups)
         }
+        ("Table", "meta.k8s.io", version, Answers::Objects | Answers::Stream) if plain == Form::Json => {
+            let version = ["v1", "v1beta1"].into_iter().find(|known| *known == version)?;
+            Some(Form::Table(Table { version, include: Include::Metadata }))
+        }
+        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use http::Request;
+    use http::{Request, header};
 
     use super::*;
 

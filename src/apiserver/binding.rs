@@ -10,13 +10,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::field_error::FieldError;
 use super::kinds::{self, NODES, PODS};
 use super::object::{Object, append, assemble, text_of};
-use super::status::Status;
 use super::store::State;
 use super::{meta, pods};
-use crate::k8s::field_error::aggregate;
+use crate::apimachinery::field_error::aggregate;
+use crate::apimachinery::{FieldError, Status};
 
 /// Labels that a node hands on to the pods bound to it.
 /// `plugin/pkg/admission/podtopologylabels/admission.go#defaultConfig @v1.36.3`.

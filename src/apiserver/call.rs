@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::accept::{self, Answers, Form};
 use super::decode::{self, BodyFindings, FieldValidation};
 use super::delete::DeleteOptions;
-use super::field_error::FieldError;
 use super::kinds::{Kind, NAMESPACES, PODS};
 use super::list::{self, ListOptions};
 use super::origin::Origin;
@@ -17,10 +16,10 @@ use super::patch::Patch;
 use super::reply::Reply;
 use super::route::{Query, Target};
 use super::selectors::Selection;
-use super::status::Status;
 use super::store::State;
 use super::watch::WatchOptions;
 use super::{discovery, meta, openapi, table};
+use crate::apimachinery::{FieldError, Status};
 
 /// What handling a request comes to.
 pub(super) enum Outcome {

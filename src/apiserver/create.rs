@@ -8,9 +8,9 @@ use super::kinds::{EVENTS, Kind, NAMESPACES};
 use super::object::{Object, key_of};
 use super::origin::Origin;
 use super::schema::{self, Object as Type};
-use super::status::Status;
 use super::store::State;
 use super::{admission, defaulting, events, meta, owners, strategy, validation};
+use crate::apimachinery::Status;
 
 /// How often a generated name is tried. `apiserver/pkg/registry/generic/registry/store.go#maxNameGenerationCreateAttempts
 /// @v1.36.3`.

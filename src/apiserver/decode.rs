@@ -8,8 +8,8 @@ use serde_json::{Map, Number, Value, json};
 
 use super::kinds::{self, EVENTS, Kind, PODS, unregistered};
 use super::schema::{self, Object};
-use super::status::Status;
-use super::syntax;
+use crate::apimachinery::{Status, protobuf};
+use crate::go::json::{Source, syntax_error};
 use crate::k8s::Pod;
 
 /// What is to be done about members that the API does not know, or that are there twice.
@@ -53,8 +53,9 @@ pub(super) fn body(
             let mut text = serde_json::Deserializer::from_slice(body);
             let seed = Seed { path: String::new(), duplicates: &mut oddities.duplicates };
             let value = seed.deserialize(&mut text).and_then(|value| text.end().map(|()| value));
-            let value =
-                value.map_err(|error| unreadable("json", syntax::error(body).unwrap_or_else(|| error.to_string())))?;
+            let value = value.map_err(|error| {
+                unreadable("json", syntax_error(body, Source::Unmarshal).unwrap_or_else(|| error.to_string()))
+            })?;
             match without_kind(&value) {
                 Some(why) => Err(unreadable("json", why)),
                 None if value.is_null() => Ok(json!({})),
@@ -62,7 +63,7 @@ pub(super) fn body(
             }
         }
         "application/yaml" => serde_yaml::from_slice(body).map_err(|error| unreadable("yaml", error.to_string())),
-        schema::PROTOBUF => schema::from_protobuf(body).map_err(|error| {
+        protobuf::MEDIA_TYPE => schema::from_protobuf(body).map_err(|error| {
             Status::bad_request(format!("the object provided is unrecognized (must be of type {kind_name}): {error}"))
         }),
         _ => Err(Status::unsupported_media_type(

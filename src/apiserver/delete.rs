@@ -8,13 +8,12 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::field_error::FieldError;
 use super::kinds::{JOBS, Kind, NAMESPACES, PODS, PRIORITY_CLASSES, REPLICATION_CONTROLLERS};
 use super::meta;
 use super::object::Object;
 use super::selectors::Selection;
-use super::status::Status;
 use super::store::State;
+use crate::apimachinery::{FieldError, Status};
 
 /// What a delete asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -14,8 +14,8 @@ use super::origin::Origin;
 use super::part::Part;
 use super::patch::Patch;
 use super::selectors::Selection;
-use super::status::Status;
 use super::{ApiServer, decode, events};
+use crate::apimachinery::Status;
 
 impl ApiServer {
     /// Creates an object, as a POST does. Its namespace is its own, or `default`.

@@ -9,15 +9,14 @@ use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use super::delete::{DeleteOptions, check_preconditions};
-use super::field_error::FieldError;
 use super::kinds::{POD_DISRUPTION_BUDGETS, PODS};
 use super::meta;
 use super::object::Object;
 use super::owners::Managed;
 use super::part::Part;
-use super::status::Status;
 use super::store::State;
 use super::update::UpdateBase;
+use crate::apimachinery::{FieldError, Status};
 use crate::k8s::label_selector::Selector;
 
 /// Evictions that a budget's controller has not confirmed yet may be this many.

@@ -13,7 +13,8 @@ use tokio::sync::watch;
 use super::kinds::Kind;
 use super::object::key_of;
 use super::watcher::End;
-use super::{ApiServer, Object, Status};
+use super::{ApiServer, Object};
+use crate::apimachinery::Status;
 
 /// What goes wrong with a request.
 #[derive(Clone, Debug)]

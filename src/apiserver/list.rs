@@ -11,13 +11,13 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::events;
-use super::field_error::FieldError;
 use super::kinds::Kind;
 use super::object::Object;
 use super::route::Query;
 use super::selectors::Selection;
-use super::status::Status;
 use super::store::State;
+use crate::apimachinery::{FieldError, Status};
+use crate::go::number::invalid_syntax;
 
 /// How a list or watch treats its resource version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,9 +148,8 @@ impl ListOptions {
 
 /// Follows `apiserver/pkg/storage/api_object_versioner.go#ParseResourceVersion @v1.36.3`.
 pub(super) fn parse_version(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| {
-        format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")
-    })
+    text.parse()
+        .map_err(|_| FieldError::invalid("resourceVersion", text, invalid_syntax("ParseUint", text)).to_string())
 }
 
 impl State {

@@ -22,7 +22,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::ApiServer;
 use super::body::ReplyBody;
-use super::status::Status;
+use crate::apimachinery::Status;
 use crate::clock::Clock;
 
 /// How often the passing of time is looked at: what is due (the end of a watch, a bookmark) comes at most this much late.

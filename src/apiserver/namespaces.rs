@@ -9,9 +9,9 @@ use super::meta;
 use super::object::Object;
 use super::origin::Origin;
 use super::part::Part;
-use super::status::Status;
 use super::store::State;
 use super::update::{UpdateBase, check_name};
+use crate::apimachinery::Status;
 
 impl State {
     /// Follows `pkg/controlplane/controller/systemnamespaces`, `.../kubernetesservice`, `pkg/apis/scheduling/v1/helpers.go` and

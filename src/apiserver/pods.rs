@@ -5,8 +5,8 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::status::Status;
 use super::{decode, meta};
+use crate::apimachinery::Status;
 
 const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
 

@@ -4,14 +4,15 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::accept::Form;
 use super::body::{OpenRequest, ReplyBody};
 use super::kinds::Kind;
 use super::object::Object;
-use super::status::Status;
 use super::{discovery, events, meta, openapi};
+use crate::apimachinery::Status;
+use crate::go;
 
 /// A reply but for its connection.
 pub(super) struct Reply {
@@ -47,24 +48,25 @@ impl Reply {
         Self::json(code, &value)
     }
 
+    fn status(code: u16, status: &Status) -> Self {
+        // Texts and numbers always have a JSON form.
+        let text = go::json::to_string(status).unwrap_or_default();
+        Self::frames(code, [Bytes::from(text)].into())
+    }
+
     pub(super) fn created() -> Self {
-        let text = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}"#;
-        Self::frames(201, [Bytes::from_static(text.as_bytes())].into())
+        Self::status(201, &Status::success(201))
     }
 
     /// The answer to a delete of a kind that does not answer with the object.
     pub(super) fn deleted(kind: &Kind, object: &Object) -> Self {
-        let mut details = json!({"name": object.name(), "kind": kind.plural, "uid": object.uid()});
-        if !kind.group.is_empty() {
-            details["group"] = json!(kind.group);
-        }
-        let status =
-            json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details});
-        Self::json(200, &status)
+        let mut status = Status::success(0).about(kind.group, kind.plural, object.name());
+        object.uid().clone_into(&mut status.details.get_or_insert_default().uid);
+        Self::status(200, &status)
     }
 
     pub(super) fn failure(status: &Status) -> Self {
-        let mut reply = Self::json(status.code, &status.to_value());
+        let mut reply = Self::status(status.code, status);
         reply.retry_after =
             status.details.as_ref().map(|details| details.retry_after_seconds).filter(|seconds| *seconds > 0);
         reply

@@ -3,7 +3,8 @@
 //! Follows `apiserver/pkg/endpoints/request/requestinfo.go#RequestInfoFactory.NewRequestInfo @v1.36.3`.
 
 use super::kinds::{self, Kind};
-use super::status::Status;
+use crate::apimachinery::Status;
+use crate::go::number::invalid_syntax;
 
 /// What a path names.
 #[derive(Debug)]
@@ -103,10 +104,7 @@ impl Query {
     pub(super) fn number(&self, key: &str) -> Result<Option<i64>, Status> {
         match self.text(key) {
             "" => Ok(None),
-            text => text
-                .parse()
-                .map(Some)
-                .map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))),
+            text => text.parse().map(Some).map_err(|_| Status::bad_request(invalid_syntax("ParseInt", text))),
         }
     }
 

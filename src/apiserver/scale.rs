@@ -8,15 +8,14 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::call::{Call, Outcome};
-use super::field_error::FieldError;
 use super::kinds::Kind;
 use super::object::Object;
 use super::part::Part;
 use super::reply::Reply;
-use super::status::Status;
 use super::store::State;
 use super::update::UpdateBase;
 use super::{meta, table};
+use crate::apimachinery::{FieldError, Status};
 
 /// The scale of an object.
 fn of(object: &Object) -> Value {

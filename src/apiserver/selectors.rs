@@ -2,7 +2,7 @@
 
 use super::kinds::{JOBS, Kind, RESOURCE_SLICES};
 use super::object::Object;
-use super::status::Status;
+use crate::apimachinery::Status;
 use crate::k8s::{FieldSelector, Selector};
 
 /// Everything by which a list or watch narrows a kind down.

@@ -16,9 +16,9 @@ use super::body::{OpenRequest, ReplyBody};
 use super::call::{Outcome, route};
 use super::faults::Fault;
 use super::reply::{Reply, watch_response};
-use super::status::Status;
 use super::store::State;
 use super::watcher::End;
+use crate::apimachinery::Status;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 

@@ -10,9 +10,9 @@ use super::kinds::{
 };
 use super::origin::Origin;
 use super::part::Part;
-use super::status::Status;
 use super::store::State;
 use super::{meta, pods};
+use crate::apimachinery::Status;
 
 /// Prepares a new object, after admission and before validation.
 pub(super) fn prepare_create(state: &State, kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Status> {

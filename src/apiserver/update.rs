@@ -8,15 +8,15 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::create::set_namespace;
-use super::field_error::FieldError;
 use super::kinds::{EVENTS, Kind, PODS};
 use super::object::{Object, key_of};
 use super::origin::Origin;
 use super::part::Part;
 use super::schema::{self, Object as Type};
-use super::status::Status;
 use super::store::State;
 use super::{admission, defaulting, events, meta, owners, strategy, validation};
+use crate::apimachinery::{FieldError, Status};
+use crate::go::number::invalid_syntax;
 
 /// What became of an update.
 #[derive(Debug)]
@@ -166,7 +166,7 @@ fn check_version(kind: &Kind, old: &Object, value: &Value) -> Result<(), Status>
     match version.parse::<u64>() {
         Ok(version) if version == old.version => Ok(()),
         Ok(_) => Err(Status::modified(kind, old.name())),
-        Err(_) => Err(Status::unknown(format!("strconv.ParseUint: parsing {version:?}: invalid syntax"))),
+        Err(_) => Err(Status::unknown(invalid_syntax("ParseUint", version))),
     }
 }
 

@@ -8,15 +8,14 @@ use serde_json::json;
 
 use super::accept::Form;
 use super::change::{Change, ChangeKind};
-use super::field_error::FieldError;
 use super::kinds::Kind;
 use super::list;
 use super::object::Object;
 use super::route::Query;
 use super::selectors::Selection;
-use super::status::Status;
 use super::store::State;
 use super::watcher::{BOOKMARK_EVERY, End, Item, ReportedState, Watcher, reported};
+use crate::apimachinery::{FieldError, Status};
 
 /// Options of a watch request.
 #[derive(Clone, Debug)]

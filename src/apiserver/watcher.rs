@@ -9,15 +9,15 @@ use std::task::Waker;
 
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::accept::Form;
 use super::change::{Change, ChangeKind};
 use super::kinds::Kind;
 use super::object::Object;
 use super::selectors::Selection;
-use super::status::Status;
 use super::{events, schema, table};
+use crate::apimachinery::Status;
 
 /// One watch of a kind.
 pub(super) struct Watcher {
@@ -76,7 +76,7 @@ impl Item {
     }
 
     pub(super) fn error(status: &Status) -> Self {
-        Self::Line(format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", status.to_value()).into())
+        Self::Line(format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", Value::from(status)).into())
     }
 }
 

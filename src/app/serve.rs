@@ -17,13 +17,13 @@ use super::{DONE, FAILED, connect, signals};
 use crate::client::{Fence, RateLimiter, RestClient, Sending, Transport};
 use crate::clock::{Clock, Rng};
 use crate::config::flags::LogFormat;
-use crate::config::os_text;
 use crate::config::{Config, DEFAULT_SCHEDULER_NAME, FeatureGates, FlagError, Flags, Gate, OLDEST_MINOR, VersionFlag};
 use crate::election::{Candidacy, Elector, LeaseLock, Term, Times, Versions, watch};
 use crate::engine::Engine;
 use crate::events::{EventBroadcaster, EventTask, EventsApi};
 use crate::extender;
 use crate::framework::{BoxFuture, Registry};
+use crate::go::errno;
 use crate::ingest::Ingest;
 use crate::metrics::component::{Build, OwnBuild};
 use crate::metrics::{self, ElectionMetrics, RestMetrics};
@@ -293,7 +293,7 @@ fn candidate(
 /// @v1.36.3`.
 fn write_config(path: &str, config: &serde_json::Value) -> anyhow::Result<ExitCode> {
     std::fs::write(path, serde_yaml::to_string(config)?)
-        .map_err(|error| anyhow!("open {path}: {}", os_text(&error)))?;
+        .map_err(|error| anyhow!("open {path}: {}", errno::text(&error)))?;
     info!(file = path, "Wrote configuration");
     Ok(ExitCode::from(DONE))
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::go::quote::quote;
 use crate::k8s::Pod;
 
 /// A failed cache operation. The texts equal upstream's: `pkg/scheduler/backend/cache/cache.go @v1.36.3`.
@@ -45,7 +46,7 @@ pub enum CacheError {
     #[error("node {0} is not found")]
     NoSuchNode(Arc<str>),
     /// The node cannot be removed because it was removed before or never added; its entry has only pods.
-    #[error("node {} in group {} was not found", quoted(.name), quoted(.zone))]
+    #[error("node {} in group {} was not found", quote(.name), quote(.zone))]
     NotInTree {
         /// Name of the node.
         name: Arc<str>,
@@ -111,11 +112,6 @@ impl std::fmt::Display for PodRef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}({})", self.uid, self.key)
     }
-}
-
-/// Quotes text as Go's `%q`. Only the NUL between region and zone is escaped; label values need no other escape.
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\0', "\\x00"))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::gates::FeatureGates;
 use super::plugin_args::{PluginArgs, ReadArgsResult, WrittenArgs};
-use crate::k8s::{FieldErrors, FieldPath};
+use crate::apimachinery::{FieldErrors, FieldPath};
 
 /// The arguments of one plugin in a configuration.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 use super::any_args::AnyArgs;
 use super::catalog::PluginCatalog;
-use super::duration::GoDuration;
 use super::gates::FeatureGates;
 use super::plugins::merge;
 use super::types::{
@@ -15,6 +14,7 @@ use super::types::{
     PluginSet, Plugins, Profile, TlsSettings,
 };
 use super::wire;
+use crate::go::duration::GoDuration;
 
 /// The scheduler name of a single profile that gives none; the one that pods have by default.
 pub const DEFAULT_SCHEDULER_NAME: &str = "default-scheduler";

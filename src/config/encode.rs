@@ -5,8 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::any_args::AnyArgs;
@@ -135,7 +133,7 @@ fn extender(extender: &Extender) -> Value {
 }
 
 fn tls(tls: &TlsSettings) -> Value {
-    let data = |bytes: &[u8]| (!bytes.is_empty()).then(|| Value::from(STANDARD.encode(bytes)));
+    let data = |bytes: &[u8]| (!bytes.is_empty()).then(|| Value::from(crate::go::base64::encode(bytes)));
     let mut out = json!({});
     set(&mut out, "insecure", some_if(tls.insecure));
     set(&mut out, "serverName", some_text(&tls.server_name));

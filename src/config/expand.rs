@@ -133,7 +133,7 @@ fn expand_point<'a>(
 }
 
 fn check_counts(scheduler_name: &str, expanded: &ExpandedPlugins) -> Result<(), ExpandError> {
-    let profile = format!("for profile with scheduler name {}", super::text::quote(scheduler_name));
+    let profile = format!("for profile with scheduler name {}", crate::go::quote::quote(scheduler_name));
     let count = |point| expanded.point(point).len();
     let queue_sorts = count(ExtensionPoint::QueueSort);
     if queue_sorts != 1 {
@@ -189,7 +189,7 @@ impl ProfileChecker {
         if name.is_empty() {
             return Err(ExpandError("scheduler name is needed".to_owned()));
         }
-        let quoted = super::text::quote(name);
+        let quoted = crate::go::quote::quote(name);
         if !self.names.insert(name.clone()) {
             return Err(ExpandError(format!("duplicate profile with scheduler name {quoted}")));
         }

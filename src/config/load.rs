@@ -1,11 +1,11 @@
 //! From a file or a text to a [`Config`].
 
+use crate::go::errno;
 use std::io::Read;
 use std::path::Path;
 
 use super::catalog::PluginCatalog;
 use super::gates::FeatureGates;
-use super::system_error::os_text;
 use super::types::Config;
 use super::{defaults, read, wire};
 
@@ -46,8 +46,9 @@ impl Config {
 
 /// The bytes of a file, up to [`MAX_FILE_BYTES`].
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
-    let failed =
-        |verb: &str, error: &std::io::Error| ConfigError::new(format!("{verb} {}: {}", path.display(), os_text(error)));
+    let failed = |verb: &str, error: &std::io::Error| {
+        ConfigError::new(format!("{verb} {}: {}", path.display(), errno::text(error)))
+    };
     let file = std::fs::File::open(path).map_err(|error| failed("open", &error))?;
     let mut data = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut data).map_err(|error| failed("read", &error))?;

@@ -11,12 +11,10 @@
 //! in a [`PluginCatalog`], and [`expand`] asks its caller which plugin implements which point.
 
 mod any_args;
-mod base64;
 mod catalog;
 pub(crate) mod decode;
 mod defaults;
 mod document;
-pub mod duration;
 mod encode;
 mod expand;
 pub mod flags;
@@ -26,21 +24,17 @@ mod plugin_args;
 mod plugins;
 mod read;
 mod support;
-mod system_error;
-mod text;
 pub mod types;
 mod validate;
 mod wire;
 
-pub(crate) use decode::json::syntax_error as json_syntax_error;
 pub(crate) use load::read as read_file;
-pub(crate) use system_error::{file_error, os_text};
 
+pub use crate::go::duration::GoDuration;
 pub use any_args::{AnyArgs, ArgsType, TypedArgs};
 pub use catalog::{DefaultPlugin, PluginCatalog};
 pub use defaults::DEFAULT_SCHEDULER_NAME;
 pub use document::{DocumentError, document_text, parse_documents};
-pub use duration::{GoDuration, ParseDurationError};
 pub use expand::{ExpandError, ExpandedPlugin, ExpandedPlugins, Implements, ProfileChecker, expand};
 pub use flags::{FlagError, Flags, VersionFlag};
 pub use gates::{BINARY_MINOR, FeatureGates, Gate, GateError, GateFlags, OLDEST_MINOR, Stage};

@@ -14,9 +14,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::any_args::{AnyArgs, ArgsType};
-use super::decode::{DecodeError, Value};
+use super::decode::DecodeError;
 use super::gates::FeatureGates;
-use crate::k8s::{FieldErrors, FieldPath};
+use crate::apimachinery::{FieldErrors, FieldPath};
+use crate::go::json::Value;
 
 /// Arguments of a plugin: how they are called in files, their defaults, and which values are valid.
 ///
@@ -27,7 +28,7 @@ use crate::k8s::{FieldErrors, FieldPath};
 ///
 /// ```
 /// use kube_scheduler::config::{FeatureGates, PluginArgs};
-/// use kube_scheduler::k8s::{FieldErrors, FieldPath};
+/// use kube_scheduler::apimachinery::{FieldErrors, FieldPath};
 /// use serde::{Deserialize, Serialize};
 ///
 /// #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -135,7 +136,7 @@ impl<T: DeserializeOwned> ReadArgs for T {
 }
 
 fn fault(what: &str, path: &FieldPath) -> String {
-    format!("{what} {}", super::text::quote(path.as_str()))
+    format!("{what} {}", crate::go::quote::quote(path.as_str()))
 }
 
 /// The path of a field that serde did not ask for.

@@ -5,10 +5,11 @@
 //! `kube-scheduler/config/v1/types.go#DecodeNestedObjects @v1.36.3`.
 
 use super::catalog::PluginCatalog;
-use super::decode::{DecodeError, GROUP, GROUP_VERSION, Meta, Reader, Value, parse, to_text};
+use super::decode::{DecodeError, GROUP, GROUP_VERSION, Meta, Reader, parse, to_text};
 use super::plugin_args::WrittenArgs;
-use super::text::json as json_text;
 use super::wire;
+use crate::go::json::Value;
+use crate::go::json::text as json_text;
 
 /// The kind of configuration files.
 const KIND: &str = "KubeSchedulerConfiguration";

@@ -3,7 +3,7 @@
 //! Follows `pkg/scheduler/apis/config/types.go @v1.36.3`.
 
 use super::any_args::AnyArgs;
-use super::duration::GoDuration;
+use crate::go::duration::GoDuration;
 
 /// A point of the scheduling framework that plugins extend, in the order in which the configuration file lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

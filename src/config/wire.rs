@@ -4,7 +4,7 @@
 
 use super::any_args::TypedArgs;
 use super::decode::{Bytes, Raw, wire_struct};
-use super::duration::GoDuration;
+use crate::go::duration::GoDuration;
 
 /// The root of a configuration file.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -74,7 +74,7 @@ impl Times {
         Self::check_lock(config)?;
         let elector = |why: &str| Err(format!("couldn't create leader elector: {why}"));
         let [lease, renew, retry] = [config.lease_duration, config.renew_deadline, config.retry_period]
-            .map(super::config::GoDuration::as_nanos);
+            .map(super::go::duration::GoDuration::as_nanos);
         if lease <= renew {
             return elector("leaseDuration must be greater than renewDeadline");
         }

@@ -1,17 +1,18 @@
 //! Correlation of core/v1 events, to save writes: counts repetitions, combines similar events, and drops spam.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use lru::LruCache;
 
 use super::event::Event;
-use super::lru::Lru;
 use crate::client::RateLimiter;
 use crate::clock::{Mono, Now};
 
 /// Capacity of each LRU map, in entries. Follows `client-go/tools/record/events_cache.go#maxLruCacheEntries @v1.36.3`.
-const CAPACITY: usize = 4096;
+const CAPACITY: NonZeroUsize = NonZeroUsize::new(4096).expect("more than nothing");
 
 /// Number of different messages from which on similar events are combined.
 /// Follows `client-go/tools/record/events_cache.go#defaultAggregateMaxEvents @v1.36.3`.
@@ -32,9 +33,9 @@ const SPAM_QPS: f32 = 1.0 / 300.0;
 /// Remembers recent events, and decides how a new event is written.
 /// Follows `client-go/tools/record/events_cache.go#EventCorrelator @v1.36.3`.
 pub(super) struct Correlator {
-    similar: Lru<Similar>,
-    seen: Lru<Option<ObservedEvent>>,
-    spam: Lru<Option<RateLimiter>>,
+    similar: LruCache<String, Similar>,
+    seen: LruCache<String, Option<ObservedEvent>>,
+    spam: LruCache<String, Option<RateLimiter>>,
 }
 
 /// Recent events that differ only in their message.
@@ -64,7 +65,7 @@ pub(super) struct Correlated {
 
 impl Correlator {
     pub(super) fn new() -> Self {
-        Self { similar: Lru::new(CAPACITY), seen: Lru::new(CAPACITY), spam: Lru::new(CAPACITY) }
+        Self { similar: LruCache::new(CAPACITY), seen: LruCache::new(CAPACITY), spam: LruCache::new(CAPACITY) }
     }
 
     /// Returns the event to write, or `None` if the rate limit of the object is exceeded. `combined_name` returns the name for an
@@ -84,13 +85,13 @@ impl Correlator {
             let key = format!("{object}{}{}", event.note.reason, event.note.note);
             (key, event.name.clone(), event.note.note.clone(), event.time)
         };
-        let seen = self.seen.entry(key, || None);
+        let seen = self.seen.get_or_insert_mut(key, || None);
         let observed = match seen {
             Some(seen) => ObservedEvent { count: seen.count.saturating_add(1), ..seen.clone() },
             None => ObservedEvent { name, count: 1, first: at },
         };
         *seen = Some(observed.clone());
-        let bucket = self.spam.entry(object, || RateLimiter::new(SPAM_QPS, SPAM_BURST));
+        let bucket = self.spam.get_or_insert_mut(object, || RateLimiter::new(SPAM_QPS, SPAM_BURST));
         if !bucket.as_ref().is_none_or(|bucket| bucket.try_acquire(now.mono)) {
             return None;
         }
@@ -101,7 +102,7 @@ impl Correlator {
     /// Returns whether the event is combined, because too many events that differ only in their message were recorded.
     /// Follows `client-go/tools/record/events_cache.go#EventAggregate @v1.36.3`.
     fn is_flood(&mut self, key: String, event: &Event, now: Mono) -> bool {
-        let similar = self.similar.entry(key, || Similar { messages: BTreeSet::new(), last: now });
+        let similar = self.similar.get_or_insert_mut(key, || Similar { messages: BTreeSet::new(), last: now });
         if now.since(similar.last) > SIMILAR_FOR {
             similar.messages.clear();
         }

@@ -12,7 +12,6 @@
 mod core;
 mod correlate;
 mod event;
-mod lru;
 mod note;
 mod once;
 mod series;

@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use ::http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use ::http::{Request, StatusCode, Uri};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
@@ -17,6 +15,7 @@ use tokio::runtime::Runtime;
 use super::error::{self, CallError};
 use super::tls::{self, Tls};
 use crate::config::Extender;
+use crate::go::base64;
 use crate::version;
 
 /// Follows `pkg/scheduler/extender.go#DefaultExtenderTimeout @v1.36.3`.
@@ -164,7 +163,7 @@ fn request(url: &str, body: Vec<u8>) -> Result<Request<Full<Bytes>>, CallError> 
         let mut parts = uri.clone().into_parts();
         parts.authority = Some(host.parse().map_err(|error| invalid(&error))?);
         let uri = Uri::from_parts(parts).map_err(|error| invalid(&error))?;
-        request = request.uri(uri).header(AUTHORIZATION, format!("Basic {}", STANDARD.encode(&pair)));
+        request = request.uri(uri).header(AUTHORIZATION, format!("Basic {}", base64::encode(&pair)));
     }
     request.body(Full::from(body)).map_err(|error| invalid(&error))
 }

@@ -19,7 +19,8 @@ use std::sync::Arc;
 
 pub use http::HttpExtender;
 
-use crate::config::{Config, GoDuration, Profile};
+use crate::config::{Config, Profile};
+use crate::go::duration::GoDuration;
 use crate::scheduler::Extender;
 use client::Background;
 

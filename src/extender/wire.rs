@@ -11,7 +11,7 @@ use serde::de::{Deserialize, DeserializeOwned, Error as _};
 use serde::{Deserialize as DeriveDeserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::config::json_syntax_error;
+use crate::go::json::{Source, syntax_error};
 use crate::k8s::Members;
 
 /// Asks to filter or score nodes.
@@ -137,7 +137,7 @@ pub(super) fn first_value(body: &[u8]) -> Result<Box<RawValue>, serde_json::Erro
     let text = String::from_utf8_lossy(body);
     match serde_json::Deserializer::from_str(&text).into_iter::<Box<RawValue>>().next() {
         Some(Ok(value)) => Ok(value),
-        Some(Err(error)) => Err(json_syntax_error(&text).map_or(error, serde_json::Error::custom)),
+        Some(Err(error)) => Err(syntax_error(body, Source::Stream).map_or(error, serde_json::Error::custom)),
         None => Err(serde_json::Error::custom("EOF")),
     }
 }

@@ -4,6 +4,8 @@ use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 
+use crate::model::IndexSet;
+
 /// A place in the [`CycleState`] for a `T`, resolved once when the profile is built: reading it is an index and a type
 /// check. Got from [`super::Handle::slot`].
 pub struct Slot<T> {
@@ -58,13 +60,13 @@ impl<T: Any + Send + Sync + Clone> Value for T {
 pub struct CycleState {
     slots: Vec<Option<Box<dyn Value>>>,
     /// By plugin position in the profile: `Filter`, `AddPod` and `RemovePod` are not called.
-    pub(crate) skip_filter: PluginSet,
+    pub(crate) skip_filter: IndexSet,
     /// `Score` is not called.
-    pub(crate) skip_score: PluginSet,
+    pub(crate) skip_score: IndexSet,
     /// `PreBind` is not called.
-    pub(crate) skip_pre_bind: PluginSet,
+    pub(crate) skip_pre_bind: IndexSet,
     /// `PreBind` may run beside its neighbours.
-    pub(crate) parallel_pre_bind: PluginSet,
+    pub(crate) parallel_pre_bind: IndexSet,
     /// Whether this attempt's plugin calls are timed.
     pub(crate) record_plugin_metrics: bool,
 }
@@ -112,27 +114,6 @@ impl fmt::Debug for CycleState {
     }
 }
 
-/// A set of plugins of one profile, by position.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PluginSet(Vec<u64>);
-
-impl PluginSet {
-    pub(crate) fn insert(&mut self, plugin: usize) {
-        if self.0.len() <= plugin / 64 {
-            self.0.resize(plugin / 64 + 1, 0);
-        }
-        self.0[plugin / 64] |= 1 << (plugin % 64);
-    }
-
-    pub(crate) fn contains(&self, plugin: usize) -> bool {
-        self.0.get(plugin / 64).is_some_and(|word| word & (1 << (plugin % 64)) != 0)
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,13 +130,5 @@ mod tests {
         assert_eq!(state.get(numbers), Some(&vec![1, 2]));
         assert_eq!(clone.get(numbers), Some(&vec![1]));
         assert_eq!(clone.get(text).map(String::as_str), Some("a"));
-    }
-
-    #[test]
-    fn plugin_sets() {
-        let mut set = PluginSet::default();
-        set.insert(3);
-        set.insert(70);
-        assert!(set.contains(3) && set.contains(70) && !set.contains(4) && !set.contains(700));
     }
 }

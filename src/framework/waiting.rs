@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use super::{Code, PluginError, Rejection};
 use crate::clock::{Clock, Mono};
-use crate::config::duration::GoDuration;
+use crate::go::duration::GoDuration;
 use crate::model::PodInfo;
 
 /// The longest that a plugin may let a pod wait. Follows `pkg/scheduler/framework/runtime/framework.go#maxTimeout @v1.36.3`.

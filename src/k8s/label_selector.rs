@@ -8,7 +8,7 @@ use std::fmt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::StringMap;
-use super::field_error::quoted;
+use crate::go::quote::quote;
 pub use parse::ParseSelectorError;
 pub use requirement::{Operator, Requirement};
 
@@ -63,7 +63,7 @@ impl Selector {
                 "Exists" => Operator::Exists,
                 "DoesNotExist" => Operator::DoesNotExist,
                 other => {
-                    let message = format!("{} is not a valid label selector operator", quoted(other));
+                    let message = format!("{} is not a valid label selector operator", quote(other));
                     return Err(ParseSelectorError::Syntax(message));
                 }
             };

@@ -5,7 +5,6 @@
 
 pub mod conditions;
 pub mod containers;
-pub mod field_error;
 pub mod field_selector;
 pub mod label_selector;
 mod meta;
@@ -20,7 +19,6 @@ mod resource_list;
 pub mod tolerations;
 
 pub use containers::{QosClass, normalized_image_name};
-pub use field_error::{FieldErrors, FieldPath};
 pub use field_selector::FieldSelector;
 pub use label_selector::{ParseSelectorError, Selector};
 pub use meta::{annotations, labels, object_key};

@@ -5,9 +5,9 @@
 
 use k8s_openapi::api::core::v1 as api;
 
-use super::field_error::{FieldErrors, child, invalid, json_list, not_supported};
 use super::label_selector::{Operator, Requirement, Selector};
 use super::{Node, Pod, StringMap};
+use crate::apimachinery::field_error::{BadValue, FieldError, FieldErrors, child};
 
 /// Terms of which a node must match at least one. A term that cannot be compiled matches no node, and its errors are reported
 /// only for nodes that no other term matches. Follows `#LazyErrorNodeSelector`.
@@ -199,17 +199,23 @@ impl Term {
 
 impl FieldTerm {
     /// Compiles a requirement on a field. Follows `#nodeSelectorRequirementsAsFieldSelector`.
-    fn new(requirement: &api::NodeSelectorRequirement, path: &str) -> Result<Self, String> {
+    fn new(requirement: &api::NodeSelectorRequirement, path: &str) -> Result<Self, FieldError> {
         let is_equal = match requirement.operator.as_str() {
             "In" => true,
             "NotIn" => false,
-            other => return Err(not_supported(&child(path, "operator"), other, &["In", "NotIn"])),
+            other => {
+                return Err(FieldError::not_supported(
+                    child(path, "operator"),
+                    BadValue::json(other),
+                    &["In", "NotIn"],
+                ));
+            }
         };
         match requirement.values.as_deref() {
             Some([value]) => {
                 Ok(Self { is_name: requirement.key == "metadata.name", is_equal, value: value.as_str().into() })
             }
-            values => Err(invalid(&child(path, "values"), &json_list(values), "must have one element")),
+            values => Err(FieldError::invalid(child(path, "values"), BadValue::json(&values), "must have one element")),
         }
     }
 
@@ -230,9 +236,7 @@ fn label_requirement(requirement: &api::NodeSelectorRequirement, path: &str) -> 
         "Lt" => Operator::LessThan,
         other => {
             let supported = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"];
-            let mut errors = FieldErrors::default();
-            errors.push(not_supported(&child(path, "operator"), other, &supported));
-            return Err(errors);
+            return Err(FieldError::not_supported(child(path, "operator"), BadValue::json(other), &supported).into());
         }
     };
     Requirement::new(&requirement.key, operator, requirement.values.clone(), path)

@@ -3,9 +3,9 @@
 //! The `prometheus` crate's own encoder writes 0.00001 for 1e-05. A recording rule or alert that selects such a bucket would
 //! find no series.
 
-use std::fmt::Write;
-
 use prometheus::proto::{Histogram, LabelPair, MetricFamily, MetricType};
+
+use crate::go::number::general;
 
 /// Encodes families in the given order.
 /// Follows `github.com/prometheus/common/expfmt/text_create.go#MetricFamilyToText @v0.67.5`.
@@ -85,14 +85,14 @@ fn sample(out: &mut String, name: &str, suffix: &str, labels: &[LabelPair], extr
         out.push(separator);
         separator = ',';
         put(out, &[name, "=\""]);
-        number(out, bound);
+        out.push_str(&general(bound));
         out.push('"');
     }
     if separator == ',' {
         out.push('}');
     }
     out.push(' ');
-    number(out, value);
+    out.push_str(&general(value));
     out.push('\n');
 }
 
@@ -118,54 +118,11 @@ fn count(value: u64) -> f64 {
     value as f64
 }
 
-/// A float as Go's `strconv.AppendFloat(f, 'g', -1, 64)`: the shortest digits that read back to the same number, with an
-/// exponent of at least two digits when it is below -4 or above 5.
-fn number(out: &mut String, value: f64) {
-    if value.is_nan() {
-        return out.push_str("NaN");
-    }
-    if value.is_infinite() {
-        return out.push_str(if value > 0.0 { "+Inf" } else { "-Inf" });
-    }
-    let scientific = format!("{value:e}");
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    // Writing into a String cannot fail.
-    let _ = if value == 0.0 || (-4..6).contains(&exponent) {
-        write!(out, "{value}")
-    } else {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        write!(out, "{mantissa}e{sign}{:02}", exponent.unsigned_abs())
-    };
-}
-
 #[cfg(test)]
 mod tests {
     use prometheus::{HistogramOpts, HistogramVec, IntGauge, Registry};
 
     use super::*;
-
-    #[test]
-    fn numbers_are_written_as_go_writes_them() {
-        let check = |value: f64, expected: &str| {
-            let mut out = String::new();
-            number(&mut out, value);
-            assert_eq!(out, expected);
-        };
-        check(0.0, "0");
-        check(1.0, "1");
-        check(-1.5, "-1.5");
-        check(0.0001, "0.0001");
-        check(0.00001, "1e-05");
-        check(0.000_022_5, "2.25e-05");
-        check(123_456.0, "123456");
-        check(1_000_000.0, "1e+06");
-        check(1_234_567.0, "1.234567e+06");
-        check(1e100, "1e+100");
-        check(f64::INFINITY, "+Inf");
-        check(f64::NEG_INFINITY, "-Inf");
-        check(f64::NAN, "NaN");
-    }
 
     #[test]
     fn histograms_and_escapes() {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::apimachinery::{FieldErrors, FieldPath};
 use crate::config::decode::wire_args;
 use crate::config::{Config, FeatureGates, Gate, PluginArgs, Profile};
 use crate::framework::preemption::{Evaluator, MinCandidates};
@@ -17,7 +18,6 @@ use crate::framework::{
     CycleContext, EnqueueExtensions, EventRegistration, Handle, Plugin, PluginError, PostFilterContext,
     PostFilterOutcome, PostFilterPlugin, PreEnqueuePlugin, QueueingHint, Reasons, Registration, Rejection, Verdict,
 };
-use crate::k8s::{FieldErrors, FieldPath};
 use crate::metrics::Metrics;
 use crate::model::{ActionType, ClusterEvent, EventResource, PodInfo};
 

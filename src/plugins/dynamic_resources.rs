@@ -6,20 +6,21 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use k8s_openapi::api::resource::v1::DeviceClass;
+use serde::Serialize;
+
 use super::unsupported::{Missing, Unsupported, not_supported};
+use crate::apimachinery::{FieldErrors, FieldPath};
 use crate::config::decode::wire_args;
 use crate::config::{FeatureGates, Gate, GoDuration, PluginArgs};
 use crate::framework::{
     CycleContext, CycleState, EventRegistration, Handle, PluginError, PostFilterContext, PostFilterOutcome,
     PostFilterPlugin, PreEnqueuePlugin, Registration, Rejection, SignOutcome, Slot, Verdict,
 };
-use crate::k8s::field_error::quoted;
+use crate::go::quote::quote;
 use crate::k8s::names::{DEVICE_CLASS_PREFIX, is_device_resource};
-use crate::k8s::{FieldErrors, FieldPath};
 use crate::listers::Lister;
 use crate::model::{ActionType, ClusterEvent, EventResource, PodInfo};
-use k8s_openapi::api::resource::v1::DeviceClass;
-use serde::Serialize;
 
 /// The plugin's name.
 pub const NAME: &str = "DynamicResources";
@@ -65,7 +66,7 @@ impl PluginArgs for DynamicResourcesArgs {
             if !gates.enabled(Gate::DRASchedulerFilterTimeout) {
                 errors.forbidden(&path, "DRASchedulingFilterTimeout feature gate is disabled");
             } else if timeout < GoDuration::ZERO {
-                errors.invalid(&path, quoted(&timeout.to_string()), "must be zero or positive");
+                errors.invalid(&path, quote(&timeout.to_string()), "must be zero or positive");
             }
         }
         if let Some(timeout) = self.binding_timeout {
@@ -74,7 +75,7 @@ impl PluginArgs for DynamicResourcesArgs {
                 let detail = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled";
                 errors.forbidden(&path, detail);
             } else if timeout < GoDuration::from_secs(1) {
-                errors.invalid(&path, quoted(&timeout.to_string()), "must be at least 1 second");
+                errors.invalid(&path, quote(&timeout.to_string()), "must be at least 1 second");
             }
         }
     }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::event::{changed_node, hint, hints_enabled, node_event};
 use super::json;
 use super::normalize::default_normalize_score;
+use crate::apimachinery::field_error::{FieldErrors, FieldPath, aggregate};
 use crate::config::decode::wire_args;
 use crate::config::{FeatureGates, PluginArgs};
 use crate::framework::{
@@ -20,7 +21,7 @@ use crate::framework::{
     PreScorePlugin, QueueingHint, Registration, Rejection, ScorePlugin, Scratch, SignOutcome, SignPlugin, Slot,
     Verdict,
 };
-use crate::k8s::{FieldErrors, FieldPath, Node, NodeSelector, Pod, PreferredTerms, RequiredNodeAffinity};
+use crate::k8s::{Node, NodeSelector, Pod, PreferredTerms, RequiredNodeAffinity};
 use crate::model::{ActionType, EventObjects, PodInfo};
 
 /// The plugin's name.
@@ -119,16 +120,7 @@ impl Added {
 
 /// Several complaints are shown in brackets, each once.
 fn complaint(errors: &[Option<FieldErrors>; 2]) -> PluginError {
-    let mut messages: Vec<String> = Vec::new();
-    for message in errors.iter().flatten().flat_map(FieldErrors::messages) {
-        if !messages.contains(message) {
-            messages.push(message.clone());
-        }
-    }
-    match &messages[..] {
-        [only] => PluginError::new(only.as_str()),
-        _ => PluginError::new(format!("[{}]", messages.join(", "))),
-    }
+    PluginError::new(aggregate(errors.iter().flatten().flat_map(FieldErrors::iter)))
 }
 
 fn affinity(pod: &Pod) -> Option<&Affinity> {

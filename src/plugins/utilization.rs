@@ -4,8 +4,8 @@
 
 use serde::Serialize;
 
+use crate::apimachinery::{FieldErrors, FieldPath};
 use crate::config::decode::wire_struct;
-use crate::k8s::{FieldErrors, FieldPath};
 
 /// The highest score of a point of a curve.
 /// Follows `pkg/scheduler/apis/config/types.go#MaxCustomPriorityScore @v1.36.3`.

@@ -2,15 +2,17 @@
 //!
 //! Follows `pkg/scheduler/framework/plugins/volumebinding/volume_binding.go @v1.36.3` in who needs it.
 
-use super::unsupported::{MissingForVolumes, Unsupported};
-use super::utilization::{MAX_CURVE_SCORE, UtilizationShapePoint, validate_shape};
-use crate::config::decode::wire_args;
-use crate::config::{FeatureGates, Gate, PluginArgs};
-use crate::framework::{Handle, PluginError, Registration};
-use crate::k8s::{FieldErrors, FieldPath, Volume, VolumeSource};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
 use serde::Serialize;
+
+use super::unsupported::{MissingForVolumes, Unsupported};
+use super::utilization::{MAX_CURVE_SCORE, UtilizationShapePoint, validate_shape};
+use crate::apimachinery::{FieldErrors, FieldPath};
+use crate::config::decode::wire_args;
+use crate::config::{FeatureGates, Gate, PluginArgs};
+use crate::framework::{Handle, PluginError, Registration};
+use crate::k8s::{Volume, VolumeSource};
 
 /// The plugin's name.
 pub const NAME: &str = "VolumeBinding";

@@ -3,20 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::model::IndexSet;
+
 /// A plugin's number in the queue, the same in all profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct PluginId(u32);
 
-/// How many plugins the first word of a set holds: more than are in tree.
-const INLINE: u32 = u128::BITS;
-
-/// A set of plugins. The first 128 take no allocation.
+/// A set of plugins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct PluginSet {
-    low: u128,
-    /// The plugins from 128 on, 128 a word, without trailing zeros.
-    rest: Vec<u128>,
-}
+pub(super) struct PluginSet(IndexSet);
 
 /// Names and numbers of plugins: those of the profiles first, then any other name that a pod was rejected with.
 #[derive(Debug, Default)]
@@ -27,43 +22,25 @@ pub(super) struct PluginNames {
 
 impl PluginSet {
     pub(super) fn insert(&mut self, plugin: PluginId) {
-        let bit = 1 << (plugin.0 % INLINE);
-        match (plugin.0 / INLINE) as usize {
-            0 => self.low |= bit,
-            word => {
-                if self.rest.len() < word {
-                    self.rest.resize(word, 0);
-                }
-                self.rest[word - 1] |= bit;
-            }
-        }
+        self.0.insert(plugin.0 as usize);
     }
 
     pub(super) fn contains(&self, plugin: PluginId) -> bool {
-        let word = match (plugin.0 / INLINE) as usize {
-            0 => self.low,
-            word => self.rest.get(word - 1).copied().unwrap_or(0),
-        };
-        word >> (plugin.0 % INLINE) & 1 == 1
+        self.0.contains(plugin.0 as usize)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.low == 0 && self.rest.is_empty()
+        self.0.is_empty()
     }
 
     pub(super) fn intersects(&self, other: &Self) -> bool {
-        self.low & other.low != 0 || self.rest.iter().zip(&other.rest).any(|(a, b)| a & b != 0)
+        self.0.intersects(&other.0)
     }
 
     /// The plugins, by number.
     pub(super) fn iter(&self) -> impl Iterator<Item = PluginId> {
-        (0..).zip(std::iter::once(self.low).chain(self.rest.iter().copied())).flat_map(|(at, mut word)| {
-            std::iter::from_fn(move || {
-                let bit = (word != 0).then(|| word.trailing_zeros())?;
-                word &= word - 1;
-                Some(PluginId(at * INLINE + bit))
-            })
-        })
+        // Numbers come from `PluginId`s, so they fit.
+        self.0.iter().filter_map(|index| u32::try_from(index).ok().map(PluginId))
     }
 }
 
@@ -95,27 +72,6 @@ impl PluginNames {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sets_beyond_the_first_word() {
-        let numbers = [0, 5, 127, 128, 129, 300];
-        let set: PluginSet = numbers.into_iter().map(PluginId).collect();
-        assert_eq!(set.iter().map(|plugin| plugin.0).collect::<Vec<_>>(), numbers);
-        for number in 0..400 {
-            assert_eq!(set.contains(PluginId(number)), numbers.contains(&number), "{number}");
-        }
-        let check = |number: u32, expected: bool| {
-            let other = PluginSet::from_iter([PluginId(number)]);
-            assert_eq!((set.intersects(&other), other.intersects(&set)), (expected, expected), "{number}");
-        };
-        check(5, true);
-        check(6, false);
-        check(300, true);
-        check(301, false);
-        check(900, false);
-        assert!(PluginSet::default().is_empty() && !set.is_empty());
-        assert!(!PluginSet::from_iter([PluginId(128)]).is_empty());
-    }
 
     #[test]
     fn a_name_keeps_its_number() {

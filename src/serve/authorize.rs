@@ -17,7 +17,7 @@ use super::gauges::Gauges;
 use super::options::AuthorizationOptions;
 use crate::client::Target;
 use crate::clock::Clock;
-use crate::k8s::field_error::quoted;
+use crate::go::quote::quote;
 
 /// The group that may do anything.
 const PRIVILEGED: &str = "system:masters";
@@ -176,7 +176,7 @@ impl Paths {
             match path.split_once('*') {
                 None => drop(found.exact.insert(path.to_owned())),
                 Some((prefix, "")) => found.prefixes.push(prefix.to_owned()),
-                Some(_) => return Err(ServeError(format!("only trailing * allowed in {}", quoted(path)))),
+                Some(_) => return Err(ServeError(format!("only trailing * allowed in {}", quote(path)))),
             }
         }
         Ok(found)

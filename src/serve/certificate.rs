@@ -14,7 +14,7 @@ use rcgen::{
 };
 
 use super::error::ServeError;
-use crate::config::os_text;
+use crate::go::errno;
 
 /// Whom the certificate is for. Upstream's caller names this host.
 const HOST: &str = "localhost";
@@ -73,7 +73,7 @@ pub(super) fn write(pair: &SelfSigned, cert_file: &Path, key_file: &Path) -> Res
 
     for (path, text, mode) in [(cert_file, &pair.chain, 0o644), (key_file, &pair.key, 0o600)] {
         let failed = |verb: &str, path: &Path, error: &std::io::Error| {
-            ServeError(format!("{verb} {}: {}", path.display(), os_text(error)))
+            ServeError(format!("{verb} {}: {}", path.display(), errno::text(error)))
         };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             if let Some(file) = folder.ancestors().find(|path| path.exists()).filter(|path| !path.is_dir()) {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::config::file_error;
+use crate::go::errno;
 
 /// An error that keeps the endpoints from being served. The text is upstream's, where upstream has one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,5 +17,5 @@ impl ServeError {
 
 /// Reads a file. The error is Go's.
 pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| file_error(path, &error))
+    std::fs::read(path).map_err(|error| errno::file_error(path, &error))
 }

@@ -21,9 +21,10 @@ use http_body_util::Full;
 use prometheus::proto::{Metric, MetricFamily, MetricType};
 
 use super::endpoints::MetricsSource;
-use super::negotiate::{self, Clause};
-use super::protobuf::Message;
+use super::negotiate;
 use super::reply::{Reply, text, with};
+use crate::apimachinery::accept::{Clause, accept, clauses};
+use crate::apimachinery::protobuf::Message;
 use crate::clock::Clock;
 use crate::metrics::encode;
 
@@ -83,7 +84,7 @@ impl Exposition {
             self.source.reset();
             return text("metrics reset\n");
         }
-        let clauses = negotiate::clauses(&negotiate::accept(headers));
+        let clauses = clauses(&accept(headers));
         let (protobuf, escaping) = form(&clauses);
         let gzip = negotiate::encoding(headers, &["identity", "gzip"]) == Some("gzip");
         let EncodedBody { body, compressed } = self.body(Form { protobuf, gzip }).await;

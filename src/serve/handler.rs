@@ -18,9 +18,10 @@ use super::connection::BAD_REQUEST;
 use super::mux::{Mux, RequestHead, too_large};
 use super::negotiate::{self, Query};
 use super::reply::{Reply, failure, no_sniff};
-use super::status::{ANY_FORM, Status};
+use super::status::{ANY_FORM, forbidden, status_reply};
+use crate::apimachinery::Status;
 use crate::clock::Clock;
-use crate::k8s::field_error::quoted;
+use crate::go::quote::quote;
 
 /// What is read of a body; a log level fits.
 const MAX_BODY: usize = 64 * 1024;
@@ -76,7 +77,7 @@ impl Handler {
             Ok(user) => user,
             Err(error) => {
                 error!(err = error, "Unable to authenticate the request");
-                return stranger(Status::unauthorized().reply(ANY_FORM, &asked.query, asked.headers));
+                return stranger(status_reply(&Status::unauthorized(), ANY_FORM, &asked.query, asked.headers));
             }
         };
         let is_stranger = user.is_anonymous();
@@ -85,14 +86,14 @@ impl Handler {
             Decision::Allow => self.allowed(&asked, body).await,
             Decision::Forbid(reason) => {
                 debug!(URI = %parts.uri, reason, "Forbidden");
-                let message = format!("User {} cannot {verb} path {}", quoted(&user.name), quoted(&path));
+                let message = format!("User {} cannot {verb} path {}", quote(&user.name), quote(&path));
                 let message = sanitized(&message);
                 let message = if reason.is_empty() { message } else { format!("{message}: {reason}") };
-                no_sniff(Status::forbidden(&message).reply(ANY_FORM, &asked.query, asked.headers))
+                no_sniff(status_reply(&forbidden(&message), ANY_FORM, &asked.query, asked.headers))
             }
             Decision::Unknown(error) => {
                 let uri = parts.uri.path_and_query().map_or("/", |uri| uri.as_str());
-                let text = format!("Internal Server Error: {}: {error}", quoted(uri));
+                let text = format!("Internal Server Error: {}: {error}", quote(uri));
                 failure(StatusCode::INTERNAL_SERVER_ERROR, &sanitized(&text))
             }
         };

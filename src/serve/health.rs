@@ -10,7 +10,7 @@ use tracing::info;
 use super::negotiate::Query;
 use super::reply::{Reply, failure, no_sniff, text};
 use super::slis::Slis;
-use crate::k8s::field_error::quoted;
+use crate::go::quote::quote;
 
 /// Something that has to be well.
 pub trait HealthCheck: Send + Sync {
@@ -85,7 +85,7 @@ impl HealthPath {
             let _ = writeln!(lines, "{line}");
         }
         if !unknown.is_empty() {
-            let names: Vec<String> = unknown.iter().map(|name| quoted(name)).collect();
+            let names: Vec<String> = unknown.iter().map(|name| quote(name)).collect();
             let names = names.join(",");
             let _ = writeln!(lines, "warn: some health checks cannot be excluded: no matches for {names}");
         }

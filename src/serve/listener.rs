@@ -7,7 +7,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
 use super::error::ServeError;
 use super::options::Options;
-use crate::config::os_text;
+use crate::go::errno;
 
 /// How many connections may wait to be accepted; the kernel's own limit (`somaxconn`) is usually the same.
 const BACKLOG: i32 = 4096;
@@ -30,7 +30,7 @@ pub(super) fn bind(options: &Options) -> Result<TcpListener, ServeError> {
         listen_on(address, options)
     };
     listener.map_err(|error| {
-        let text = os_text(&error);
+        let text = errno::text(&error);
         ServeError(format!(
             "failed to create listener: failed to listen on {address}: listen tcp {address}: bind: {text}"
         ))

@@ -39,7 +39,6 @@ mod options;
 mod pages;
 mod pair;
 mod pprof;
-mod protobuf;
 mod refuse;
 mod reload;
 mod reply;

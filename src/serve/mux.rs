@@ -17,7 +17,7 @@ use super::reply::{HTML, Reply, no_sniff, not_found, reply, text};
 use super::resources::PodResources;
 use super::slis::Slis;
 use crate::clock::Clock;
-use crate::k8s::field_error::quoted;
+use crate::go::number::{invalid_syntax, out_of_range};
 
 /// The head of a request, as far as handlers read it.
 pub(super) struct RequestHead<'a> {
@@ -153,13 +153,12 @@ fn verbosity(profiling: &Profiling, method: &Method, body: &Bytes) -> Reply {
 
 /// A number below 2^31, in digits alone; Go's texts otherwise.
 fn level(value: &str) -> Result<u32, String> {
-    let failed = |why: &str| format!("strconv.ParseUint: parsing {}: {why}", quoted(value));
     if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(failed("invalid syntax"));
+        return Err(invalid_syntax("ParseUint", value));
     }
-    let number: u32 = value.parse().map_err(|_| failed("value out of range"))?;
+    let number: u32 = value.parse().map_err(|_| out_of_range("ParseUint", value))?;
     if i32::try_from(number).is_err() {
-        let text = format!("strconv.ParseInt: parsing {}: value out of range", quoted(value));
+        let text = out_of_range("ParseInt", value);
         return Err(format!("failed set klog.logging.verbosity {value}: {text}"));
     }
     Ok(number)

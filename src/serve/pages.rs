@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use super::endpoints::Versions;
 use super::negotiate::{self, Query};
 use super::reply::{JSON, Reply, no_sniff, reply, text, with};
-use super::status::{Form, Status, ordered_json, yaml};
-use crate::k8s::field_error::html_safe;
+use super::status::{Form, document, not_acceptable, status_reply, yaml};
+use crate::apimachinery::accept::{accept, clauses};
+use crate::go::json;
 
 const COMPONENT: &str = "kube-scheduler";
 const GROUP: &str = "config.k8s.io";
@@ -56,7 +57,7 @@ enum Wanted {
 
 impl Configz {
     pub(super) fn new(config: &Value) -> Self {
-        Self(html_safe(&json!({ "componentconfig": config }).to_string()))
+        Self(json::text(&json!({ "componentconfig": config })))
     }
 
     pub(super) fn reply(&self) -> Reply {
@@ -136,14 +137,14 @@ fn object(
     as_text: impl FnOnce() -> String,
     fields: impl FnOnce() -> Vec<(&'static str, Value)>,
 ) -> Reply {
-    let accept = negotiate::accept(headers);
+    let accept = accept(headers);
     if accept.trim().is_empty() {
         return text(as_text());
     }
     let (version, form, pretty) = match wanted(kind, &accept) {
         Some(Wanted::Object { version, form, pretty }) => (version, form, pretty),
         Some(Wanted::Text) => return text(as_text()),
-        None => return Status::not_acceptable(FORMS).reply(FORMS, query, headers),
+        None => return status_reply(&not_acceptable(FORMS), FORMS, query, headers),
     };
     let mut members = vec![
         ("kind", json!(kind)),
@@ -151,8 +152,9 @@ fn object(
         ("metadata", json!({ "name": COMPONENT })),
     ];
     members.extend(fields());
+    let members = json::Members(members);
     let pretty = pretty || negotiate::is_for_people(query, headers);
-    let body = if form == Form::Yaml { yaml(members) } else { ordered_json(members, pretty) };
+    let body = if form == Form::Yaml { yaml(&members) } else { document(&members, pretty) };
     let content = HeaderValue::try_from(format!("{};g={GROUP};v={version};as={kind}", form.name()));
     let reply = reply(StatusCode::OK, content.unwrap_or(JSON), body);
     if version == VERSIONS[0] {
@@ -168,7 +170,7 @@ fn object(
 
 /// What is wanted, if it can be had.
 fn wanted(kind: &str, accept: &str) -> Option<Wanted> {
-    for clause in negotiate::clauses(accept) {
+    for clause in clauses(accept) {
         for form in FORMS.iter().filter(|form| clause.wants(form.names().0, form.names().1)) {
             if clause.is_unservable() {
                 continue;

@@ -10,7 +10,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::x509::common_name;
 use crate::client::tls::{certified, provider};
-use crate::k8s::field_error::quoted;
+use crate::go::quote::quote;
 
 /// A chain with the key of its first certificate.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Pair {
     pub(super) fn of_files(name: &str, contents: &[Vec<u8>]) -> Result<Self, String> {
         let [chain, key] = contents else { return Err("missing filename for serving cert".to_owned()) };
         if chain.is_empty() || key.is_empty() {
-            return Err(format!("missing content for serving cert {}", quoted(name)));
+            return Err(format!("missing content for serving cert {}", quote(name)));
         }
         Self::parse(chain, key)
     }

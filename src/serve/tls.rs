@@ -12,7 +12,7 @@ use tracing::warn;
 
 use super::error::ServeError;
 use super::options::TlsOptions;
-use crate::k8s::field_error::quoted;
+use crate::go::quote::quote;
 
 /// The suites that both know, by Go's names.
 const SUITES: &[(&str, CipherSuite)] = &[
@@ -152,7 +152,7 @@ fn version(name: &str) -> Result<bool, ServeError> {
             warn!(version = name, "This version is not considered safe any more: TLS 1.2 is the oldest that is spoken");
             Ok(false)
         }
-        _ => Err(ServeError(format!("unknown tls version {}", quoted(name)))),
+        _ => Err(ServeError(format!("unknown tls version {}", quote(name)))),
     }
 }
 

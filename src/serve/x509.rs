@@ -14,7 +14,7 @@ use x509_parser::oid_registry::{OID_X509_COMMON_NAME, OID_X509_ORGANIZATION_NAME
 use x509_parser::prelude::{FromDer as _, X509Certificate, X509Name};
 
 use crate::client::tls::pem;
-use crate::k8s::field_error::quoted;
+use crate::go::quote::quote;
 
 /// Where a subject carries its owner's UID: 1.3.6.1.4.1.57683.2.
 /// From `apimachinery/pkg/apis/asn1/oid.go#X509UID @v1.36.3`.
@@ -103,9 +103,9 @@ impl Bundle {
     /// Authorities in PEM, each of which has to be readable.
     pub(super) fn parse(name: &str, pem: &[u8]) -> Result<Self, String> {
         if pem.is_empty() {
-            return Err(format!("missing content for CA bundle {}", quoted(name)));
+            return Err(format!("missing content for CA bundle {}", quote(name)));
         }
-        let failed = |text: &str| format!("error loading CA bundle for {}: {text}", quoted(name));
+        let failed = |text: &str| format!("error loading CA bundle for {}: {text}", quote(name));
         let mut roots = RootCertStore::empty();
         for certificate in pem::certificates(pem) {
             X509Certificate::from_der(&certificate).map_err(|_| failed("x509: malformed certificate"))?;

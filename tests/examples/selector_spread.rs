@@ -41,12 +41,13 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{ReplicationController, Service};
+use kube_scheduler::apimachinery::{FieldErrors, FieldPath};
 use kube_scheduler::config::FeatureGates;
 use kube_scheduler::framework::{
     CycleContext, Handle, NodeRef, NodeScores, NormalizeScore, Plugin, PluginArgs, PluginError, PreScoreOutcome,
     PreScorePlugin, Registration, ScorePlugin, Scratch, Slot,
 };
-use kube_scheduler::k8s::{FieldErrors, FieldPath, Node, Pod, Selector, StringMap};
+use kube_scheduler::k8s::{Node, Pod, Selector, StringMap};
 use kube_scheduler::listers::Lister;
 use serde::{Deserialize, Serialize};
 

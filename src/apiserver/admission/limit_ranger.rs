@@ -4,13 +4,13 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::apimachinery::Status;
+use crate::apimachinery::field_error::aggregate;
 use crate::apiserver::amounts::{self, Amounts};
 use crate::apiserver::kinds::{Kind, LIMIT_RANGES, PERSISTENT_VOLUME_CLAIMS, PODS};
 use crate::apiserver::meta;
-use crate::apiserver::status::Status;
 use crate::apiserver::store::State;
 use crate::k8s::Quantity;
-use crate::k8s::field_error::aggregate;
 
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 const CONTAINERS: [(&str, &str); 2] = [("containers", "container"), ("initContainers", "init container")];

@@ -16,8 +16,8 @@ use super::binding::TOPOLOGY_LABELS;
 use super::kinds::{Kind, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, PRIORITY_CLASSES};
 use super::meta;
 use super::origin::Origin;
-use super::status::Status;
 use super::store::State;
+use crate::apimachinery::Status;
 
 /// Admits a new object.
 pub(super) fn on_create(state: &State, kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Status> {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::apimachinery::Status;
 use crate::apiserver::kinds::{PODS, PRIORITY_CLASSES};
 use crate::apiserver::meta;
 use crate::apiserver::object::Object;
 use crate::apiserver::origin::Origin;
-use crate::apiserver::status::Status;
 use crate::apiserver::store::State;
 
 /// Follows `#Plugin.admitPod`. A pod from a dump keeps the priority that it has.

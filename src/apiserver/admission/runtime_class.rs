@@ -4,9 +4,9 @@
 
 use serde_json::{Value, json};
 
+use crate::apimachinery::Status;
 use crate::apiserver::kinds::{PODS, RUNTIME_CLASSES};
 use crate::apiserver::meta;
-use crate::apiserver::status::Status;
 use crate::apiserver::store::State;
 
 /// Admits a new pod.

@@ -16,6 +16,7 @@ use super::kinds::{
     RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RUNTIME_CLASSES, SECRETS, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
 };
 use super::meta;
+use crate::go::base64;
 use crate::k8s::Quantity;
 
 /// Fills in what one kind has.
@@ -173,23 +174,9 @@ fn secret(secret: &mut Value) {
     let data = secret.entry("data").or_insert_with(|| json!({}));
     if let Some(data) = data.as_object_mut() {
         for (key, text) in texts {
-            data.insert(key, json!(base64(text.as_str().unwrap_or_default().as_bytes())));
+            data.insert(key, json!(base64::encode(text.as_str().unwrap_or_default())));
         }
     }
-}
-
-/// The standard encoding, padded.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let word = chunk.iter().enumerate().fold(0_u32, |word, (at, byte)| word | u32::from(*byte) << (16 - 8 * at));
-        for at in 0..4 {
-            let digit = DIGITS[(word >> (18 - 6 * at) & 63) as usize];
-            text.push(if at <= chunk.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
 }
 
 /// Follows `pkg/apis/node/v1`: amounts are written as everywhere.

@@ -1,17 +1,17 @@
-//! By which member the elements of a list are told apart when a strategic merge patch merges it, as the API's types say.
+//! Keys by which a strategic merge patch merges the lists of the API's kinds.
 
+use crate::apimachinery::patch::{ListMerge, PatchMeta};
 use crate::apiserver::kinds::Kind;
-pub(super) use crate::apiserver::schema::Merge as ListMerge;
 use crate::apiserver::schema::Object;
 
-/// Whether the object at `path` is replaced whole.
-pub(super) fn replaces_object(kind: &Kind, path: &str) -> bool {
-    Object::of(kind).at(path).is_some_and(|member| member.is_replaced)
-}
+impl PatchMeta for Kind {
+    fn list(&self, path: &str) -> ListMerge {
+        Object::of(self).at(path).map_or(ListMerge::Replace, |member| member.merge)
+    }
 
-/// How the list at `path` is merged; the path leaves out list positions.
-pub(super) fn of(kind: &Kind, path: &str) -> ListMerge {
-    Object::of(kind).at(path).map_or(ListMerge::Replace, |member| member.merge)
+    fn replaces_object(&self, path: &str) -> bool {
+        Object::of(self).at(path).is_some_and(|member| member.is_replaced)
+    }
 }
 
 #[cfg(test)]
@@ -33,7 +33,7 @@ mod tests {
             (&DEPLOYMENTS, "spec.containers", ListMerge::Replace),
             (&NODES, "spec.taints", ListMerge::Replace),
         ] {
-            assert_eq!(of(kind, path), expected, "{} {path}", kind.kind);
+            assert_eq!(kind.list(path), expected, "{} {path}", kind.kind);
         }
     }
 }

@@ -1,24 +1,25 @@
-//! Patches: three ways to say what to change, applied to the newest object.
+//! Patches in requests, applied to the newest version of the object.
 
-mod json;
 mod keys;
-mod merge;
-mod strategic;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::create::set_namespace;
-use super::field_error::FieldError;
 use super::kinds::Kind;
 use super::object::Object;
 use super::part::Part;
 use super::schema::sort_of;
-use super::status::Status;
 use super::store::State;
 use super::update::{UpdateBase, check_name};
-use super::{events, meta, syntax};
+use super::{events, meta};
+use crate::apimachinery::patch::{self, strategic};
+use crate::apimachinery::{FieldError, Status};
+use crate::go::json::{Source, syntax_error};
+use crate::go::print;
 
 /// A patch, parsed.
 #[derive(Debug)]
@@ -49,7 +50,7 @@ impl Patch {
             Status::bad_request(format!("{prefix}{why}"))
         };
         let value: Value = serde_json::from_slice(body)
-            .map_err(|error| refuse(&syntax::error(body).unwrap_or_else(|| error.to_string())))?;
+            .map_err(|error| refuse(&syntax_error(body, Source::Unmarshal).unwrap_or_else(|| error.to_string())))?;
         let unmarshal =
             |value: &Value, go: &str| format!("json: cannot unmarshal {} into Go value of type {go}", sort_of(value));
         if content_type == "application/json-patch+json" {
@@ -68,7 +69,7 @@ impl Patch {
     /// What a message about an unreadable result shows of it.
     fn shown(&self, result: &Value) -> String {
         match self {
-            Self::Strategic(patch) => strategic::go_text(patch),
+            Self::Strategic(patch) => print::plain(patch),
             Self::Merge(_) | Self::Json(_) => result.to_string(),
         }
     }
@@ -76,9 +77,9 @@ impl Patch {
     /// The object with the patch applied.
     pub(super) fn apply(&self, kind: &Kind, mut target: Value) -> Result<Value, Status> {
         match self {
-            Self::Merge(patch) => merge::apply(&mut target, patch),
+            Self::Merge(patch) => json_patch::merge(&mut target, patch),
             Self::Strategic(patch) => strategic::apply(kind, &mut target, patch)?,
-            Self::Json(patch) => json::apply(&mut target, patch)?,
+            Self::Json(patch) => patch::json::apply(&mut target, patch)?,
         }
         Ok(target)
     }
@@ -89,7 +90,7 @@ impl Patch {
 fn unreadable(shown: &str, status: &Status) -> Status {
     let why = status.message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": "));
     let why = why.map_or(status.message.as_str(), |(_, why)| why);
-    Status::invalid("", "", "", &[FieldError::invalid("patch", &shown.into(), why)])
+    Status::invalid("", "", "", &[FieldError::invalid("patch", shown, why)])
 }
 
 impl State {

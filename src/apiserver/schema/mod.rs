@@ -14,11 +14,12 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 pub(super) use own::{Ownership, SchemaNode};
-pub(super) use protobuf::{MEDIA_TYPE as PROTOBUF, decode as from_protobuf};
+pub(super) use protobuf::decode as from_protobuf;
 pub(super) use read::{read, sort_of};
 pub(super) use write::complete;
 
 use super::kinds::Kind;
+use crate::apimachinery::patch::ListMerge;
 
 /// The types of all objects.
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::parse(include_str!("types.txt")));
@@ -47,7 +48,7 @@ pub(super) struct Member {
     /// What Go calls its type.
     go: String,
     omitted: Omitted,
-    pub(super) merge: Merge,
+    pub(super) merge: ListMerge,
     /// Whether a patch replaces it whole.
     pub(super) is_replaced: bool,
     owned: Owned,
@@ -63,17 +64,6 @@ enum Omitted {
     Empty,
     /// When it is what Go makes of nothing.
     Zero,
-}
-
-/// How a strategic merge patch merges a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Merge {
-    /// By the member of its elements that names them.
-    Key(&'static str),
-    /// As a set of plain values.
-    Values,
-    /// Not at all.
-    Replace,
 }
 
 /// How a list's elements, or a map's entries, are owned.
@@ -177,7 +167,7 @@ impl Member {
             kind,
             go,
             omitted: Omitted::Never,
-            merge: Merge::Replace,
+            merge: ListMerge::Replace,
             is_replaced: false,
             owned: Owned::Usually,
             numbers: Vec::new(),
@@ -186,13 +176,13 @@ impl Member {
             match mark {
                 "o" if member.omitted == Omitted::Never => member.omitted = Omitted::Empty,
                 "z" => member.omitted = Omitted::Zero,
-                "m" => member.merge = Merge::Values,
+                "m" => member.merge = ListMerge::Values,
                 "x" => member.is_replaced = true,
                 "s" => member.owned = Owned::Values,
                 "a" => member.owned = Owned::Whole,
                 _ => {
                     if let Some(key) = mark.strip_prefix("m=") {
-                        member.merge = Merge::Key(key);
+                        member.merge = ListMerge::Key(key);
                     } else if let Some(keys) = mark.strip_prefix("k=") {
                         member.owned = Owned::Keys(keys.split(',').collect());
                     } else if let Some(numbers) = mark.strip_prefix('#') {

@@ -6,45 +6,17 @@
 use serde_json::{Map, Value, json};
 
 use super::{Object, Type};
+use crate::apimachinery::protobuf::{Envelope, Field, for_each_field, text, varint};
 use crate::apiserver::kinds::unregistered;
-
-/// The content type.
-pub(in crate::apiserver) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
-
-/// What every body begins with.
-const MAGIC: &[u8] = b"k8s\0";
 
 /// Structures may stand in each other this deep; the API's own are far from it.
 const DEPTH: usize = 64;
 
 const OTHER_TYPE: &str = "a field is of another type than the API's";
 
-/// A value of the wire format.
-#[derive(Clone, Copy)]
-enum Token<'a> {
-    Number(u64),
-    Bytes(&'a [u8]),
-}
-
 /// Reads a body. The error says what is wrong with it.
 pub(in crate::apiserver) fn decode(body: &[u8]) -> Result<Value, String> {
-    let envelope = body.strip_prefix(MAGIC).ok_or("the body has no protobuf prefix")?;
-    let (mut version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
-    for_each(envelope, |number, token| {
-        match (number, token) {
-            (1, Token::Bytes(types)) => for_each(types, |number, token| {
-                match (number, token) {
-                    (1, Token::Bytes(bytes)) => version = text(bytes)?,
-                    (2, Token::Bytes(bytes)) => kind = text(bytes)?,
-                    _ => {}
-                }
-                Ok(())
-            })?,
-            (2, Token::Bytes(bytes)) => raw = bytes,
-            _ => {}
-        }
-        Ok(())
-    })?;
+    let Envelope { version, kind, raw } = Envelope::read(body)?;
     let (group, number) = version.rsplit_once('/').unwrap_or(("core", &version));
     let group = group.split('.').next().unwrap_or_default();
     let name = match &*kind {
@@ -57,45 +29,6 @@ pub(in crate::apiserver) fn decode(body: &[u8]) -> Result<Value, String> {
     value["apiVersion"] = json!(version);
     value["kind"] = json!(kind);
     Ok(value)
-}
-
-/// Calls `visit` with each field of a message.
-fn for_each<'a>(
-    mut bytes: &'a [u8],
-    mut visit: impl FnMut(u64, Token<'a>) -> Result<(), String>,
-) -> Result<(), String> {
-    while !bytes.is_empty() {
-        let key = varint(&mut bytes)?;
-        let token = match key & 7 {
-            0 => Token::Number(varint(&mut bytes)?),
-            2 => {
-                let length = usize::try_from(varint(&mut bytes)?).map_err(|error| error.to_string())?;
-                let (found, rest) = bytes.split_at_checked(length).ok_or("the body ends inside a field")?;
-                bytes = rest;
-                Token::Bytes(found)
-            }
-            other => return Err(format!("wire type {other} is not one of the API's")),
-        };
-        visit(key >> 3, token)?;
-    }
-    Ok(())
-}
-
-fn varint(bytes: &mut &[u8]) -> Result<u64, String> {
-    let mut value = 0;
-    for shift in (0..70).step_by(7) {
-        let (byte, rest) = bytes.split_first().ok_or("the body ends inside a number")?;
-        *bytes = rest;
-        value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
-        if byte & 0x80 == 0 {
-            return Ok(value);
-        }
-    }
-    Err("a number has too many bytes".to_owned())
-}
-
-fn text(bytes: &[u8]) -> Result<String, String> {
-    String::from_utf8(bytes.to_vec()).map_err(|error| error.to_string())
 }
 
 /// A number as Go's signed integers have it.
@@ -119,14 +52,14 @@ impl Object {
         depth: usize,
     ) -> Result<(), String> {
         let depth = depth.checked_sub(1).ok_or("the body is nested too deeply")?;
-        for_each(bytes, |number, token| {
+        for_each_field(bytes, |number, field| {
             let numbers = [within, &[number]].concat();
             let mut inside = self.members.iter().filter(|member| member.numbers.starts_with(&numbers));
-            match (inside.next(), token) {
+            match (inside.next(), field) {
                 (None, _) => Ok(()),
-                (Some(member), token) if member.numbers == numbers => member.kind.add(map, member.name, token, depth),
-                (Some(_), Token::Bytes(message)) => self.decode_into(map, &numbers, message, depth),
-                (Some(_), Token::Number(_)) => Err(OTHER_TYPE.to_owned()),
+                (Some(member), field) if member.numbers == numbers => member.kind.add(map, member.name, field, depth),
+                (Some(_), Field::Bytes(message)) => self.decode_into(map, &numbers, message, depth),
+                (Some(_), Field::Number(_)) => Err(OTHER_TYPE.to_owned()),
             }
         })
     }
@@ -134,29 +67,29 @@ impl Object {
 
 impl Type {
     /// Adds a member's value, or one of its values, to an object.
-    fn add(&self, map: &mut Map<String, Value>, name: &str, token: Token<'_>, depth: usize) -> Result<(), String> {
-        match (self, token) {
-            (Self::Optional(inner), token) => inner.add(map, name, token, depth),
-            (Self::List(inner), token) => {
+    fn add(&self, map: &mut Map<String, Value>, name: &str, field: Field<'_>, depth: usize) -> Result<(), String> {
+        match (self, field) {
+            (Self::Optional(inner), field) => inner.add(map, name, field, depth),
+            (Self::List(inner), field) => {
                 let list = map.entry(name).or_insert_with(|| json!([])).as_array_mut().ok_or(OTHER_TYPE)?;
-                match (&**inner, token) {
-                    (Self::Int32 | Self::Int64 | Self::Flag, Token::Bytes(mut packed)) => {
+                match (&**inner, field) {
+                    (Self::Int32 | Self::Int64 | Self::Flag, Field::Bytes(mut packed)) => {
                         while !packed.is_empty() {
-                            list.push(inner.decode(Token::Number(varint(&mut packed)?), depth)?);
+                            list.push(inner.decode(Field::Number(varint(&mut packed)?), depth)?);
                         }
                     }
-                    (_, token) => list.push(inner.decode(token, depth)?),
+                    (_, field) => list.push(inner.decode(field, depth)?),
                 }
                 Ok(())
             }
-            (Self::Map(inner), Token::Bytes(entry)) => {
+            (Self::Map(inner), Field::Bytes(entry)) => {
                 let (key, value) = inner.entry(entry, depth)?;
                 let entries = map.entry(name).or_insert_with(|| json!({})).as_object_mut().ok_or(OTHER_TYPE)?;
                 entries.insert(key, value);
                 Ok(())
             }
-            (_, token) => {
-                map.insert(name.to_owned(), self.decode(token, depth)?);
+            (_, field) => {
+                map.insert(name.to_owned(), self.decode(field, depth)?);
                 Ok(())
             }
         }
@@ -165,10 +98,10 @@ impl Type {
     /// An entry of a map. What it does not say is nothing.
     fn entry(&self, bytes: &[u8], depth: usize) -> Result<(String, Value), String> {
         let (mut key, mut value) = (String::new(), super::write::nothing(self));
-        for_each(bytes, |number, token| {
-            match (number, token) {
-                (1, Token::Bytes(bytes)) => key = text(bytes)?,
-                (2, token) => value = self.decode(token, depth)?,
+        for_each_field(bytes, |number, field| {
+            match (number, field) {
+                (1, Field::Bytes(bytes)) => key = text(bytes)?,
+                (2, field) => value = self.decode(field, depth)?,
                 _ => {}
             }
             Ok(())
@@ -176,20 +109,20 @@ impl Type {
         Ok((key, value))
     }
 
-    fn decode(&self, token: Token<'_>, depth: usize) -> Result<Value, String> {
-        match (self, token) {
-            (Self::Optional(inner), token) => inner.decode(token, depth),
-            (Self::Int32 | Self::Int64, Token::Number(number)) => Ok(json!(signed(number))),
-            (Self::Flag, Token::Number(number)) => Ok(json!(number != 0)),
-            (Self::Text, Token::Bytes(bytes)) => Ok(json!(text(bytes)?)),
-            (Self::Bytes, Token::Bytes(bytes)) => {
+    fn decode(&self, field: Field<'_>, depth: usize) -> Result<Value, String> {
+        match (self, field) {
+            (Self::Optional(inner), field) => inner.decode(field, depth),
+            (Self::Int32 | Self::Int64, Field::Number(number)) => Ok(json!(signed(number))),
+            (Self::Flag, Field::Number(number)) => Ok(json!(number != 0)),
+            (Self::Text, Field::Bytes(bytes)) => Ok(json!(text(bytes)?)),
+            (Self::Bytes, Field::Bytes(bytes)) => {
                 serde_json::to_value(k8s_openapi::ByteString(bytes.to_vec())).map_err(|error| error.to_string())
             }
-            (Self::Quantity, Token::Bytes(bytes)) => Ok(json!(Parts::of(bytes)?.first_text)),
-            (Self::Time, Token::Bytes(bytes)) => Parts::of(bytes)?.time(0),
-            (Self::MicroTime, Token::Bytes(bytes)) => Parts::of(bytes)?.time(6),
-            (Self::IntOrText, Token::Bytes(bytes)) => Ok(Parts::of(bytes)?.int_or_text()),
-            (Self::Raw, Token::Bytes(bytes)) => {
+            (Self::Quantity, Field::Bytes(bytes)) => Ok(json!(Parts::of(bytes)?.first_text)),
+            (Self::Time, Field::Bytes(bytes)) => Parts::of(bytes)?.time(0),
+            (Self::MicroTime, Field::Bytes(bytes)) => Parts::of(bytes)?.time(6),
+            (Self::IntOrText, Field::Bytes(bytes)) => Ok(Parts::of(bytes)?.int_or_text()),
+            (Self::Raw, Field::Bytes(bytes)) => {
                 let raw = Parts::of(bytes)?.first_text;
                 if raw.is_empty() {
                     Ok(Value::Null)
@@ -197,7 +130,7 @@ impl Type {
                     serde_json::from_str(&raw).map_err(|error| error.to_string())
                 }
             }
-            (Self::Object(_), Token::Bytes(bytes)) => self.object().ok_or(OTHER_TYPE)?.decode(bytes, depth),
+            (Self::Object(_), Field::Bytes(bytes)) => self.object().ok_or(OTHER_TYPE)?.decode(bytes, depth),
             _ => Err(OTHER_TYPE.to_owned()),
         }
     }
@@ -215,12 +148,12 @@ struct Parts {
 impl Parts {
     fn of(bytes: &[u8]) -> Result<Self, String> {
         let mut parts = Self::default();
-        for_each(bytes, |number, token| {
-            match (number, token) {
-                (1, Token::Number(number)) => parts.first = signed(number),
-                (2, Token::Number(number)) => parts.second = signed(number),
-                (1, Token::Bytes(bytes)) => parts.first_text = text(bytes)?,
-                (3, Token::Bytes(bytes)) => parts.third_text = text(bytes)?,
+        for_each_field(bytes, |number, field| {
+            match (number, field) {
+                (1, Field::Number(number)) => parts.first = signed(number),
+                (2, Field::Number(number)) => parts.second = signed(number),
+                (1, Field::Bytes(bytes)) => parts.first_text = text(bytes)?,
+                (3, Field::Bytes(bytes)) => parts.third_text = text(bytes)?,
                 _ => {}
             }
             Ok(())
@@ -258,8 +191,7 @@ mod tests {
     }
 
     fn body(version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
-        let types = [field(1, version.as_bytes()), field(2, kind.as_bytes())].concat();
-        [MAGIC.to_vec(), field(1, &types), field(2, raw)].concat()
+        Envelope { version: version.to_owned(), kind: kind.to_owned(), raw }.write()
     }
 
     #[test]

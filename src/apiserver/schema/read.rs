@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{Member, Object, Omitted, Type, amount};
 use crate::apiserver::meta;
+use crate::go::base64;
 
 /// What is odd about an object without being wrong, and the first that is wrong.
 #[derive(Debug, Default)]
@@ -110,8 +111,8 @@ fn value(kind: &Type, go: &str, value: &mut Value, trail: &Trail<'_>, findings: 
         (Type::IntOrText, other) => trail.wrong(&number_or_sort(other), "int32", findings),
         (Type::Int32 | Type::Int64, Value::Number(number)) => trail.wrong(&format!("number {number}"), go, findings),
         (Type::Bytes, Value::String(text)) => {
-            if let Err(why) = check_base64(text) {
-                findings.wrong.get_or_insert(why);
+            if let Err(error) = base64::decode(text) {
+                findings.wrong.get_or_insert_with(|| error.to_string());
             }
         }
         (Type::Time | Type::MicroTime, Value::String(text)) => {
@@ -196,20 +197,6 @@ pub(in crate::apiserver) fn sort_of(value: &Value) -> &'static str {
 
 fn number_or_sort(value: &Value) -> String {
     if value.is_number() { format!("number {value}") } else { sort_of(value).to_owned() }
-}
-
-/// Follows `encoding/base64.Encoding.Decode`: where the first byte stands that cannot be.
-fn check_base64(text: &str) -> Result<(), String> {
-    let bytes: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
-    let padding = bytes.iter().rev().take_while(|byte| **byte == b'=').count();
-    let digits = &bytes[..bytes.len() - padding];
-    let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
-    let wrong = match digits.iter().position(|byte| !is_digit(byte)) {
-        Some(at) => Some(at),
-        None if bytes.len().is_multiple_of(4) && padding <= 2 => None,
-        None => Some(digits.len() / 4 * 4 + if padding > 0 { digits.len() % 4 } else { 0 }),
-    };
-    wrong.map_or(Ok(()), |at| Err(format!("illegal base64 data at input byte {at}")))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::field::{Errors, Path, non_negative, text};
 use super::workload::{matches_template, template};
 use super::{container, schedule, scheduling};
-use crate::apiserver::field_error::FieldError;
+use crate::apimachinery::FieldError;
 use crate::apiserver::meta;
 
 /// `#maxParallelismForIndexedJob`.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::field::{Errors, Path, non_negative};
 use super::scheduling;
-use crate::apiserver::field_error::FieldError;
+use crate::apimachinery::FieldError;
 
 /// What a share that is not one is told.
 const NO_PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";

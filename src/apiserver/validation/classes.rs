@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::field::{Errors, Path, immutable, text};
-use crate::apiserver::field_error::FieldError;
+use crate::apimachinery::FieldError;
 
 /// `pkg/apis/scheduling/types.go#HighestUserDefinablePriority @v1.36.3`.
 const HIGHEST: i64 = 1_000_000_000;

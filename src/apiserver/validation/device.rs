@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::container;
 use super::field::{Errors, Path, text};
 use super::metadata::{invalid_each, required_name};
-use crate::apiserver::field_error::FieldError;
+use crate::apimachinery::FieldError;
 use crate::apiserver::kinds::{DEVICE_CLASSES, Kind, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES};
 use crate::apiserver::meta;
 use crate::k8s::names;

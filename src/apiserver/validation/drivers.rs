@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::field::{Errors, Path, immutable, non_negative, text};
 use super::metadata::{invalid_each, label_name};
 use super::{resources, scheduling};
-use crate::apiserver::field_error::FieldError;
+use crate::apimachinery::FieldError;
 use crate::apiserver::kinds::{
     CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, Kind, VOLUME_ATTACHMENTS, VOLUME_ATTRIBUTES_CLASSES,
 };

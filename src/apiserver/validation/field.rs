@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use crate::apimachinery::FieldError;
 use serde_json::Value;
-
-use crate::apiserver::field_error::FieldError;
 
 /// Errors in the order in which they are found.
 pub(super) type Errors = Vec<FieldError>;

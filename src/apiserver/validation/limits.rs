@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::field::{Errors, Path, immutable, text};
 use super::metadata::{labels, required_name};
 use super::{resources, scheduling};
+use crate::apimachinery::FieldError;
 use crate::apiserver::amounts;
-use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;
 use crate::k8s::{Quantity, names};
 
@@ -149,7 +149,7 @@ pub(super) fn on_runtime_class(class: &Value, errors: &mut Errors) {
     for (at, toleration) in tolerations.iter().enumerate() {
         scheduling::toleration(toleration, list.index(at), errors);
         if tolerations[..at].contains(toleration) {
-            let mut error = FieldError::duplicate(list.index(at), toleration);
+            let mut error = FieldError::duplicate(list.index(at), *toleration);
             let shown = |key: &str| json!(text(toleration, key));
             error.value = format!(
                 r#"{{"Key":{},"Operator":{},"Value":{},"Effect":{},"TolerationSeconds":{}}}"#,

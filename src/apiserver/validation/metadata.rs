@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::field::{Errors, Path, immutable, non_negative, text};
-use crate::apiserver::field_error::FieldError;
+use crate::apimachinery::FieldError;
 use crate::apiserver::kinds::{Kind, LEASES, NAMESPACES, POD_DISRUPTION_BUDGETS, SERVICES, STATEFUL_SETS};
 use crate::apiserver::meta;
 use crate::k8s::names;
@@ -164,7 +164,7 @@ fn known_finalizers(value: &Value, errors: &mut Errors) {
     for (at, finalizer) in meta::finalizers(value).enumerate() {
         if !finalizer.contains('/') && !matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion") {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid(list.index(at), &finalizer.into(), detail));
+            errors.push(FieldError::invalid(list.index(at), finalizer, detail));
         }
     }
 }
@@ -179,15 +179,11 @@ fn owners(owners: &Value, path: Path<'_>, errors: &mut Errors) {
             _ => "",
         };
         if version.is_empty() {
-            errors.push(FieldError::invalid(
-                path.child("apiVersion"),
-                &api_version.into(),
-                "version must not be empty",
-            ));
+            errors.push(FieldError::invalid(path.child("apiVersion"), api_version, "version must not be empty"));
         }
         for key in ["kind", "name", "uid"] {
             if text(owner, key).is_empty() {
-                errors.push(FieldError::invalid(path.child(key), &"".into(), "must not be empty"));
+                errors.push(FieldError::invalid(path.child(key), "", "must not be empty"));
             }
         }
         if api_version == "v1" && text(owner, "kind") == "Event" {
@@ -244,5 +240,5 @@ pub(super) fn required_name(name: &str, rule: fn(&str) -> Vec<String>, path: Pat
 
 /// One error for each complaint about a text.
 pub(super) fn invalid_each(path: Path<'_>, value: &str, complaints: Vec<String>, errors: &mut Errors) {
-    errors.extend(complaints.into_iter().map(|detail| FieldError::invalid(path, &value.into(), detail)));
+    errors.extend(complaints.into_iter().map(|detail| FieldError::invalid(path, value, detail)));
 }

@@ -40,7 +40,6 @@ use serde_json::Value;
 
 use field::{Errors, Path, non_negative};
 
-use super::field_error::FieldError;
 use super::kinds::{
     EVENTS, Kind, LEASES, LIMIT_RANGES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS,
     PODS, PRIORITY_CLASSES, RUNTIME_CLASSES, STORAGE_CLASSES,
@@ -48,6 +47,7 @@ use super::kinds::{
 use super::object::Object;
 use super::origin::Origin;
 use super::part::Part;
+use crate::apimachinery::FieldError;
 
 /// What is wrong with a new object.
 pub(super) fn on_create(kind: &Kind, value: &Value, origin: Origin) -> Errors {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::field::{Errors, Path, text};
 use super::metadata::label_name;
 use super::{resources, scheduling};
-use crate::apiserver::field_error::FieldError;
+use crate::apimachinery::FieldError;
 use crate::apiserver::meta;
 use crate::k8s::names;
 
@@ -66,7 +66,7 @@ fn taints(node: &Value, errors: &mut Errors) {
         let same =
             |other: &&Value| text(other, "key") == text(taint, "key") && text(other, "effect") == text(taint, "effect");
         if taints[..at].iter().any(same) {
-            let mut error = FieldError::duplicate(path, taint);
+            let mut error = FieldError::duplicate(path, *taint);
             error.value = format!(
                 r#"{{"Key":{},"Value":{},"Effect":{},"TimeAdded":{}}}"#,
                 json!(text(taint, "key")),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::field::{Errors, Path, difference, immutable, text};
 use super::metadata::invalid_each;
 use super::scheduling;
-use crate::apiserver::field_error::FieldError;
+use crate::apimachinery::FieldError;
 use crate::apiserver::kinds::PODS;
 use crate::apiserver::meta;
 use crate::k8s::names;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::field::{Errors, Path, text};
 use super::metadata::invalid_each;
+use crate::apimachinery::FieldError;
 use crate::apiserver::amounts;
-use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;
 use crate::k8s::requests::is_pod_level_resource;
 use crate::k8s::{Quantity, names};

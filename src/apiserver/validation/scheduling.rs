@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::field::{Errors, Path, text};
 use super::metadata::{invalid_each, label_name, labels};
-use crate::apiserver::field_error::FieldError;
+use crate::apimachinery::FieldError;
 use crate::apiserver::meta;
 use crate::k8s::names;
 

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::field::{Errors, Path, difference, immutable, text};
 use super::metadata::{invalid_each, label_name};
+use crate::apimachinery::FieldError;
 use crate::apiserver::amounts::quantity;
-use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;
 use crate::apiserver::strategy::copy;
 use crate::k8s::names;

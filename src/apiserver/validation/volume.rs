@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::field::{Errors, Path, text};
 use super::metadata::invalid_each;
 use super::scheduling;
+use crate::apimachinery::FieldError;
 use crate::apiserver::amounts;
-use crate::apiserver::field_error::FieldError;
 use crate::apiserver::meta;
 use crate::k8s::names;
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::field::{Errors, Path, immutable, non_negative, text};
 use super::metadata::{annotations, labels};
 use super::{batch, container, pod, scheduling, volume};
-use crate::apiserver::field_error::FieldError;
+use crate::apimachinery::FieldError;
 use crate::apiserver::kinds::{
     CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, JOBS, Kind, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS,
 };

@@ -8,7 +8,7 @@ use tracing::{Level, Metadata};
 
 use super::fields::Fields;
 use super::file_name;
-use crate::k8s::field_error::quoted;
+use crate::go::quote::quote;
 
 pub(super) fn line(metadata: &Metadata<'_>, fields: &Fields, now: &Zoned, process: u32) -> String {
     let severity = match *metadata.level() {
@@ -18,7 +18,7 @@ pub(super) fn line(metadata: &Metadata<'_>, fields: &Fields, now: &Zoned, proces
     };
     let (file, number) = (file_name(metadata), metadata.line().unwrap_or(1));
     let mut line = format!("{severity}{} {process:7} {file}:{number}] ", now.strftime("%m%d %H:%M:%S.%6f"));
-    line.push_str(&quoted(&fields.message));
+    line.push_str(&quote(&fields.message));
     for (key, value) in &fields.values {
         put(&mut line, key, value);
     }
@@ -33,7 +33,7 @@ fn put(line: &mut String, key: &str, value: &Value) {
             let text = text.strip_suffix('\n').unwrap_or(text);
             write!(line, " {key}=<\n\t{}\n >", text.replace('\n', "\n\t"))
         }
-        Value::String(text) => write!(line, " {key}={}", quoted(text)),
+        Value::String(text) => write!(line, " {key}={}", quote(text)),
         other => write!(line, " {key}={other}"),
     };
 }

@@ -9,14 +9,13 @@ mod token;
 
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 use rustls::sign::CertifiedKey;
 
 use super::kubeconfig::Access;
 use super::stream::Connections;
 use crate::clock::Clock;
+use crate::go::base64;
 use plugin::Plugin;
 use reply::PluginCredentials;
 use token::Token;
@@ -51,7 +50,7 @@ impl Credentials {
             (true, true, _) => Err("username/password or bearer token may be set, but not both".to_owned()),
             (false, true, _) => Token::new(&user.token, &user.token_file, clock).map(Self::Token),
             (true, false, _) => {
-                let pair = STANDARD.encode(format!("{}:{}", user.username, user.password));
+                let pair = base64::encode(format!("{}:{}", user.username, user.password));
                 authorization(&format!("Basic {pair}")).map(Self::Basic)
             }
             (false, false, Some(plugin)) if !has_certificate => Ok(Self::Plugin(Arc::new(plugin))),

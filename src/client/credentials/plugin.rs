@@ -6,8 +6,6 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use rustls::sign::CertifiedKey;
 use serde_json::{Value, json};
 
@@ -16,7 +14,7 @@ use super::super::stream::Connections;
 use super::super::tls::Source;
 use super::reply::{self, PluginCredentials};
 use crate::clock::{Clock, Mono};
-use crate::config::os_text;
+use crate::go::{base64, errno};
 
 /// Versions that plugins may speak.
 const VERSIONS: [&str; 2] = ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];
@@ -131,7 +129,7 @@ impl Plugin {
         let name = &self.spec.command;
         let output = command.output().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound if !name.contains('/') => self.missing(),
-            _ => format!("exec: fork/exec {name}: {}", os_text(&error)),
+            _ => format!("exec: fork/exec {name}: {}", errno::text(&error)),
         })?;
         if !output.status.success() {
             let code = output.status.code().unwrap_or(-1);
@@ -194,7 +192,7 @@ fn cluster(spec: &ExecPlugin, access: &Access) -> Result<Value, String> {
     put("insecure-skip-tls-verify", json!(true), tls.insecure);
     if let Some(source) = Source::of(&tls.ca_data, &tls.ca_file) {
         let pem = source.read().map_err(|error| format!("failed to load CA bundle for execProvider: {error}"))?;
-        put("certificate-authority-data", json!(STANDARD.encode(&pem)), !pem.is_empty());
+        put("certificate-authority-data", json!(base64::encode(&pem)), !pem.is_empty());
     }
     let proxy = access.proxy.as_ref().map(ToString::to_string).unwrap_or_default();
     put("proxy-url", json!(proxy.trim_end_matches('/')), !proxy.is_empty());

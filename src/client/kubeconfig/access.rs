@@ -4,9 +4,10 @@ use http::Uri;
 
 use super::super::access_error::AccessError;
 use super::{check, server, wire};
+use crate::config::TlsSettings;
 use crate::config::decode::Value;
-use crate::config::{TlsSettings, file_error};
-use crate::k8s::field_error::quoted as quote;
+use crate::go::errno;
+use crate::go::quote::quote;
 
 /// Name of the cluster's extension that is for plugins.
 /// `client-go/tools/clientcmd/client_config.go#clusterExtensionKey @v1.36.3`.
@@ -188,7 +189,7 @@ fn credentials(user: &wire::User, cluster: &wire::Cluster) -> Result<User, Acces
 
 /// Reads the file of a token.
 pub(super) fn read_token(path: &str) -> Result<String, AccessError> {
-    let bytes = std::fs::read(path).map_err(|error| AccessError::new(file_error(path.as_ref(), &error)))?;
+    let bytes = std::fs::read(path).map_err(|error| AccessError::new(errno::file_error(path.as_ref(), &error)))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -2,8 +2,9 @@
 
 use super::super::access_error::AccessError;
 use super::{server, wire};
-use crate::config::os_text;
-use crate::k8s::field_error::{aggregate, quoted as quote};
+use crate::apimachinery::field_error::aggregate;
+use crate::go::errno;
+use crate::go::quote::quote;
 
 /// The fault of a cluster without any settings.
 pub(super) const NO_SERVER: &str = "cluster has no server defined";
@@ -128,7 +129,7 @@ fn unreadable(field: &str, path: &str, name: &str) -> Option<String> {
         return None;
     }
     let error = std::fs::File::open(path).err()?;
-    Some(format!("unable to read {field} {path} for {name} due to open {path}: {}", os_text(&error)))
+    Some(format!("unable to read {field} {path} for {name} due to open {path}: {}", errno::text(&error)))
 }
 
 /// The error of a context's faults. Follows `client-go/tools/clientcmd/validation.go#newErrConfigurationInvalid @v1.36.3`.

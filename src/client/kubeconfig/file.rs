@@ -7,14 +7,15 @@ use std::path::{Component, Path, PathBuf};
 use super::super::access_error::AccessError;
 use super::wire;
 use crate::config::decode::{self, DecodeError, Reader};
-use crate::config::{os_text, read_file};
-use crate::k8s::field_error::quoted as quote;
+use crate::config::read_file;
+use crate::go::errno;
+use crate::go::quote::quote;
 
 /// Reads the file at `path`, which must exist.
 /// Follows `client-go/tools/clientcmd/loader.go#ClientConfigLoadingRules.Load @v1.36.3`.
 pub(super) fn load(path: &str) -> Result<wire::File, AccessError> {
     load_if_present(path)?
-        .ok_or_else(|| AccessError::new(format!("stat {path}: {}", os_text(&ErrorKind::NotFound.into()))))
+        .ok_or_else(|| AccessError::new(format!("stat {path}: {}", errno::text(&ErrorKind::NotFound.into()))))
 }
 
 /// Reads the file at `path`; `None` if there is none. Likewise.

@@ -1,11 +1,11 @@
 //! The service account inside a cluster. Follows `client-go/rest/config.go#InClusterConfig @v1.36.3`.
 
+use crate::go::errno;
 use std::path::PathBuf;
 
 use super::super::access_error::AccessError;
 use super::access::{Access, read_token};
 use super::server;
-use crate::config::os_text;
 
 /// Folder in which pods find their service account.
 const FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -70,7 +70,7 @@ impl InCluster {
             ),
             Err(error) => tracing::error!(
                 "Expected to load root CA config from {authorities}, but got err: open {authorities}: {}",
-                os_text(&error)
+                errno::text(&error)
             ),
         }
         Ok(access)

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::super::access_error::AccessError;
 use super::{file, wire};
-use crate::k8s::field_error::aggregate;
+use crate::apimachinery::field_error::aggregate;
 
 /// The kubeconfig files to read, in order of precedence.
 /// Follows `client-go/tools/clientcmd/loader.go#ClientConfigLoadingRules @v1.36.3`.

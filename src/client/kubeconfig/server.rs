@@ -3,7 +3,7 @@
 use http::Uri;
 
 use super::super::access_error::AccessError;
-use crate::k8s::field_error::quoted as quote;
+use crate::go::quote::quote;
 
 /// The URL that a host, a host with its port, or a URL stands for. Without a scheme it is plain HTTP.
 pub(super) fn url(host: &str) -> Result<Uri, AccessError> {

@@ -18,7 +18,8 @@ use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::config::{TlsSettings, file_error};
+use crate::config::TlsSettings;
+use crate::go::errno;
 
 pub(crate) use go_text::{go_text, go_text_of};
 pub(super) use identity::{Identity, PresentedCertificate};
@@ -48,7 +49,7 @@ impl Source {
     pub(crate) fn read(&self) -> Result<Vec<u8>, String> {
         match self {
             Self::Data(data) => Ok(data.clone()),
-            Self::File(path) => fs::read(path).map_err(|error| file_error(path, &error)),
+            Self::File(path) => fs::read(path).map_err(|error| errno::file_error(path, &error)),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Authorities that a connection trusts.
 
+use crate::go::errno;
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +15,6 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::Source;
 use super::pem::certificates;
-use crate::config::file_error;
 
 /// Trusts the certificates that a source has at the time.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Roots {
                     Ok(trusted) => *last = trusted,
                     Err(error) => tracing::error!(file = %path.display(), error, "Certificates cannot be used"),
                 },
-                Err(error) => tracing::error!(error = file_error(path, &error), "Certificates cannot be read"),
+                Err(error) => tracing::error!(error = errno::file_error(path, &error), "Certificates cannot be read"),
             }
         }
         last.clone()

@@ -1,5 +1,6 @@
 //! Dials a server directly, or through an HTTP, HTTPS or SOCKS5 proxy.
 
+use crate::go::errno;
 use std::error::Error;
 use std::io;
 use std::net::IpAddr;
@@ -15,7 +16,6 @@ use tower::{BoxError, ServiceExt as _};
 
 use super::super::dial_error::{address, port, unreachable};
 use super::super::stream::{Connections, TrackedStream};
-use crate::config::os_text;
 
 /// Proxies by the servers that are reached through them.
 #[derive(Clone)]
@@ -108,7 +108,7 @@ fn go_error(error: BoxError, server: &Uri) -> BoxError {
         _ => match unreachable(cause, server) {
             Some(text) => text,
             None if cause.raw_os_error().is_some() => {
-                format!("dial tcp {}: connect: {}", address(server), os_text(cause))
+                format!("dial tcp {}: connect: {}", address(server), errno::text(cause))
             }
             None => return error,
         },

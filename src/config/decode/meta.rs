@@ -1,7 +1,8 @@
 //! The apiVersion and kind of an object. Follows `apimachinery/pkg/runtime/serializer/json/meta.go @v1.36.3`.
 
-use super::super::text::quote;
-use super::value::{DecodeError, Value};
+use super::DecodeError;
+use crate::go::json::Value;
+use crate::go::quote::quote;
 
 /// The group and version of the configuration API.
 pub(in super::super) const GROUP_VERSION: &str = "kubescheduler.config.k8s.io/v1";

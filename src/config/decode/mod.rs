@@ -3,7 +3,7 @@
 //! Text that begins with `{` is JSON, anything else YAML. Both become [`Value`]s, which a [`Reader`] puts into types that
 //! are [`Wire`].
 
-pub(super) mod json;
+mod error;
 mod k8s;
 mod meta;
 mod nesting;
@@ -13,13 +13,15 @@ mod scalar;
 mod size;
 mod syntax;
 mod tag;
-mod value;
 mod yaml;
 
+pub(crate) use error::DecodeError;
 pub(crate) use meta::check_meta;
 pub(super) use meta::{GROUP, GROUP_VERSION, Meta};
 pub(crate) use reader::{Bytes, Raw, Reader, Wire, wire_args, wire_struct};
-pub(crate) use value::{DecodeError, Value};
+
+use crate::go::json;
+pub(crate) use crate::go::json::Value;
 
 /// The text of `data`, which may be UTF-8 or, with a byte order mark, UTF-16.
 pub(crate) fn to_text(data: &[u8]) -> Result<String, DecodeError> {
@@ -74,7 +76,7 @@ pub(crate) fn parse_yaml(text: &str) -> Result<Value, DecodeError> {
 /// The value, and what is held against repeated keys in YAML.
 pub(super) fn parse(text: &str) -> Result<(Value, Option<DecodeError>), DecodeError> {
     if is_json(text) {
-        let value = json::parse(text)
+        let value = json::parse(text.as_bytes())
             .map_err(|error| DecodeError(format!("couldn't get version/kind; json parse error: {error}")))?;
         return Ok((value, None));
     }

@@ -13,12 +13,12 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, EnumAccess, Error as _, MapAccess, SeqAccess, VariantAccess, Visitor};
 
+use super::DecodeError;
 use super::nesting::up_to_deep;
 use super::scalar::{Scalar, resolve};
 use super::size::is_too_large;
 use super::syntax::{Lines, too_deep, yaml_error};
 use super::tag::{Tags, Written};
-use super::value::DecodeError;
 
 /// A node, with aliases replaced by what they stand for.
 #[derive(Clone, Debug)]
@@ -188,7 +188,7 @@ impl<'de> Visitor<'de> for NodeVisitor<'_, 'de> {
             None if !is_quoted && text == "<<" && !self.trapped => return Ok(Node::Merge),
             None if !is_quoted => resolve(text),
             Some("!!binary") => {
-                let bytes = super::super::base64::decode(text);
+                let bytes = crate::go::base64::decode(text);
                 let bytes = bytes.map_err(|_| E::custom("!!binary value contains invalid base64 data"))?;
                 Scalar::String(String::from_utf8_lossy(&bytes).into_owned())
             }

@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::duration::GoDuration;
-use super::super::text::quote;
-use super::value::{DecodeError, Value};
+use super::DecodeError;
+use crate::go::duration::GoDuration;
+use crate::go::json::Value;
+use crate::go::quote::quote;
 
 /// How many faults of strictness are kept.
 const MAX_STRICT_ERRORS: usize = 100;
@@ -140,7 +141,7 @@ macro_rules! wire_struct {
 
             fn read(
                 &mut self,
-                value: &$crate::config::decode::Value,
+                value: &$crate::go::json::Value,
                 _go: Option<&'static str>,
                 reader: &mut $crate::config::decode::Reader,
             ) -> Result<(), $crate::config::decode::DecodeError> {
@@ -170,7 +171,7 @@ macro_rules! wire_args {
 
             fn read(
                 &mut self,
-                value: &$crate::config::decode::Value,
+                value: &$crate::go::json::Value,
                 _go: Option<&'static str>,
                 reader: &mut $crate::config::decode::Reader,
             ) -> Result<(), $crate::config::decode::DecodeError> {
@@ -350,7 +351,7 @@ impl Wire for GoDuration {
             Value::Null => "",
             other => return Err(DecodeError(reader.mismatch_text(other.describe(), "string"))),
         };
-        *self = text.parse().map_err(|error: super::super::duration::ParseDurationError| error.to_string())?;
+        *self = text.parse().map_err(|error: crate::go::duration::ParseDurationError| error.to_string())?;
         Ok(())
     }
 }
@@ -367,7 +368,7 @@ impl Wire for Bytes {
     fn read(&mut self, value: &Value, _go: Option<&'static str>, reader: &mut Reader) -> Result<(), DecodeError> {
         match value {
             Value::Null => self.0.clear(),
-            Value::String(text) => match super::super::base64::decode(text) {
+            Value::String(text) => match crate::go::base64::decode(text) {
                 Ok(bytes) => self.0 = bytes,
                 Err(error) => {
                     reader.type_error.get_or_insert_with(|| error.to_string());

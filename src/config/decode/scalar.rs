@@ -3,8 +3,8 @@
 //!
 //! Follows `go.yaml.in/yaml/v2/resolve.go#resolve`, the version that `@v1.36.3` depends on.
 
-use super::super::text::json_float;
-use super::value::DecodeError;
+use super::DecodeError;
+use crate::go::json;
 
 /// What a scalar means.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +35,7 @@ impl Scalar {
         match self {
             Self::Int(value) => Some(Ok(value.to_string())),
             Self::Uint(value) => Some(Ok(value.to_string())),
-            Self::Float(value) if value.is_finite() => Some(Ok(json_float(*value))),
+            Self::Float(value) if value.is_finite() => Some(Ok(json::float(*value))),
             Self::Float(value) if value.is_nan() => Some(Err("json: unsupported value: NaN".into())),
             Self::Float(value) => {
                 let sign = if *value > 0.0 { '+' } else { '-' };

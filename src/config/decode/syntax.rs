@@ -3,8 +3,8 @@
 //! `serde_yaml` wraps libyaml, whose port upstream uses, so that problems are worded alike; only the line needs care. Follows
 //! `go.yaml.in/yaml/v2/decode.go#fail`, the version that `@v1.36.3` depends on.
 
+use super::DecodeError;
 use super::scalar::resolve;
-use super::value::DecodeError;
 
 /// Which lines errors name.
 #[derive(Clone, Copy, Debug)]

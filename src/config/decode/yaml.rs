@@ -5,11 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::text::{general_float, quote};
+use super::DecodeError;
 use super::nodes::{Documents, Node, line_of, read};
 use super::scalar::Scalar;
 use super::syntax::Lines;
-use super::value::{DecodeError, Value};
+use crate::go::json::Value;
+use crate::go::number::general;
+use crate::go::quote::quote;
 
 /// What a document says, and what strict reading holds against it.
 #[derive(Debug)]
@@ -179,7 +181,7 @@ impl Key {
                 value if value.is_nan() => ".nan".to_owned(),
                 f32::INFINITY => ".inf".to_owned(),
                 f32::NEG_INFINITY => "-.inf".to_owned(),
-                value => general_float(value),
+                value => general(value),
             }),
             Self::String(text) => Ok(text),
         }

@@ -3,10 +3,10 @@
 //! Follows `cmd/kube-scheduler/app/options/options.go#Validate @v1.36.3` and what it calls.
 
 use super::super::gates::{FeatureGates, Gate};
-use super::super::text::quote;
 use super::Flags;
 use super::lists::Items;
-use crate::k8s::field_error::aggregate;
+use crate::apimachinery::field_error::aggregate;
+use crate::go::quote::quote;
 
 impl Flags {
     /// Checks what a file does not change: serving, authentication and metrics.

@@ -7,8 +7,8 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, Parser};
 
-use super::super::text::quote;
 use super::Flags;
+use crate::go::quote::quote;
 
 /// Why the command line cannot be taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

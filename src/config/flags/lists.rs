@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::super::text::quote;
 use super::values::{int32, level};
+use crate::go::quote::quote;
 
 /// Items of one value: `a,b`. A flag that is given again adds to the list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,10 +6,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::super::decode::{Value, parse_yaml};
+use super::super::decode::parse_yaml;
 use super::super::load;
-use super::super::text::{json, quote};
 use super::observing::MetricsFlags;
+use crate::go::json::Value;
+use crate::go::json::text as json;
+use crate::go::quote::quote;
 
 /// The version whose hidden metrics may be shown.
 const PREVIOUS: &str = "1.35";

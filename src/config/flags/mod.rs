@@ -17,10 +17,10 @@ mod values;
 use std::path::Path;
 
 use super::catalog::PluginCatalog;
-use super::duration::GoDuration;
 use super::gates::{FeatureGates, GateError, GateFlags};
 use super::load::ConfigError;
 use super::types::Config;
+use crate::go::duration::GoDuration;
 
 pub use grammar::FlagError;
 pub use lists::{CertKey, VModule};

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 
-use super::super::duration::GoDuration;
 use super::super::gates::{FeatureGates, Gate};
-use super::super::text::parse_bool;
 use super::lists::{Items, Pairs, VModule, items, pairs, vmodule, written};
 use super::shown::Shown;
 use super::values::{duration, level, quantity};
+use crate::apimachinery::field_error::aggregate;
+use crate::go::duration::GoDuration;
+use crate::go::number::parse_bool;
 use crate::k8s::Quantity;
-use crate::k8s::field_error::aggregate;
 
 /// Section "metrics".
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -117,7 +117,7 @@ impl LogFlags {
         if flush <= GoDuration::ZERO {
             errors.push(format!("flushFrequency: Invalid value: \"{flush}\": Must be greater than zero"));
         }
-        let invalid = |why: &str| format!("format: Invalid value: {}: {why}", super::super::text::quote(format));
+        let invalid = |why: &str| format!("format: Invalid value: {}: {why}", crate::go::quote::quote(format));
         match format {
             TEXT => {}
             JSON if gates.enabled(Gate::LoggingBetaOptions) => {}

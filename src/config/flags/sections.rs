@@ -2,11 +2,11 @@
 
 use clap::Args;
 
-use super::super::duration::GoDuration;
-use super::super::text::parse_bool;
 use super::super::types::Config;
 use super::shown::Shown;
 use super::values::{VersionFlag, duration, float32, int32, version};
+use crate::go::duration::GoDuration;
+use crate::go::number::parse_bool;
 
 /// How long a pod stays in unschedulablePods at most, where no flag says otherwise.
 pub(super) const MAX_IN_UNSCHEDULABLE: GoDuration = GoDuration::from_secs(5 * 60);

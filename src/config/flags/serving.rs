@@ -9,11 +9,11 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use clap::Args;
 
-use super::super::duration::GoDuration;
-use super::super::text::parse_bool;
 use super::lists::{CertKey, Items, Numbers, cert_key, items, numbers, written};
 use super::shown::Shown;
 use super::values::{duration, int, ip};
+use crate::go::duration::GoDuration;
+use crate::go::number::parse_bool;
 
 /// Section "secure serving".
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]

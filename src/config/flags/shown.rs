@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use super::super::text::quote;
 use super::Flags;
+use crate::go::quote::quote;
 
 /// A flag and what it is set to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::super::duration::GoDuration;
-use super::super::text::{parse_bool, quote};
+use crate::go::duration::GoDuration;
+use crate::go::number::{invalid_syntax, out_of_range, parse_bool};
+use crate::go::quote::quote;
 use crate::k8s::Quantity;
 use crate::version::KUBERNETES;
 
@@ -21,7 +22,7 @@ pub enum VersionFlag {
 }
 
 pub(super) fn duration(text: &str) -> Result<GoDuration, String> {
-    text.parse().map_err(|error: super::super::duration::ParseDurationError| error.to_string())
+    text.parse().map_err(|error: crate::go::duration::ParseDurationError| error.to_string())
 }
 
 /// Follows `component-base/version/verflag/verflag.go#Set @v1.36.3`.
@@ -59,7 +60,6 @@ pub(super) fn int(text: &str) -> Result<i64, String> {
 }
 
 fn integer<T>(text: &str, read: impl Fn(&str, u32) -> Option<T>) -> Result<T, String> {
-    let failed = |why: &str| format!("strconv.ParseInt: parsing {}: {why}", quote(text));
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => ("-", digits),
         None => ("", text.strip_prefix('+').unwrap_or(text)),
@@ -76,30 +76,28 @@ fn integer<T>(text: &str, read: impl Fn(&str, u32) -> Option<T>) -> Result<T, St
     let stray = (base == 10 && digits.starts_with('_')) || digits.ends_with('_') || digits.contains("__");
     let digits = digits.replace('_', "");
     if stray || digits.is_empty() || !digits.chars().all(|c| c.is_digit(base)) {
-        return Err(failed("invalid syntax"));
+        return Err(invalid_syntax("ParseInt", text));
     }
-    read(&format!("{sign}{digits}"), base).ok_or_else(|| failed("value out of range"))
+    read(&format!("{sign}{digits}"), base).ok_or_else(|| out_of_range("ParseInt", text))
 }
 
 /// A log level: decimal, 31 bits, no sign. Follows `component-base/logs/api/v1/pflags.go @v1.36.3`.
 pub(super) fn level(text: &str) -> Result<u32, String> {
-    let failed = |why: &str| format!("strconv.ParseUint: parsing {}: {why}", quote(text));
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(failed("invalid syntax"));
+        return Err(invalid_syntax("ParseUint", text));
     }
     let value: Option<u32> = text.parse().ok().filter(|value| *value < 1 << 31);
-    value.ok_or_else(|| failed("value out of range"))
+    value.ok_or_else(|| out_of_range("ParseUint", text))
 }
 
 pub(super) fn float32(text: &str) -> Result<f32, String> {
-    let failed = |why: &str| format!("strconv.ParseFloat: parsing {}: {why}", quote(text));
     match text.parse::<f32>() {
-        Ok(value) if value.is_nan() && text.starts_with(['+', '-']) => Err(failed("invalid syntax")),
+        Ok(value) if value.is_nan() && text.starts_with(['+', '-']) => Err(invalid_syntax("ParseFloat", text)),
         Ok(value) if value.is_infinite() && text.contains(|c: char| c.is_ascii_digit()) => {
-            Err(failed("value out of range"))
+            Err(out_of_range("ParseFloat", text))
         }
         Ok(value) => Ok(value),
-        Err(_) => Err(failed("invalid syntax")),
+        Err(_) => Err(invalid_syntax("ParseFloat", text)),
     }
 }
 

@@ -15,12 +15,10 @@ pub const BINARY_MINOR: u8 = 36;
 /// The oldest minor version that can be emulated.
 pub const OLDEST_MINOR: u8 = 33;
 
-const WORDS: usize = TABLE.len().div_ceil(64);
-
-/// Which gates are on. Small and `Copy`; asking is reading a bit.
+/// Which gates are on: a flag for each gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeatureGates {
-    on: [u64; WORDS],
+    on: [bool; TABLE.len()],
     emulated_minor: u8,
 }
 
@@ -33,7 +31,7 @@ impl Default for FeatureGates {
 impl FeatureGates {
     /// The defaults of version 1.`emulated_minor`.
     pub fn at(emulated_minor: u8) -> Self {
-        let mut gates = Self { on: [0; WORDS], emulated_minor };
+        let mut gates = Self { on: [false; TABLE.len()], emulated_minor };
         for gate in Gate::ALL {
             gates.set(*gate, gate.spec(emulated_minor).default);
         }
@@ -42,8 +40,7 @@ impl FeatureGates {
 
     /// Whether `gate` is on.
     pub fn enabled(&self, gate: Gate) -> bool {
-        let index = gate as usize;
-        self.on[index / 64] >> (index % 64) & 1 == 1
+        self.on[gate as usize]
     }
 
     /// The minor version (of 1.x) that is emulated.
@@ -75,13 +72,7 @@ impl FeatureGates {
     }
 
     fn set(&mut self, gate: Gate, on: bool) {
-        let index = gate as usize;
-        let bit = 1 << (index % 64);
-        if on {
-            self.on[index / 64] |= bit;
-        } else {
-            self.on[index / 64] &= !bit;
-        }
+        self.on[gate as usize] = on;
     }
 }
 

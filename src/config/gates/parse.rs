@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::text::quote;
 use super::{BINARY_MINOR, FeatureGates, Gate, OLDEST_MINOR, Stage};
-use crate::k8s::field_error::aggregate;
+use crate::apimachinery::field_error::aggregate;
+use crate::go::quote::quote;
 
 /// Why the flags cannot be taken; several reasons read `[a, b]`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,7 +71,7 @@ fn parse_values(pairs: &[String]) -> Result<BTreeMap<&str, bool>, GateError> {
             return Err(GateError(format!("missing bool value for {}", pair.trim())));
         };
         let (name, value) = (name.trim(), value.trim());
-        let on = super::super::text::parse_bool(value)
+        let on = crate::go::number::parse_bool(value)
             .map_err(|error| GateError(format!("invalid value of {name}={value}, err: {error}")))?;
         values.insert(name, on);
     }

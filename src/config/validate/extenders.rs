@@ -2,45 +2,44 @@
 
 use std::collections::BTreeSet;
 
-use super::super::text::quote;
 use super::super::types::Extender;
-use super::field;
+use crate::apimachinery::field_error::{BadValue, FieldError};
 use crate::k8s::names::{is_extended_resource, qualified_name_errors};
 
 /// What is wrong with `extenders`, which are at `path`.
-pub(super) fn faults(path: &str, extenders: &[Extender]) -> Vec<String> {
+pub(super) fn faults(path: &str, extenders: &[Extender]) -> Vec<FieldError> {
     let mut faults = Vec::new();
     let mut managed = BTreeSet::new();
     for (i, extender) in extenders.iter().enumerate() {
         let path = format!("{path}[{i}]");
         if !extender.prioritize_verb.is_empty() && extender.weight <= 0 {
             let detail = "must have a positive weight applied to it";
-            faults.push(field::invalid(&format!("{path}.weight"), extender.weight, detail));
+            faults.push(FieldError::invalid(format_args!("{path}.weight"), BadValue::plain(extender.weight), detail));
         }
         for (j, resource) in extender.managed_resources.iter().enumerate() {
             let path = format!("{path}.managedResources[{j}].name");
             faults.extend(resource_name(&path, &resource.name));
             if !managed.insert(resource.name.as_str()) {
                 let detail = "duplicate extender managed resource name";
-                faults.push(field::invalid(&path, quote(&resource.name), detail));
+                faults.push(FieldError::invalid(&path, &resource.name, detail));
             }
         }
     }
     let binders = extenders.iter().filter(|extender| !extender.bind_verb.is_empty()).count();
     if binders > 1 {
-        let shown = quote(&format!("found {binders} extenders implementing bind"));
-        faults.push(field::invalid(path, shown, "only one extender can implement bind"));
+        let shown = &format!("found {binders} extenders implementing bind");
+        faults.push(FieldError::invalid(path, shown, "only one extender can implement bind"));
     }
     faults
 }
 
-fn resource_name(path: &str, name: &str) -> Vec<String> {
+fn resource_name(path: &str, name: &str) -> Vec<FieldError> {
     let faults = qualified_name_errors(name);
     if !faults.is_empty() {
-        return faults.iter().map(|fault| field::invalid(path, field::json_string(name), fault)).collect();
+        return faults.iter().map(|fault| FieldError::invalid(path, BadValue::json(name), fault)).collect();
     }
     if is_extended_resource(name) {
         return Vec::new();
     }
-    vec![field::invalid(path, quote(name), "is an invalid extended resource name")]
+    vec![FieldError::invalid(path, name, "is an invalid extended resource name")]
 }

@@ -4,18 +4,16 @@
 //! `component-base/config/validation/validation.go @v1.36.3`.
 
 mod extenders;
-mod field;
 
 use super::any_args::AnyArgs;
 use super::catalog::PluginCatalog;
 use super::decode::GROUP_VERSION;
-use super::duration::GoDuration;
 use super::gates::FeatureGates;
 use super::load::ConfigError;
-use super::text::{json, quote};
 use super::types::{ClientConnection, Config, ExtensionPoint, LeaderElection, PluginConfig, PluginSet, Profile};
-use crate::k8s::field_error::aggregate;
-use crate::k8s::{FieldErrors, FieldPath};
+use crate::apimachinery::field_error::{BadValue, FieldError, FieldErrors, FieldPath, aggregate};
+use crate::go::duration::GoDuration;
+use crate::go::json::text as json;
 
 /// Plugins that v1 no longer has.
 const REMOVED: [&str; 4] = ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"];
@@ -27,41 +25,49 @@ impl Config {
     /// Checks the whole configuration of a scheduler with these plugins. The error has the bare text of a single fault, and
     /// `[a, b]` for several.
     pub fn validate(&self, gates: &FeatureGates, plugins: &PluginCatalog) -> Result<(), ConfigError> {
-        match self.faults(gates, plugins) {
-            faults if faults.is_empty() => Ok(()),
-            faults => Err(ConfigError::new(aggregate(faults))),
+        match self.errors(gates, plugins) {
+            errors if errors.is_empty() => Ok(()),
+            errors => Err(ConfigError::new(aggregate(errors))),
         }
     }
 
     /// Every fault of the configuration, one text each.
     pub fn faults(&self, gates: &FeatureGates, plugins: &PluginCatalog) -> Vec<String> {
-        let mut faults: Vec<String> = client_connection(&self.client_connection).into_iter().collect();
+        self.errors(gates, plugins).iter().map(ToString::to_string).collect()
+    }
+
+    fn errors(&self, gates: &FeatureGates, plugins: &PluginCatalog) -> Vec<FieldError> {
+        let mut faults: Vec<FieldError> = client_connection(&self.client_connection).into_iter().collect();
         faults.extend(leader_election(&self.leader_election));
         if self.parallelism <= 0 {
             let detail = "should be an integer value greater than zero";
-            faults.push(field::invalid("parallelism", self.parallelism, detail));
+            faults.push(FieldError::invalid("parallelism", BadValue::plain(self.parallelism), detail));
         }
         faults.extend(profiles(&self.profiles, gates, plugins));
         faults.extend(percentage("percentageOfNodesToScore", Some(self.percentage_of_nodes_to_score)));
         let (initial, max) = (self.pod_initial_backoff_seconds, self.pod_max_backoff_seconds);
         if initial <= 0 {
-            faults.push(field::invalid("podInitialBackoffSeconds", initial, "must be greater than 0"));
+            faults.push(FieldError::invalid(
+                "podInitialBackoffSeconds",
+                BadValue::plain(initial),
+                "must be greater than 0",
+            ));
         }
         if max < initial {
             let detail = "must be greater than or equal to PodInitialBackoffSeconds";
-            faults.push(field::invalid("podMaxBackoffSeconds", max, detail));
+            faults.push(FieldError::invalid("podMaxBackoffSeconds", BadValue::plain(max), detail));
         }
         faults.extend(extenders::faults("extenders", &self.extenders));
         faults
     }
 }
 
-fn client_connection(client: &ClientConnection) -> Option<String> {
+fn client_connection(client: &ClientConnection) -> Option<FieldError> {
     let burst = client.burst;
-    (burst < 0).then(|| field::invalid("clientConnection.burst", burst, "must be non-negative"))
+    (burst < 0).then(|| FieldError::invalid("clientConnection.burst", BadValue::plain(burst), "must be non-negative"))
 }
 
-fn leader_election(election: &LeaderElection) -> Vec<String> {
+fn leader_election(election: &LeaderElection) -> Vec<FieldError> {
     let mut faults = Vec::new();
     if !election.leader_elect {
         return faults;
@@ -70,16 +76,16 @@ fn leader_election(election: &LeaderElection) -> Vec<String> {
     let durations = [("leaseDuration", lease), ("renewDeadline", deadline), ("retryPeriod", election.retry_period)];
     for (name, duration) in durations {
         if duration <= GoDuration::ZERO {
-            faults.push(field::invalid(
-                &format!("leaderElection.{name}"),
-                quote(&duration.to_string()),
+            faults.push(FieldError::invalid(
+                format_args!("leaderElection.{name}"),
+                &duration.to_string(),
                 "must be greater than zero",
             ));
         }
     }
     if lease <= deadline {
-        let shown = quote(&deadline.to_string());
-        faults.push(field::invalid("leaderElection.leaseDuration", shown, "must be greater than `RenewDeadline`"));
+        let shown = &deadline.to_string();
+        faults.push(FieldError::invalid("leaderElection.leaseDuration", shown, "must be greater than `RenewDeadline`"));
     }
     let texts = [
         ("resourceLock", &election.resource_lock),
@@ -88,30 +94,30 @@ fn leader_election(election: &LeaderElection) -> Vec<String> {
     ];
     for (name, text) in texts {
         if text.is_empty() {
-            faults.push(field::required(&format!("leaderElection.{name}"), ""));
+            faults.push(FieldError::required(format_args!("leaderElection.{name}"), ""));
         }
     }
     if election.resource_lock != "leases" {
-        let shown = quote(&election.resource_lock);
-        faults.push(field::invalid("leaderElection.resourceLock", shown, "resourceLock value must be \"leases\""));
+        let shown = &election.resource_lock;
+        faults.push(FieldError::invalid("leaderElection.resourceLock", shown, "resourceLock value must be \"leases\""));
     }
     faults
 }
 
-fn percentage(path: &str, value: Option<i32>) -> Option<String> {
+fn percentage(path: &str, value: Option<i32>) -> Option<FieldError> {
     let value = value.filter(|value| !(0..=100).contains(value))?;
-    Some(field::invalid(path, value, "not in valid range [0-100]"))
+    Some(FieldError::invalid(path, BadValue::plain(value), "not in valid range [0-100]"))
 }
 
-fn profiles(profiles: &[Profile], gates: &FeatureGates, plugins: &PluginCatalog) -> Vec<String> {
+fn profiles(profiles: &[Profile], gates: &FeatureGates, plugins: &PluginCatalog) -> Vec<FieldError> {
     if profiles.is_empty() {
-        return vec![field::required("profiles", "")];
+        return vec![FieldError::required("profiles", "")];
     }
     let mut faults = Vec::new();
     for (i, profile) in profiles.iter().enumerate() {
         let path = format!("profiles[{i}]");
         if profile.scheduler_name.is_empty() {
-            faults.push(field::required(&format!("{path}.schedulerName"), ""));
+            faults.push(FieldError::required(format_args!("{path}.schedulerName"), ""));
         }
         let percentage_path = format!("{path}.percentageOfNodesToScore");
         faults.extend(percentage(&percentage_path, profile.percentage_of_nodes_to_score));
@@ -119,7 +125,7 @@ fn profiles(profiles: &[Profile], gates: &FeatureGates, plugins: &PluginCatalog)
         faults.extend(plugin_config(&path, profile, gates, plugins));
         if profiles[..i].iter().any(|earlier| earlier.scheduler_name == profile.scheduler_name) {
             // Upstream shows the path of the earlier profile here, and that prints as an empty object.
-            faults.push(field::duplicate(&format!("{path}.schedulerName"), "{}"));
+            faults.push(FieldError::duplicate(format_args!("{path}.schedulerName"), BadValue::plain("{}")));
         }
     }
     faults.extend(common_queue_sort(profiles));
@@ -130,29 +136,29 @@ fn removed_detail() -> String {
     format!("was invalid in version \"v1\" (KubeSchedulerConfiguration is version \"{GROUP_VERSION}\")")
 }
 
-fn removed_plugins(path: &str, profile: &Profile) -> Vec<String> {
+fn removed_plugins(path: &str, profile: &Profile) -> Vec<FieldError> {
     let mut faults = Vec::new();
     for point in &ExtensionPoint::ALL[..CHECKED_FOR_REMOVED] {
         for (i, plugin) in profile.plugins.point(*point).enabled.iter().enumerate() {
             if REMOVED.contains(&plugin.name.as_str()) {
                 let path = format!("{path}.plugins.{}.enabled[{i}]", point.key());
-                faults.push(field::invalid(&path, quote(&plugin.name), &removed_detail()));
+                faults.push(FieldError::invalid(&path, &plugin.name, removed_detail()));
             }
         }
     }
     faults
 }
 
-fn plugin_config(path: &str, profile: &Profile, gates: &FeatureGates, plugins: &PluginCatalog) -> Vec<String> {
+fn plugin_config(path: &str, profile: &Profile, gates: &FeatureGates, plugins: &PluginCatalog) -> Vec<FieldError> {
     let mut faults = Vec::new();
     for (i, config) in profile.plugin_config.iter().enumerate() {
         let path = format!("{path}.pluginConfig[{i}]");
         let name = config.name.as_str();
         if profile.plugin_config[..i].iter().any(|earlier| earlier.name == name) {
-            faults.push(field::duplicate(&path, &quote(name)));
+            faults.push(FieldError::duplicate(&path, name));
         }
         if REMOVED.contains(&name) {
-            faults.push(field::invalid(&path, quote(name), &removed_detail()));
+            faults.push(FieldError::invalid(&path, name, removed_detail()));
         } else {
             faults.extend(args(&FieldPath::new(path).child("args"), config, gates, plugins));
         }
@@ -163,7 +169,7 @@ fn plugin_config(path: &str, profile: &Profile, gates: &FeatureGates, plugins: &
 /// Checks the args of one plugin, which are at `path`. Those that the factory validates are passed over, but a plugin that
 /// is named as their kind has to have them: that is the name under which upstream looks them up.
 /// Follows `pkg/scheduler/apis/config/validation/validation.go#validatePluginConfig @v1.36.3`.
-fn args(path: &FieldPath, config: &PluginConfig, gates: &FeatureGates, plugins: &PluginCatalog) -> Vec<String> {
+fn args(path: &FieldPath, config: &PluginConfig, gates: &FeatureGates, plugins: &PluginCatalog) -> Vec<FieldError> {
     let wanted = match plugins.args_of(&config.name) {
         Some(own) if own.validated_by_factory() => None,
         Some(own) => Some(own),
@@ -177,17 +183,21 @@ fn args(path: &FieldPath, config: &PluginConfig, gates: &FeatureGates, plugins: 
             errors.invalid(path, json(&other.to_json().unwrap_or_default()), "has to match plugin args");
         }
     }
-    errors.messages().to_vec()
+    errors.into_iter().collect()
 }
 
 /// The sets are compared as configured, and args only of a plugin that the first profile enables at queueSort itself.
-fn common_queue_sort(profiles: &[Profile]) -> Vec<String> {
+fn common_queue_sort(profiles: &[Profile]) -> Vec<FieldError> {
     let mut faults = Vec::new();
     let [first, others @ ..] = profiles else { return faults };
     let canon = first.plugins.point(ExtensionPoint::QueueSort);
     if canon.enabled.len() > 1 {
         let detail = "only one queue sort plugin can be enabled";
-        faults.push(field::invalid("profiles[0].plugins.queueSort.Enabled", canon.enabled.len(), detail));
+        faults.push(FieldError::invalid(
+            "profiles[0].plugins.queueSort.Enabled",
+            BadValue::plain(canon.enabled.len()),
+            detail,
+        ));
     }
     let sort = canon.enabled.first().map(|plugin| plugin.name.as_str()).unwrap_or_default();
     // With several entries of the plugin, its last one counts.
@@ -197,12 +207,16 @@ fn common_queue_sort(profiles: &[Profile]) -> Vec<String> {
         let set = profile.plugins.point(ExtensionPoint::QueueSort);
         if set != canon {
             let detail = "must be the same for all profiles";
-            faults.push(field::invalid(&format!("{path}.plugins.queueSort"), plugin_set(set), detail));
+            faults.push(FieldError::invalid(
+                format_args!("{path}.plugins.queueSort"),
+                BadValue::plain(plugin_set(set)),
+                detail,
+            ));
         }
         for config in profile.plugin_config.iter().filter(|config| config.name == sort && config.args != *canon_args) {
             let detail = "queueSort must be the same for all profiles";
             let shown = json(&config.args.to_json().unwrap_or_default());
-            faults.push(field::invalid(&format!("{path}.pluginConfig.args"), shown, detail));
+            faults.push(FieldError::invalid(format_args!("{path}.pluginConfig.args"), BadValue::plain(shown), detail));
         }
     }
     faults
@@ -214,7 +228,7 @@ fn plugin_set(set: &PluginSet) -> String {
         [] => "null".to_owned(),
         list => {
             let entry = |plugin: &super::types::Plugin| {
-                format!(r#"{{"Name":{},"Weight":{}}}"#, field::json_string(&plugin.name), plugin.weight)
+                format!(r#"{{"Name":{},"Weight":{}}}"#, json(&plugin.name.as_str().into()), plugin.weight)
             };
             format!("[{}]", list.iter().map(entry).collect::<Vec<_>>().join(","))
         }

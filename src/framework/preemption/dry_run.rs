@@ -9,7 +9,7 @@ use super::super::{
 use super::budgets::Budgets;
 use super::importance::sort_by_importance;
 use super::{Candidate, Candidates, NO_VICTIMS, potential_victims};
-use crate::k8s::field_error::aggregate;
+use crate::apimachinery::field_error::aggregate;
 use crate::model::{NodeInfo, NodeOrdinal, PodInfo};
 
 /// How many nodes are looked at together while enough candidates are known, but all of them violate budgets: the first one

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::go_sort::sort_slice;
+use crate::go::sort::sort_slice;
 use crate::model::PodInfo;
 
 /// When the pod started; one that has not counts as starting now.

@@ -9,7 +9,6 @@
 mod budgets;
 mod dry_run;
 mod executor;
-mod go_sort;
 mod importance;
 mod select;
 #[cfg(test)]

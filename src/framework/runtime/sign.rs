@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::super::{Code, Fragment, SignOutcome, encode};
+use super::super::{Code, Fragment, SignOutcome};
 use super::Framework;
+use crate::go::json;
 use crate::metrics::Point;
 use crate::model::PodInfo;
 
@@ -57,7 +58,7 @@ fn joined(signature: &BTreeMap<&'static str, Fragment>) -> String {
         if text.len() > 1 {
             text.push(',');
         }
-        text.push_str(&encode(*name).expect("a name can be written"));
+        text.push_str(&json::to_string(*name).expect("a name can be written"));
         text.push(':');
         text.push_str(fragment.as_str());
     }

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::requirement::{Operator, Requirement};
-use crate::k8s::field_error::{FieldErrors, invalid, quoted};
+use crate::apimachinery::field_error::{FieldError, FieldErrors};
 use crate::k8s::names::qualified_name_errors;
 
 /// Error for a selector that cannot be compiled.
@@ -141,7 +141,9 @@ impl<'a> Parser<'a> {
         let complaints = qualified_name_errors(key);
         if !complaints.is_empty() {
             // Upstream passes a nil path here, which is printed as `<nil>`.
-            return Err(ParseSelectorError::Syntax(invalid("<nil>", &quoted(key), &complaints.join("; "))));
+            return Err(ParseSelectorError::Syntax(
+                FieldError::invalid("<nil>", key, complaints.join("; ")).to_string(),
+            ));
         }
         if is_negated {
             return Ok(Requirement::new(key, Operator::DoesNotExist, None, "")?);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::k8s::field_error::{FieldErrors, child, invalid, json_list, quoted};
+use crate::apimachinery::field_error::{BadValue, FieldError, FieldErrors, child};
 use crate::k8s::names::{label_value_errors, qualified_name_errors};
 
 /// The operator between a label and the values of a requirement.
@@ -50,24 +50,25 @@ impl Requirement {
         let mut errors = FieldErrors::default();
         let complaints = qualified_name_errors(key);
         if !complaints.is_empty() {
-            errors.push(invalid(&child(path, "key"), &quoted(key), &complaints.join("; ")));
+            errors.push(FieldError::invalid(child(path, "key"), key, complaints.join("; ")));
         }
         let path = child(path, "values");
         let count = values.as_ref().map_or(0, Vec::len);
         if let Some(detail) = operator.count_error(count) {
-            errors.push(invalid(&path, &json_list(values.as_deref()), detail));
+            errors.push(FieldError::invalid(&path, BadValue::json(&values), detail));
         }
         let values = values.unwrap_or_default();
         if operator.compares() {
             for (at, value) in values.iter().enumerate().filter(|(_, value)| value.parse::<i64>().is_err()) {
                 let detail = "for 'Gt', 'Lt' operators, the value must be an integer";
-                errors.push(invalid(&format!("{path}[{at}]"), &quoted(value), detail));
+                errors.push(FieldError::invalid(format_args!("{path}[{at}]"), value.as_str(), detail));
             }
         }
         for (at, value) in values.iter().enumerate() {
             let complaints = label_value_errors(value);
             if !complaints.is_empty() {
-                errors.push(invalid(&format!("{path}[{at}][{key}]"), &quoted(value), &complaints.join("; ")));
+                let field = format!("{path}[{at}][{key}]");
+                errors.push(FieldError::invalid(field, value.as_str(), complaints.join("; ")));
             }
         }
         errors.or(Self::unchecked(key, operator, values))

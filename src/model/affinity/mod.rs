@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{Affinity, PodAffinityTerm, WeightedPodAffinityTerm};
 
-use crate::k8s::field_error::aggregate;
+use crate::apimachinery::field_error::aggregate;
 use crate::k8s::{ParseSelectorError, Pod, Selector, StringMap};
 pub(super) use sets::AffinityTermSets;
 pub use sets::AffinityTerms;

@@ -5,9 +5,9 @@
 
 use serde::Serialize;
 
+use crate::apimachinery::{FieldErrors, FieldPath};
 use crate::config::decode::wire_args;
 use crate::config::{FeatureGates, PluginArgs};
-use crate::k8s::{FieldErrors, FieldPath};
 
 /// Arguments of the plugin `InterPodAffinity`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

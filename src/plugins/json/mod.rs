@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm, Toleration};
 use serde::{Serialize, Serializer};
 
-use crate::framework::{Fragment, encode};
+use crate::framework::Fragment;
+use crate::go::json;
 use crate::k8s::{Pod, StringMap};
 use crate::model::Resources;
 
@@ -211,7 +212,8 @@ fn non_empty(map: &StringMap) -> Option<&StringMap> {
 
 /// The JSON texts of the items, sorted.
 fn sorted<T: Serialize>(items: impl Iterator<Item = T>) -> Vec<String> {
-    let mut texts: Vec<String> = items.map(|item| encode(&item).expect("a signature has text keys only")).collect();
+    let mut texts: Vec<String> =
+        items.map(|item| json::to_string(&item).expect("a signature has text keys only")).collect();
     texts.sort_unstable();
     texts
 }

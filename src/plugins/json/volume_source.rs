@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::framework::encode;
+use crate::go::json;
 use crate::k8s::{Quantity, VolumeSource};
 
 /// What a volume puts into a signature.
@@ -221,7 +221,7 @@ impl Signed {
 }
 
 fn json<T: serde::Serialize + ?Sized>(value: &T) -> String {
-    encode(value).expect("texts and JSON values can be written")
+    json::to_string(value).expect("texts and JSON values can be written")
 }
 
 fn write_struct(text: &mut String, value: &Value, fields: &[Field]) {

@@ -6,11 +6,11 @@
 use serde::Serialize;
 
 use super::FIT;
+use crate::apimachinery::{FieldErrors, FieldPath};
 use crate::config::decode::{wire_args, wire_struct};
 use crate::config::{FeatureGates, PluginArgs, Profile};
-use crate::k8s::field_error::quoted;
+use crate::go::quote::quote;
 use crate::k8s::names::qualified_name_errors;
-use crate::k8s::{FieldErrors, FieldPath};
 use crate::plugins::utilization::{UtilizationShapePoint, validate_shape};
 
 /// The types of strategies.
@@ -145,7 +145,7 @@ impl PluginArgs for NodeResourcesFitArgs {
         for (i, group) in self.ignored_resource_groups.iter().enumerate() {
             let path = path.child("ignoredResourceGroups").index(i);
             if group.contains('/') {
-                errors.invalid(&path, quoted(group), "resource group name can't contain '/'");
+                errors.invalid(&path, quote(group), "resource group name can't contain '/'");
             }
             validate_label_name(&path, group, errors);
         }
@@ -157,7 +157,7 @@ impl PluginArgs for NodeResourcesFitArgs {
 
 fn validate_label_name(path: &FieldPath, name: &str, errors: &mut FieldErrors) {
     for fault in qualified_name_errors(name) {
-        errors.invalid(path, quoted(name), &fault);
+        errors.invalid(path, quote(name), &fault);
     }
 }
 

@@ -10,6 +10,7 @@ use super::demand::{Demand, Ignored};
 use super::hints::Hints;
 use super::scorer::ScoredResources;
 use super::strategy::Strategy;
+use crate::apimachinery::{FieldErrors, FieldPath};
 use crate::config::PluginArgs as _;
 use crate::framework::{
     Candidates, CycleContext, EnqueueExtensions, EventRegistration, FilterPlugin, Handle, NodeRef, NodeScores, Plugin,
@@ -17,7 +18,7 @@ use crate::framework::{
     Scratch, SignOutcome, SignPlugin, Slot, Verdict,
 };
 use crate::k8s::requests::DEFAULT_REQUESTS;
-use crate::k8s::{FieldErrors, FieldPath, Pod, RequestOptions, pod_requests};
+use crate::k8s::{Pod, RequestOptions, pod_requests};
 use crate::model::PodInfo;
 
 /// The plugin's name.

@@ -6,11 +6,11 @@
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 use serde::Serialize;
 
+use crate::apimachinery::{FieldErrors, FieldPath};
 use crate::config::decode::wire_args;
 use crate::config::{FeatureGates, PluginArgs};
-use crate::k8s::field_error::quoted;
+use crate::go::quote::quote;
 use crate::k8s::names::qualified_name_errors;
-use crate::k8s::{FieldErrors, FieldPath};
 
 /// The type of defaulting with built-in soft constraints.
 pub(super) const SYSTEM: &str = "System";
@@ -47,7 +47,7 @@ impl PluginArgs for PodTopologySpreadArgs {
         let type_path = path.child("defaultingType");
         match self.defaulting_type.as_str() {
             SYSTEM if !self.default_constraints.is_empty() => {
-                errors.invalid(&type_path, quoted(SYSTEM), "when .defaultConstraints are not empty");
+                errors.invalid(&type_path, quote(SYSTEM), "when .defaultConstraints are not empty");
             }
             SYSTEM | LIST => {}
             other => errors.unsupported(&type_path, other, &[SYSTEM, LIST]),
@@ -71,7 +71,7 @@ fn validate_last(path: &FieldPath, constraints: &[TopologySpreadConstraint], err
         errors.required(&key_path, "can not be empty");
     }
     for fault in qualified_name_errors(key).iter().filter(|_| !key.is_empty()) {
-        errors.invalid(&key_path, quoted(key), fault);
+        errors.invalid(&key_path, quote(key), fault);
     }
     let when_path = path.child("whenUnsatisfiable");
     match constraint.when_unsatisfiable.as_str() {

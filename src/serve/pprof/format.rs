@@ -7,7 +7,7 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::serve::protobuf::Message;
+use crate::apimachinery::protobuf::Message;
 
 /// What is measured, and in what.
 pub(super) type Kind = (&'static str, &'static str);

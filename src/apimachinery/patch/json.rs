@@ -1,14 +1,16 @@
-//! JSON patch, RFC 6902.
+//! JSON patch, RFC 6902, with the liberties of the library that upstream uses.
 //!
-//! Two of upstream's rules come with it: a test that fails, or a path that leads nowhere, is a 422 on the whole patch.
+//! `github.com/evanphx/json-patch` (v4) replaces members that do not exist, finds `null` where nothing is, and counts
+//! negative positions from the end of a list. The `json-patch` crate keeps to the RFC and refuses all three, so it serves
+//! merge patches only. A test that fails, or a path that leads nowhere, is a 422 on the whole patch.
 //! Follows `apiserver/pkg/endpoints/handlers/patch.go#jsonPatcher.applyJSPatch @v1.36.3`.
 
 use serde_json::Value;
 
-use super::Status;
+use crate::apimachinery::Status;
 
-/// Applies each operation in turn.
-pub(super) fn apply(target: &mut Value, patch: &Value) -> Result<(), Status> {
+/// Applies each operation of `patch` in turn.
+pub fn apply(target: &mut Value, patch: &Value) -> Result<(), Status> {
     let Some(operations) = patch.as_array() else {
         return Err(Status::bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch"));
     };

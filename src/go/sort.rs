@@ -20,7 +20,7 @@ const SHORTEST_SHIFTING: usize = 50;
 
 /// Sorts as Go does; `less` may be asked about any two elements, and need not be consistent.
 /// Follows `sort/slice.go#Slice @go1.26`.
-pub(super) fn sort_slice<T>(list: &mut [T], less: impl Fn(&T, &T) -> bool) {
+pub fn sort_slice<T>(list: &mut [T], less: impl Fn(&T, &T) -> bool) {
     let limit = bit_length(list.len());
     let end = list.len();
     Sort { list, less }.quick(0, end, limit);

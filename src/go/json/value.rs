@@ -1,22 +1,25 @@
-//! A JSON value as it was written: numbers as their literal, objects in order, repeated keys kept.
+//! JSON values that keep how they were written: numbers by their literal, members in order, repeated keys.
 
-use std::fmt;
-
-/// A JSON value.
+/// A JSON value as it was written.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
+pub enum Value {
+    /// The word `null`.
     Null,
+    /// A boolean.
     Bool(bool),
     /// The literal, since messages quote it and only the target decides how it is read.
     Number(String),
+    /// A text, without its escapes.
     String(String),
+    /// The elements of an array.
     Array(Vec<Value>),
+    /// The members of an object, in the order of the text.
     Object(Vec<(String, Value)>),
 }
 
 impl Value {
-    /// What messages call it.
-    pub(crate) fn describe(&self) -> &'static str {
+    /// The name of the value's type in messages of `encoding/json`.
+    pub fn describe(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "bool",
@@ -28,7 +31,7 @@ impl Value {
     }
 
     /// The same as a `serde_json` value; of repeated keys the last counts.
-    pub(crate) fn to_json(&self) -> serde_json::Value {
+    pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match self {
             Self::Null => Json::Null,
@@ -52,26 +55,4 @@ fn number(literal: &str) -> serde_json::Value {
         return integer.into();
     }
     literal.parse::<f64>().ok().and_then(serde_json::Number::from_f64).map_or(serde_json::Value::Null, Into::into)
-}
-
-/// Why a document cannot be read; the text upstream prints.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DecodeError(pub(crate) String);
-
-impl fmt::Display for DecodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl From<String> for DecodeError {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
-impl From<&str> for DecodeError {
-    fn from(text: &str) -> Self {
-        Self(text.to_owned())
-    }
 }

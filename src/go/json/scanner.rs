@@ -1,33 +1,53 @@
 //! JSON text to [`Value`]s, with the error texts of Go's `encoding/json`.
 
-use super::super::text::quote;
-use super::value::{DecodeError, Value};
+use super::Value;
+use crate::go::quote::quote_character;
 
-/// How deep arrays and objects may nest. Go allows 10,000; no configuration comes near, and recursion stays shallow.
-pub(super) const MAX_DEPTH: usize = 256;
+/// Depth to which arrays and objects may nest. Go allows 10,000, but no document of a scheduler comes near, and recursion
+/// stays shallow.
+pub const MAX_DEPTH: usize = 256;
 
-/// Reads one JSON value that fills `text`.
-pub(super) fn parse(text: &str) -> Result<Value, DecodeError> {
+const END: &str = "unexpected end of JSON input";
+
+/// Error of a text that is not JSON, in Go's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SyntaxError(pub String);
+
+/// The part of `encoding/json` that reads a text. They report errors differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// `Unmarshal`: one value that fills the text.
+    Unmarshal,
+    /// `Decoder.Decode`: the first value of a stream, and `unexpected EOF` wherever the stream ends inside a value.
+    Stream,
+}
+
+/// Reads one JSON value that fills `text`. Bytes that are no UTF-8 become U+FFFD inside of strings.
+pub fn parse(text: &[u8]) -> Result<Value, SyntaxError> {
     let mut parser = Parser { text, at: 0, depth: 0 };
     let value = parser.value()?;
     parser.skip_space();
     match parser.peek() {
         None => Ok(value),
-        Some(c) => Err(parser.unexpected(c, "after top-level value")),
+        Some(_) => Err(parser.expect("after top-level value")),
     }
 }
 
-/// What Go's decoder says of the first value in `text`; none if that can be read.
-pub(crate) fn syntax_error(text: &str) -> Option<String> {
-    let mut parser = Parser { text, at: 0, depth: 0 };
-    parser.value().err().map(|error| match &*error.0 {
-        "unexpected end of JSON input" => "unexpected EOF".to_owned(),
-        _ => error.0,
-    })
+/// Error that Go reports for `text`; none if the text can be read.
+pub fn syntax_error(text: &[u8], source: Source) -> Option<String> {
+    match source {
+        Source::Unmarshal => parse(text).err().map(|error| error.0),
+        Source::Stream => {
+            let mut parser = Parser { text, at: 0, depth: 0 };
+            let error = parser.value().err()?;
+            Some(if parser.at == text.len() { "unexpected EOF".to_owned() } else { error.0 })
+        }
+    }
 }
 
 struct Parser<'a> {
-    text: &'a str,
+    text: &'a [u8],
     /// Offset of the next byte.
     at: usize,
     depth: usize,
@@ -35,7 +55,7 @@ struct Parser<'a> {
 
 impl Parser<'_> {
     fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+        self.text.get(self.at).copied()
     }
 
     fn skip_space(&mut self) {
@@ -44,33 +64,17 @@ impl Parser<'_> {
         }
     }
 
-    /// The error for byte `c`; Go prints a byte above ASCII as the character with its number.
-    #[expect(clippy::unused_self, reason = "reads as the parser's verdict")]
-    fn unexpected(&self, c: u8, context: &str) -> DecodeError {
-        let shown = match c {
-            b'\'' => "'\\''".to_owned(),
-            b'"' => "'\"'".to_owned(),
-            c => {
-                let quoted = quote(&char::from(c).to_string());
-                format!("'{}'", &quoted[1..quoted.len() - 1])
-            }
-        };
-        DecodeError(format!("invalid character {shown} {context}"))
-    }
-
-    fn expect(&self, context: &str) -> DecodeError {
-        match self.peek() {
-            Some(c) => self.unexpected(c, context),
-            None => "unexpected end of JSON input".into(),
-        }
+    /// The error that the next byte does not belong here, or that there is none.
+    fn expect(&self, context: &str) -> SyntaxError {
+        self.peek().map_or_else(|| SyntaxError(END.to_owned()), |byte| unexpected(byte, context))
     }
 
     /// The same inside a word, number or escape, where Go takes the end of the text for a space.
-    fn expect_inside(&self, context: &str) -> DecodeError {
-        self.unexpected(self.peek().unwrap_or(b' '), context)
+    fn expect_inside(&self, context: &str) -> SyntaxError {
+        unexpected(self.peek().unwrap_or(b' '), context)
     }
 
-    fn value(&mut self) -> Result<Value, DecodeError> {
+    fn value(&mut self) -> Result<Value, SyntaxError> {
         self.skip_space();
         match self.peek() {
             Some(b'{') => self.nested(Self::object),
@@ -84,9 +88,9 @@ impl Parser<'_> {
         }
     }
 
-    fn nested(&mut self, read: fn(&mut Self) -> Result<Value, DecodeError>) -> Result<Value, DecodeError> {
+    fn nested(&mut self, read: fn(&mut Self) -> Result<Value, SyntaxError>) -> Result<Value, SyntaxError> {
         if self.depth == MAX_DEPTH {
-            return Err("exceeded max depth".into());
+            return Err(SyntaxError("exceeded max depth".to_owned()));
         }
         self.depth += 1;
         self.at += 1;
@@ -95,7 +99,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    fn object(&mut self) -> Result<Value, DecodeError> {
+    fn object(&mut self) -> Result<Value, SyntaxError> {
         let mut entries = Vec::new();
         self.skip_space();
         if self.peek() == Some(b'}') {
@@ -126,7 +130,7 @@ impl Parser<'_> {
         }
     }
 
-    fn array(&mut self) -> Result<Value, DecodeError> {
+    fn array(&mut self) -> Result<Value, SyntaxError> {
         let mut items = Vec::new();
         self.skip_space();
         if self.peek() == Some(b']') {
@@ -147,7 +151,7 @@ impl Parser<'_> {
         }
     }
 
-    fn literal(&mut self, word: &str, value: Value) -> Result<Value, DecodeError> {
+    fn literal(&mut self, word: &str, value: Value) -> Result<Value, SyntaxError> {
         for expected in word.bytes() {
             if self.peek() != Some(expected) {
                 let context = format!("in literal {word} (expecting '{}')", char::from(expected));
@@ -158,7 +162,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    fn number(&mut self) -> Result<Value, DecodeError> {
+    fn number(&mut self) -> Result<Value, SyntaxError> {
         let start = self.at;
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -179,10 +183,10 @@ impl Parser<'_> {
             }
             self.digits("in exponent of numeric literal")?;
         }
-        Ok(Value::Number(self.text[start..self.at].to_owned()))
+        Ok(Value::Number(String::from_utf8_lossy(&self.text[start..self.at]).into_owned()))
     }
 
-    fn digits(&mut self, context: &str) -> Result<(), DecodeError> {
+    fn digits(&mut self, context: &str) -> Result<(), SyntaxError> {
         if !matches!(self.peek(), Some(b'0'..=b'9')) {
             return Err(self.expect_inside(context));
         }
@@ -193,15 +197,12 @@ impl Parser<'_> {
     }
 
     /// Reads a string from its opening quote.
-    fn string(&mut self) -> Result<String, DecodeError> {
+    fn string(&mut self) -> Result<String, SyntaxError> {
         self.at += 1;
         let mut out = String::new();
         loop {
-            let plain = self.text.as_bytes()[self.at..]
-                .iter()
-                .take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1f))
-                .count();
-            out.push_str(&self.text[self.at..self.at + plain]);
+            let plain = self.text[self.at..].iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1f)).count();
+            out.push_str(&String::from_utf8_lossy(&self.text[self.at..self.at + plain]));
             self.at += plain;
             match self.peek() {
                 Some(b'"') => {
@@ -217,7 +218,7 @@ impl Parser<'_> {
         }
     }
 
-    fn escape(&mut self) -> Result<char, DecodeError> {
+    fn escape(&mut self) -> Result<char, SyntaxError> {
         let c = match self.peek() {
             Some(c @ (b'"' | b'\\' | b'/')) => char::from(c),
             Some(b'b') => '\u{8}',
@@ -236,9 +237,9 @@ impl Parser<'_> {
     }
 
     /// Reads `XXXX` after `\u`, and the second half of a surrogate pair; a half alone becomes U+FFFD.
-    fn unicode(&mut self) -> Result<char, DecodeError> {
+    fn unicode(&mut self) -> Result<char, SyntaxError> {
         let first = self.hex()?;
-        if !(0xd800..0xdc00).contains(&first) || !self.text[self.at..].starts_with("\\u") {
+        if !(0xd800..0xdc00).contains(&first) || !self.text[self.at..].starts_with(b"\\u") {
             return Ok(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER));
         }
         let back = self.at;
@@ -252,7 +253,7 @@ impl Parser<'_> {
         Ok(char::REPLACEMENT_CHARACTER)
     }
 
-    fn hex(&mut self) -> Result<u32, DecodeError> {
+    fn hex(&mut self) -> Result<u32, SyntaxError> {
         let mut code = 0;
         for _ in 0..4 {
             let digit = self.peek().and_then(|c| char::from(c).to_digit(16));
@@ -266,16 +267,21 @@ impl Parser<'_> {
     }
 }
 
+/// The error that `byte` stands where it cannot. Go prints a byte above ASCII as the character with its number.
+fn unexpected(byte: u8, context: &str) -> SyntaxError {
+    SyntaxError(format!("invalid character {} {context}", quote_character(char::from(byte))))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn check(text: &str, expected: impl Into<serde_json::Value>) {
-        assert_eq!(parse(text).map(|value| value.to_json()), Ok(expected.into()), "{text}");
+        assert_eq!(parse(text.as_bytes()).map(|value| value.to_json()), Ok(expected.into()), "{text}");
     }
 
     fn check_error(text: &str, expected: &str) {
-        assert_eq!(parse(text).map_err(|error| error.0), Err(expected.to_owned()), "{text}");
+        assert_eq!(parse(text.as_bytes()).map_err(|error| error.0), Err(expected.to_owned()), "{text}");
     }
 
     #[test]
@@ -293,7 +299,7 @@ mod tests {
 
     #[test]
     fn keeps_repeated_keys() {
-        let Ok(Value::Object(entries)) = parse(r#"{"a": 1, "a": 2}"#) else { panic!("an object") };
+        let Ok(Value::Object(entries)) = parse(br#"{"a": 1, "a": 2}"#) else { panic!("an object") };
         assert_eq!(entries.len(), 2);
     }
 
@@ -319,5 +325,24 @@ mod tests {
         check_error(r#""\x""#, "invalid character 'x' in string escape code");
         check_error(r#""\u00zz""#, "invalid character 'z' in \\u hexadecimal character escape");
         check_error(&"[".repeat(MAX_DEPTH + 1), "exceeded max depth");
+    }
+
+    #[test]
+    fn errors_of_texts_that_are_no_utf8() {
+        assert_eq!(parse(b"\"a\xff\""), Ok(Value::String("a\u{fffd}".to_owned())));
+        let error = |text: &[u8]| syntax_error(text, Source::Unmarshal);
+        assert_eq!(error(b"\xc3").as_deref(), Some("invalid character '\u{c3}' looking for beginning of value"));
+        assert_eq!(error(b"\x80").as_deref(), Some("invalid character '\\u0080' looking for beginning of value"));
+    }
+
+    #[test]
+    fn streams_end_unexpectedly_and_may_go_on() {
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(syntax_error(text.as_bytes(), Source::Stream).as_deref(), expected, "{text}");
+        };
+        check("{} x", None);
+        check("{\"a\": ", Some("unexpected EOF"));
+        check("tru", Some("unexpected EOF"));
+        check("[1 2]", Some("invalid character '2' after array element"));
     }
 }

@@ -4,27 +4,26 @@
 
 use serde_json::{Map, Value};
 
-use super::Status;
-use super::keys::{self, ListMerge};
-use crate::apiserver::kinds::Kind;
-use crate::apiserver::meta;
+use super::{ListMerge, PatchMeta};
+use crate::apimachinery::Status;
+use crate::go::print;
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_VALUES: &str = "$deleteFromPrimitiveList/";
 const ORDER: &str = "$setElementOrder/";
 
-/// Lays `patch` over `target`.
-pub(super) fn apply(kind: &Kind, target: &mut Value, patch: &Value) -> Result<(), Status> {
+/// Applies `patch` to `target`, an object of the type that `meta` describes.
+pub fn apply(meta: &dyn PatchMeta, target: &mut Value, patch: &Value) -> Result<(), Status> {
     let Some(patch) = patch.as_object() else {
         return Err(Status::bad_request("error decoding patch: a strategic merge patch must be an object"));
     };
-    Change { kind }.object(as_object(target), patch, &mut String::new())
+    Change { meta }.object(as_object(target), patch, &mut String::new())
 }
 
-/// A patch of an object of this kind.
+/// A patch of an object of one type.
 struct Change<'a> {
-    kind: &'a Kind,
+    meta: &'a dyn PatchMeta,
 }
 
 impl Change<'_> {
@@ -74,7 +73,7 @@ impl Change<'_> {
             }
             let list_path = if trail.is_empty() { list.to_owned() } else { format!("{trail}.{list}") };
             if let (Some(Value::Array(items)), Some(order)) = (target.get_mut(list), order.as_array()) {
-                sort(items, &[], order, keys::of(self.kind, &list_path));
+                sort(items, &[], order, self.meta.list(&list_path));
             }
         }
         Ok(())
@@ -95,7 +94,10 @@ impl Change<'_> {
             _ => true,
         };
         if !is_merged {
-            meta::set(target, key, taken(patch).unwrap_or_default());
+            match taken(patch) {
+                Some(value) => drop(target.insert(key.to_owned(), value)),
+                None => drop(target.remove(key)),
+            }
             return Ok(());
         }
         match patch {
@@ -104,13 +106,13 @@ impl Change<'_> {
             }
             Value::Object(patch) => {
                 let slot = target.entry(key).or_insert(Value::Null);
-                if keys::replaces_object(self.kind, trail) {
+                if self.meta.replaces_object(trail) {
                     *slot = Value::Null;
                 }
                 self.object(as_object(slot), patch, trail)?;
             }
             Value::Array(patch) => {
-                let merge = keys::of(self.kind, trail);
+                let merge = self.meta.list(trail);
                 let slot = target.entry(key).or_insert(Value::Null);
                 let mut items = slot.as_array_mut().map(std::mem::take).unwrap_or_default();
                 self.list(&mut items, patch, order, merge, trail)?;
@@ -196,23 +198,9 @@ fn delete_elements(items: &mut Vec<Value>, patch: &[Value], key: &str) -> Result
 
 /// What tells an element from the others of its list.
 fn name_of<'a>(element: &'a Value, key: &str) -> Result<&'a Value, Status> {
-    element
-        .get(key)
-        .ok_or_else(|| Status::unknown(format!("map: {} does not contain declared merge key: {key}", go_text(element))))
-}
-
-/// A value as Go prints its maps.
-pub(super) fn go_text(value: &Value) -> String {
-    match value {
-        Value::Object(members) => {
-            let members: Vec<String> = members.iter().map(|(key, value)| format!("{key}:{}", go_text(value))).collect();
-            format!("map[{}]", members.join(" "))
-        }
-        Value::Array(items) => format!("[{}]", items.iter().map(go_text).collect::<Vec<_>>().join(" ")),
-        Value::String(text) => text.clone(),
-        Value::Null => "<nil>".to_owned(),
-        other => other.to_string(),
-    }
+    element.get(key).ok_or_else(|| {
+        Status::unknown(format!("map: {} does not contain declared merge key: {key}", print::plain(element)))
+    })
 }
 
 /// Whether a list says that it stands for the whole.
@@ -284,106 +272,4 @@ fn as_object(value: &mut Value) -> &mut Map<String, Value> {
 
 fn bad_directive(directive: &str) -> Status {
     Status::unknown(format!("unknown patch type found: {directive}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::super::super::kinds::{NODES, POD_DISRUPTION_BUDGETS, PODS, RESOURCE_CLAIMS};
-    use super::*;
-
-    fn check(kind: &Kind, target: Value, patch: &Value, expected: &Value) {
-        let mut target = target;
-        apply(kind, &mut target, patch).unwrap();
-        assert_eq!(&target, expected);
-    }
-
-    #[test]
-    fn conditions_merge_by_type_in_the_order_given() {
-        check(
-            &PODS,
-            json!({"status": {"conditions": [{"type": "A", "status": "True"}, {"type": "B", "status": "True"}]}}),
-            &json!({"status": {
-                "$setElementOrder/conditions": [{"type": "C"}, {"type": "B"}, {"type": "A"}],
-                "conditions": [{"type": "B", "status": "False"}, {"type": "C", "status": "True"}]}}),
-            &json!({"status": {"conditions": [
-                {"type": "C", "status": "True"}, {"type": "B", "status": "False"}, {"type": "A", "status": "True"}]}}),
-        );
-    }
-
-    #[test]
-    fn items_that_only_the_server_has_keep_their_place() {
-        check(
-            &PODS,
-            json!({"status": {"conditions": [{"type": "S"}, {"type": "A"}]}}),
-            &json!({"status": {"$setElementOrder/conditions": [{"type": "A"}, {"type": "N"}], "conditions": [{"type": "N"}]}}),
-            &json!({"status": {"conditions": [{"type": "S"}, {"type": "A"}, {"type": "N"}]}}),
-        );
-    }
-
-    #[test]
-    fn elements_are_deleted_and_replaced_by_directive() {
-        check(
-            &RESOURCE_CLAIMS,
-            json!({"status": {"reservedFor": [{"uid": "1", "name": "a"}, {"uid": "2"}]}}),
-            &json!({"status": {"reservedFor": [{"$patch": "delete", "uid": "1"}]}}),
-            &json!({"status": {"reservedFor": [{"uid": "2"}]}}),
-        );
-        check(
-            &PODS,
-            json!({"spec": {"containers": [{"name": "a", "image": "x"}, {"name": "b"}]}}),
-            &json!({"spec": {"containers": [{"$patch": "replace"}, {"name": "c"}]}}),
-            &json!({"spec": {"containers": [{"name": "c"}]}}),
-        );
-        check(
-            &PODS,
-            json!({"spec": {"nodeSelector": {"a": "1"}, "affinity": {"x": 1}}}),
-            &json!({"spec": {"nodeSelector": {"$patch": "replace", "b": "2"}, "affinity": {"$patch": "delete"}}}),
-            &json!({"spec": {"nodeSelector": {"b": "2"}, "affinity": {}}}),
-        );
-    }
-
-    #[test]
-    fn plain_lists() {
-        check(
-            &PODS,
-            json!({"metadata": {"finalizers": ["a", "b"]}}),
-            &json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"], "finalizers": ["c"]}}),
-            // An item that the patch adds goes before those that only the server has.
-            &json!({"metadata": {"finalizers": ["c", "b"]}}),
-        );
-        check(
-            &NODES,
-            json!({"spec": {"taints": [{"key": "a"}]}}),
-            &json!({"spec": {"taints": [{"key": "b"}]}}),
-            &json!({"spec": {"taints": [{"key": "b"}]}}),
-        );
-        check(
-            &PODS,
-            json!({"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}),
-            &json!({"spec": {"volumes": [{"$retainKeys": ["name", "secret"], "name": "v", "secret": {"secretName": "s"}}]}}),
-            &json!({"spec": {"volumes": [{"name": "v", "secret": {"secretName": "s"}}]}}),
-        );
-    }
-
-    #[test]
-    fn a_budget_gets_a_whole_new_selector() {
-        check(
-            &POD_DISRUPTION_BUDGETS,
-            json!({"spec": {"selector": {"matchLabels": {"a": "1"}}, "minAvailable": 1}}),
-            &json!({"spec": {"selector": {"matchLabels": {"b": "2"}}}}),
-            &json!({"spec": {"selector": {"matchLabels": {"b": "2"}}, "minAvailable": 1}}),
-        );
-    }
-
-    #[test]
-    fn null_removes() {
-        check(
-            &PODS,
-            json!({"status": {"nominatedNodeName": "n", "phase": "Pending"}}),
-            &json!({"status": {"nominatedNodeName": null}}),
-            &json!({"status": {"phase": "Pending"}}),
-        );
-    }
 }

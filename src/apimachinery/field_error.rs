@@ -1,0 +1,359 @@
+//! Errors about single fields of an object, in upstream's words.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::go::json;
+use crate::go::quote::quote;
+
+/// Error about one field.
+/// Follows `apimachinery/pkg/util/validation/field/errors.go#Error @v1.36.3`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// Path of the field, such as `spec.tolerations[0].key`.
+    pub field: String,
+    /// The kind of error.
+    pub kind: FieldErrorKind,
+    /// The value as the message shows it.
+    pub value: String,
+    /// What is wrong.
+    pub detail: String,
+}
+
+/// Kinds of errors about fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldErrorKind {
+    /// The value breaks a rule.
+    Invalid,
+    /// A value is missing.
+    Required,
+    /// The value is not one of a list.
+    NotSupported,
+    /// The field may not be set.
+    Forbidden,
+    /// The value occurs twice.
+    Duplicate,
+    /// The value refers to something that does not exist.
+    NotFound,
+}
+
+/// A value as messages show it: texts quoted, numbers and booleans plain, everything else as Go's JSON.
+/// Follows `apimachinery/pkg/util/validation/field/errors.go#Error.ErrorBody @v1.36.3`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BadValue(String);
+
+impl BadValue {
+    /// A value of a type that Go shows as JSON. Those are also the types that are texts by another name.
+    pub fn json<T: Serialize + ?Sized>(value: &T) -> Self {
+        // Texts, numbers and lists of them always have a JSON form.
+        Self(json::to_string(value).unwrap_or_default())
+    }
+
+    /// A value that is shown just as `text`.
+    pub fn plain(text: impl fmt::Display) -> Self {
+        Self(text.to_string())
+    }
+}
+
+impl From<&Value> for BadValue {
+    fn from(value: &Value) -> Self {
+        match value {
+            Value::String(text) => Self::from(text.as_str()),
+            other => Self::json(other),
+        }
+    }
+}
+
+impl From<&String> for BadValue {
+    fn from(text: &String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+impl From<&str> for BadValue {
+    fn from(text: &str) -> Self {
+        Self(quote(text))
+    }
+}
+
+impl FieldErrorKind {
+    /// The machine-readable reason in the causes of a `Status`.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Invalid => "FieldValueInvalid",
+            Self::Required => "FieldValueRequired",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::NotFound => "FieldValueNotFound",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Invalid => "Invalid value",
+            Self::Required => "Required value",
+            Self::NotSupported => "Unsupported value",
+            Self::Forbidden => "Forbidden",
+            Self::Duplicate => "Duplicate value",
+            Self::NotFound => "Not found",
+        }
+    }
+}
+
+impl FieldError {
+    fn new(kind: FieldErrorKind, field: impl fmt::Display, value: BadValue, detail: impl Into<String>) -> Self {
+        Self { field: field.to_string(), kind, value: value.0, detail: detail.into() }
+    }
+
+    /// A value that breaks a rule.
+    pub fn invalid(field: impl fmt::Display, value: impl Into<BadValue>, detail: impl Into<String>) -> Self {
+        Self::new(FieldErrorKind::Invalid, field, value.into(), detail)
+    }
+
+    /// A missing value.
+    pub fn required(field: impl fmt::Display, detail: impl Into<String>) -> Self {
+        Self::new(FieldErrorKind::Required, field, BadValue::default(), detail)
+    }
+
+    /// A value outside `supported`, which the message lists in the order given.
+    pub fn not_supported(field: impl fmt::Display, value: impl Into<BadValue>, supported: &[&str]) -> Self {
+        let list: Vec<String> = supported.iter().map(|value| quote(value)).collect();
+        let detail = if list.is_empty() { String::new() } else { format!("supported values: {}", list.join(", ")) };
+        Self::new(FieldErrorKind::NotSupported, field, value.into(), detail)
+    }
+
+    /// A field that may not be set.
+    pub fn forbidden(field: impl fmt::Display, detail: impl Into<String>) -> Self {
+        Self::new(FieldErrorKind::Forbidden, field, BadValue::default(), detail)
+    }
+
+    /// A value that occurs twice.
+    pub fn duplicate(field: impl fmt::Display, value: impl Into<BadValue>) -> Self {
+        Self::new(FieldErrorKind::Duplicate, field, value.into(), "")
+    }
+
+    /// A value that refers to something that does not exist.
+    pub fn not_found(field: impl fmt::Display, value: impl Into<BadValue>) -> Self {
+        Self::new(FieldErrorKind::NotFound, field, value.into(), "")
+    }
+
+    /// The text without the field, as the causes of a `Status` have it.
+    pub fn body(&self) -> String {
+        let title = self.kind.title();
+        let mut text = match self.kind {
+            FieldErrorKind::Required | FieldErrorKind::Forbidden => title.to_owned(),
+            _ => format!("{title}: {}", self.value),
+        };
+        if !self.detail.is_empty() {
+            text.push_str(": ");
+            text.push_str(&self.detail);
+        }
+        text
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.body())
+    }
+}
+
+/// Path of a field from the root of an object, such as `profiles[0].pluginConfig[2].args.limit`. The default is the root.
+/// Follows `apimachinery/pkg/util/validation/field/path.go#Path @v1.36.3`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldPath(String);
+
+impl FieldPath {
+    /// The path that `path` spells.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self(path.into())
+    }
+
+    /// The path of the field `name` of this object.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        Self(child(&self.0, name))
+    }
+
+    /// The path of an element of this list.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        Self(format!("{}[{index}]", self.0))
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The path of `name` under `path`. An empty path is the root.
+pub fn child(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+/// One or more errors about fields, displayed as by [`aggregate`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldErrors(Vec<FieldError>);
+
+impl FieldErrors {
+    /// The errors, in the order in which they were found.
+    pub fn iter(&self) -> impl Iterator<Item = &FieldError> {
+        self.0.iter()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds `<path>: Invalid value: <shown>: <detail>`. A text goes through [`quote`] before it is shown.
+    pub fn invalid(&mut self, path: &FieldPath, shown: impl fmt::Display, detail: &str) {
+        self.push(FieldError::invalid(path, BadValue::plain(shown), detail));
+    }
+
+    /// Adds `<path>: Required value: <detail>`.
+    pub fn required(&mut self, path: &FieldPath, detail: &str) {
+        self.push(FieldError::required(path, detail));
+    }
+
+    /// Adds `<path>: Duplicate value: <value>`, with the value quoted.
+    pub fn duplicate(&mut self, path: &FieldPath, value: &str) {
+        self.push(FieldError::duplicate(path, value));
+    }
+
+    /// Adds `<path>: Forbidden: <detail>`.
+    pub fn forbidden(&mut self, path: &FieldPath, detail: &str) {
+        self.push(FieldError::forbidden(path, detail));
+    }
+
+    /// Adds `<path>: Unsupported value: <value>: supported values: <supported>`. Values are of a type that is a text by
+    /// another name, so Go shows them as JSON.
+    pub fn unsupported(&mut self, path: &FieldPath, value: &str, supported: &[&str]) {
+        self.push(FieldError::not_supported(path, BadValue::json(value), supported));
+    }
+
+    /// Adds the errors of `other`, if it has any.
+    pub fn extend<T>(&mut self, other: Result<T, Self>) {
+        if let Err(other) = other {
+            self.append(other);
+        }
+    }
+
+    /// Adds an error.
+    pub fn push(&mut self, error: FieldError) {
+        self.0.push(error);
+    }
+
+    /// Adds all errors of `other`.
+    pub fn append(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
+    }
+
+    /// Returns `value` if there is no error.
+    pub fn or<T>(self, value: T) -> Result<T, Self> {
+        if self.is_empty() { Ok(value) } else { Err(self) }
+    }
+}
+
+impl IntoIterator for FieldErrors {
+    type Item = FieldError;
+    type IntoIter = std::vec::IntoIter<FieldError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl From<FieldError> for FieldErrors {
+    fn from(error: FieldError) -> Self {
+        Self(vec![error])
+    }
+}
+
+impl fmt::Display for FieldErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&aggregate(&self.0))
+    }
+}
+
+impl std::error::Error for FieldErrors {}
+
+/// Several messages in one: a single one stands alone, several stand in brackets, each once.
+/// Follows `apimachinery/pkg/util/errors/errors.go#aggregate.Error @v1.36.3`.
+pub fn aggregate<S: fmt::Display>(messages: impl IntoIterator<Item = S>) -> String {
+    let mut once: Vec<String> = Vec::new();
+    for message in messages {
+        let message = message.to_string();
+        if !once.contains(&message) {
+            once.push(message);
+        }
+    }
+    match once.as_mut_slice() {
+        [message] => std::mem::take(message),
+        _ => format!("[{}]", once.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(error: &FieldError, expected: &str) {
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn texts_read_as_upstreams() {
+        check(&FieldError::invalid("a.b", &json!(5), "too big"), "a.b: Invalid value: 5: too big");
+        check(&FieldError::invalid("a", "x\n", "no"), "a: Invalid value: \"x\\n\": no");
+        check(&FieldError::invalid("a", &json!(["<"]), "no"), r#"a: Invalid value: ["\u003c"]: no"#);
+        check(&FieldError::invalid("a", BadValue::json(&None::<&[String]>), "no"), "a: Invalid value: null: no");
+        check(&FieldError::required("a", ""), "a: Required value");
+        check(&FieldError::required("a", "why"), "a: Required value: why");
+        check(&FieldError::duplicate("a", BadValue::plain("{}")), "a: Duplicate value: {}");
+        check(&FieldError::forbidden("a", "why"), "a: Forbidden: why");
+        check(
+            &FieldError::not_supported(child("spec", "operator"), BadValue::json("<x>"), &["In", "NotIn"]),
+            r#"spec.operator: Unsupported value: "\u003cx\u003e": supported values: "In", "NotIn""#,
+        );
+    }
+
+    #[test]
+    fn errors_name_the_path_of_their_field() {
+        let (root, mut errors) = (FieldPath::default(), FieldErrors::default());
+        let item = root.child("items").index(2);
+        errors.invalid(&item.child("size"), 5, "too big");
+        errors.required(&root.child("name"), "why");
+        errors.duplicate(&item, "a<");
+        errors.forbidden(&item, "why");
+        errors.unsupported(&item, "<x>", &["Y", "Z"]);
+        errors.extend(Ok::<(), _>(()));
+        let expected = [
+            "items[2].size: Invalid value: 5: too big",
+            "name: Required value: why",
+            "items[2]: Duplicate value: \"a<\"",
+            "items[2]: Forbidden: why",
+            r#"items[2]: Unsupported value: "\u003cx\u003e": supported values: "Y", "Z""#,
+        ];
+        assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn several_messages_are_bracketed_and_shown_once() {
+        assert_eq!(aggregate(["a"]), "a");
+        assert_eq!(aggregate(["a", "a"]), "a");
+        assert_eq!(aggregate(["a", "b", "a"]), "[a, b]");
+    }
+}

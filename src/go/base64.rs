@@ -1,0 +1,95 @@
+//! Base64 with padding, as Go's `encoding/base64.StdEncoding` reads and writes it.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+
+/// Like the standard, but the bits that are left over at the end may be anything.
+const LENIENT: GeneralPurpose =
+    GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+
+/// Why a text is no base64: offset of the first byte that does not belong there. The text is that of Go's
+/// `base64.CorruptInputError`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("illegal base64 data at input byte {0}")]
+pub struct CorruptInput(usize);
+
+/// The bytes that `text` encodes. Line breaks are skipped wherever they are.
+pub fn decode(text: &str) -> Result<Vec<u8>, CorruptInput> {
+    let symbols: Vec<u8> = text.bytes().filter(|byte| !is_line_break(*byte)).collect();
+    LENIENT.decode(symbols).map_err(|_| CorruptInput(corrupt_at(text.as_bytes())))
+}
+
+/// `bytes` in base64.
+pub fn encode(bytes: impl AsRef<[u8]>) -> String {
+    STANDARD.encode(bytes)
+}
+
+fn is_line_break(byte: u8) -> bool {
+    matches!(byte, b'\r' | b'\n')
+}
+
+/// Offset that Go reports for a text that cannot be read, which the crate counts differently.
+/// Follows `encoding/base64/base64.go#Encoding.decodeQuantum @go1.26`.
+fn corrupt_at(text: &[u8]) -> usize {
+    let is_symbol = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let mut bytes = text.iter().copied().enumerate().filter(|(_, byte)| !is_line_break(*byte));
+    // How many symbols of the current group of four have been read.
+    let mut read = 0;
+    while let Some((at, byte)) = bytes.next() {
+        match byte {
+            byte if is_symbol(byte) => read = (read + 1) % 4,
+            b'=' if read >= 2 => {
+                if read == 2 {
+                    match bytes.next() {
+                        None => return text.len(),
+                        Some((_, b'=')) => {}
+                        // Go points at the byte before this one.
+                        Some((next, _)) => return next - 1,
+                    }
+                }
+                // Padding ends the text, so anything behind it is one thing too many.
+                return bytes.next().map_or(text.len(), |(next, _)| next);
+            }
+            _ => return at,
+        }
+    }
+    text.len() - read
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{decode, encode};
+
+    fn check(text: &str, expected: Result<&str, &str>) {
+        let got = decode(text).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        if let Ok(text) = &got {
+            assert_eq!(decode(&encode(text)).as_deref(), Ok(text.as_bytes()));
+        }
+        assert_eq!(got.map_err(|e| e.to_string()), expected.map(str::to_owned).map_err(str::to_owned), "{text}");
+    }
+
+    #[test]
+    fn base64_is_read_as_leniently_as_by_go() {
+        check("", Ok(""));
+        check("aGVsbG8=", Ok("hello"));
+        check("aGVs\nbG8h\r\n", Ok("hello!"));
+        check("aA==", Ok("h"));
+        check("a\nA=\n=\n", Ok("h"));
+        check("aB==", Ok("h"));
+    }
+
+    #[test]
+    fn errors_name_the_byte_that_go_names() {
+        check("a!==", Err("illegal base64 data at input byte 1"));
+        check("aGVsbG8", Err("illegal base64 data at input byte 4"));
+        check("aGVs\nb", Err("illegal base64 data at input byte 5"));
+        check("aA=x", Err("illegal base64 data at input byte 2"));
+        check("aA=\nx", Err("illegal base64 data at input byte 3"));
+        check("aA=", Err("illegal base64 data at input byte 3"));
+        check("aA==aGVs", Err("illegal base64 data at input byte 4"));
+        check("aGVsbG8==", Err("illegal base64 data at input byte 8"));
+        check("a===", Err("illegal base64 data at input byte 1"));
+        check("!!", Err("illegal base64 data at input byte 0"));
+    }
+}
