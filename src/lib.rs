@@ -19,7 +19,8 @@
 //!
 //! Read from vocabulary to process: [`k8s`] and [`model`] say what there is, [`framework`] is the contract with plugins,
 //! [`plugins`] keep it, [`cache`] and [`queue`] hold state, [`scheduler`] acts on it, [`engine`] wires everything, and
-//! [`app`], [`simulate`] and [`explain`] are the commands around that; [`serve`] has the endpoints over HTTPS.
+//! [`app`], [`simulate`] and [`explain`] are the commands around that; [`serve`] has the endpoints over HTTPS. All requests to
+//! an API server go through [`client`]; [`dispatcher`] merges and orders those that write pods.
 //! `tests/tidy` has the table of who may import whom.
 //!
 //! What is absent matters as much. The scheduling cycle knows no network and no runtime: it never awaits, and what has to be
@@ -33,6 +34,7 @@ pub mod apimachinery;
 pub mod apiserver;
 pub mod app;
 pub mod cache;
+pub mod client;
 pub mod clock;
 pub mod config;
 pub mod dispatcher;

@@ -2,29 +2,29 @@
 
 use anyhow::anyhow;
 
+use crate::client::Transport;
+use crate::client::kubeconfig::{self, InCluster};
 use crate::clock::Clock;
-use crate::config::kubeconfig::{self, InCluster};
 use crate::config::{ClientConnection, Config, Flags};
-use crate::dispatcher::client::Link;
 use crate::metrics::RestMetrics;
 use crate::version;
 
 /// The API server of the kubeconfig that flags or configuration name; inside a cluster, the service account's.
 /// Follows `cmd/kube-scheduler/app/options/options.go#createKubeConfig`, `#createClients @v1.36.3`.
-pub(super) fn link(config: &Config, flags: &Flags, clock: &Clock) -> anyhow::Result<Link> {
+pub(super) fn transport(config: &Config, flags: &Flags, clock: &Clock) -> anyhow::Result<Transport> {
     let connection = &config.client_connection;
     if let (Some(_), Some(file)) = (&flags.deprecated.kubeconfig, &flags.misc.config) {
         tracing::warn!("--kubeconfig is ignored, as --config is given: {file} has clientConnection.kubeconfig for it");
     }
     let master = flags.misc.master.as_deref().unwrap_or_default();
-    let link = access(&connection.kubeconfig, master, clock)?;
+    let transport = access(&connection.kubeconfig, master, clock)?;
     if connection.qps > 0.0 && connection.burst <= 0 {
         return Err(anyhow!(
             "burst is required to be greater than 0 when RateLimiter is not set and QPS is set to greater than 0"
         ));
     }
     tell_content(connection);
-    Ok(link)
+    Ok(transport)
 }
 
 /// JSON is spoken whatever is asked for, which is worth a word where it is neither JSON nor upstream's default.
@@ -40,26 +40,26 @@ fn tell_content(connection: &ClientConnection) {
 }
 
 /// The API server of a kubeconfig.
-pub(super) fn from_file(path: &str, clock: &Clock) -> anyhow::Result<Link> {
+pub(super) fn from_file(path: &str, clock: &Clock) -> anyhow::Result<Transport> {
     access(path, "", clock)
 }
 
-fn access(path: &str, master: &str, clock: &Clock) -> anyhow::Result<Link> {
+fn access(path: &str, master: &str, clock: &Clock) -> anyhow::Result<Transport> {
     let access = kubeconfig::access(path, master, &InCluster::from_environment()).map_err(|error| anyhow!(error))?;
-    Link::new(access, clock.clone()).map_err(|error| anyhow!(error))
+    Transport::new(access, clock.clone()).map_err(|error| anyhow!(error))
 }
 
 /// The API server as the service account of the pod reaches it; none outside a cluster.
-pub(super) fn in_cluster(clock: &Clock) -> Option<anyhow::Result<Link>> {
+pub(super) fn in_cluster(clock: &Clock) -> Option<anyhow::Result<Transport>> {
     let account = InCluster::from_environment();
-    let link = || {
+    let transport = || {
         let access = account.access("").map_err(|error| anyhow!(error))?;
-        Link::new(access, clock.clone()).map_err(|error| anyhow!(error))
+        Transport::new(access, clock.clone()).map_err(|error| anyhow!(error))
     };
-    account.names_server().then(link)
+    account.names_server().then(transport)
 }
 
 /// Returns a client with connections of its own. The User-Agent names the client.
-pub(super) fn client(link: &Link, name: &str, metrics: &RestMetrics) -> kube::Client {
-    link.client(&version::user_agent(name), Some(metrics.clone()))
+pub(super) fn client(transport: &Transport, name: &str, metrics: &RestMetrics) -> kube::Client {
+    transport.client(&version::user_agent(name), Some(metrics.clone()))
 }

@@ -14,16 +14,16 @@ use super::endpoints::{self, About, Progress};
 use super::lead::{Replica, until_told};
 use super::logging::{self, Verbosity};
 use super::{DONE, FAILED, connect, signals};
+use crate::client::{Fence, RateLimiter, RestClient, Sending, Transport};
 use crate::clock::{Clock, Rng};
 use crate::config::flags::LogFormat;
 use crate::config::{Config, DEFAULT_SCHEDULER_NAME, FeatureGates, FlagError, Flags, Gate, OLDEST_MINOR, VersionFlag};
-use crate::dispatcher::client::Link;
-use crate::dispatcher::{Fence, RateLimiter, RestClient, Sending, os_text};
 use crate::election::{Candidacy, Elector, LeaseLock, Term, Times, Versions, watch};
 use crate::engine::Engine;
 use crate::events::{EventBroadcaster, EventTask, EventsApi};
 use crate::extender;
 use crate::framework::{BoxFuture, Registry};
+use crate::go::errno;
 use crate::ingest::Ingest;
 use crate::metrics::component::{Build, OwnBuild};
 use crate::metrics::{self, ElectionMetrics, RestMetrics};
@@ -131,7 +131,7 @@ async fn schedule(
     }
     let mut config = flags.config(&gates, plugins.catalog()).map_err(|error| anyhow!("{error}"))?;
     let clock = Clock::real();
-    let connection = connect::link(&config, flags, &clock)?;
+    let connection = connect::transport(&config, flags, &clock)?;
     let extenders = extender::build(&mut config, node_resources::ignore_resources)?;
     let effective = config.to_v1();
     let metrics = registry(&gates)?;
@@ -253,7 +253,7 @@ struct Candidate {
 /// `#makeLeaderElectionConfig @v1.36.3`.
 fn candidate(
     config: &Config,
-    connection: &Link,
+    connection: &Transport,
     clock: &Clock,
     metrics: &prometheus::Registry,
     requests: &RestMetrics,
@@ -293,7 +293,7 @@ fn candidate(
 /// @v1.36.3`.
 fn write_config(path: &str, config: &serde_json::Value) -> anyhow::Result<ExitCode> {
     std::fs::write(path, serde_yaml::to_string(config)?)
-        .map_err(|error| anyhow!("open {path}: {}", os_text(&error)))?;
+        .map_err(|error| anyhow!("open {path}: {}", errno::text(&error)))?;
     info!(file = path, "Wrote configuration");
     Ok(ExitCode::from(DONE))
 }

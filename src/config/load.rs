@@ -7,7 +7,7 @@ use super::catalog::PluginCatalog;
 use super::gates::FeatureGates;
 use super::types::Config;
 use super::{defaults, read, wire};
-pub(super) use crate::go::errno::text as go_text;
+use crate::go::errno;
 
 /// The largest configuration file that is read, in bytes: a thousand times what the largest known ones have.
 pub const MAX_FILE_BYTES: u64 = 16 << 20;
@@ -45,9 +45,10 @@ impl Config {
 }
 
 /// The bytes of a file, up to [`MAX_FILE_BYTES`].
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
-    let failed =
-        |verb: &str, error: &std::io::Error| ConfigError::new(format!("{verb} {}: {}", path.display(), go_text(error)));
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
+    let failed = |verb: &str, error: &std::io::Error| {
+        ConfigError::new(format!("{verb} {}: {}", path.display(), errno::text(error)))
+    };
     let file = std::fs::File::open(path).map_err(|error| failed("open", &error))?;
     let mut data = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut data).map_err(|error| failed("read", &error))?;

@@ -1,4 +1,4 @@
-//! The configuration of a scheduler: `KubeSchedulerConfiguration` files, feature gates and flags; and kubeconfig files.
+//! The configuration of a scheduler: `KubeSchedulerConfiguration` files, feature gates and flags.
 //!
 //! ```text
 //! file ──decode──▶ wire types ──resolve──▶ Config ──(flags)──▶ validate ──▶ everybody else
@@ -7,9 +7,8 @@
 //! ```
 //!
 //! Wire types say what a file may say; resolved ones ([`Config`]) have every default filled in, and are all that other
-//! modules see; [`kubeconfig`] goes the same way. Nothing here reads a clock or the network, or knows a plugin: the default
-//! set and the types of arguments come in a [`PluginCatalog`], and [`expand`] asks its caller which plugin implements which
-//! point.
+//! modules see. Nothing here reads a clock or the network, or knows a plugin: the default set and the types of arguments come
+//! in a [`PluginCatalog`], and [`expand`] asks its caller which plugin implements which point.
 
 mod any_args;
 mod catalog;
@@ -20,19 +19,17 @@ mod encode;
 mod expand;
 pub mod flags;
 mod gates;
-pub mod kubeconfig;
 mod load;
 mod plugin_args;
 mod plugins;
 mod read;
 mod support;
-mod text;
 pub mod types;
 mod validate;
 mod wire;
 
-pub(crate) use crate::go::base64::encode as base64_encode;
-pub use crate::go::duration::GoDuration;
+pub(crate) use load::read as read_file;
+
 pub use any_args::{AnyArgs, ArgsType, TypedArgs};
 pub use catalog::{DefaultPlugin, PluginCatalog};
 pub use defaults::DEFAULT_SCHEDULER_NAME;

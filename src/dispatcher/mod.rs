@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  patch_status ──▶ draft ──┐ merged until sent;      ┌──▶ Dispatcher::run  (one task, all patches)
-//!  bind ──drops the draft──▶│ one line an object: ────┤
+//!  bind ──drops the draft──▶│ one queue an object: ───┤
 //!  patch_status_and_wait ──▶│ first come, first sent  └──▶ the caller's own task
 //!  delete ─────────────────▶┘
 //! ```
@@ -10,23 +10,11 @@
 //! No call here blocks: [`ApiWrites::patch_status`] returns at once, the others are futures for a task outside the scheduling
 //! cycle. What is written is what upstream writes with `SchedulerAsyncAPICalls` off, except that a patch which has not been
 //! sent when the pod's binding comes is dropped; a binding waits for one in flight.
-//!
-//! [`RestClient`], its [`retry`] rules and the [`RateLimiter`] serve other writers too.
 
-pub mod client;
-mod connection;
-mod credentials;
-mod error;
-mod flowcontrol;
-mod request;
-pub mod retry;
 mod status;
 #[cfg(test)]
-pub(crate) mod testing;
-#[cfg(test)]
 mod tests;
-pub(crate) mod tls;
-mod turns;
+mod write_queues;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -36,34 +24,31 @@ use futures::stream::FuturesUnordered;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
+use crate::client::retry::Backoff;
+use crate::client::{ApiError, Call, RestClient, Target, retry};
 use crate::clock::Rng;
 use crate::k8s::Pod;
-pub(crate) use error::os_text;
-pub use error::{ApiError, TransportKind};
-pub use flowcontrol::RateLimiter;
-pub use request::{Call, Fence, RestClient, Sending, Target};
-use retry::Backoff;
 use status::Draft;
 pub use status::{POD_SCHEDULED, StatusUpdate};
-use turns::{Turn, Turns};
+use write_queues::{QueuedWrite, WriteQueues};
 
 /// A handle that writes. Cheap to clone. When the last one is gone, [`Dispatcher::run`] ends after what it still has to send.
 #[derive(Clone)]
 pub struct ApiWrites {
-    shared: Arc<Shared>,
-    patches: mpsc::UnboundedSender<Turn>,
+    writer: Arc<Writer>,
+    patches: mpsc::UnboundedSender<QueuedWrite>,
 }
 
 /// Sends the patches that nobody waits for. Its owner runs it in a task and observes that task's end.
 #[must_use = "patches are sent only while this runs"]
 pub struct Dispatcher {
-    shared: Arc<Shared>,
-    patches: mpsc::UnboundedReceiver<Turn>,
+    writer: Arc<Writer>,
+    patches: mpsc::UnboundedReceiver<QueuedWrite>,
 }
 
-struct Shared {
+struct Writer {
     rest: RestClient,
-    turns: Arc<Turns>,
+    queues: Arc<WriteQueues>,
     /// Draws the jitter of retries; its lock guards a draw.
     rng: Mutex<Rng>,
 }
@@ -93,33 +78,33 @@ struct BindingTarget<'a> {
 impl ApiWrites {
     /// A handle, and what must run for its patches to be sent. `rng` draws only the jitter of retries.
     pub fn new(rest: RestClient, rng: Rng) -> (Self, Dispatcher) {
-        let shared = Arc::new(Shared { rest, turns: Arc::default(), rng: Mutex::new(rng) });
+        let writer = Arc::new(Writer { rest, queues: Arc::default(), rng: Mutex::new(rng) });
         let (sender, receiver) = mpsc::unbounded_channel();
-        (Self { shared: Arc::clone(&shared), patches: sender }, Dispatcher { shared, patches: receiver })
+        (Self { writer: Arc::clone(&writer), patches: sender }, Dispatcher { writer, patches: receiver })
     }
 
     /// Writes a pod's status soon: an update is merged into one of the same pod that has not been sent, and what the status
     /// says already is not written. A failure is logged. `pod` is the pod as the informers know it.
     pub fn patch_status(&self, pod: &Arc<Pod>, update: StatusUpdate) {
-        if let Some(turn) = self.shared.turns.join_draft(pod, update) {
-            // The dispatcher is gone only when the process ends; the turn is then given up with the message.
-            let _ = self.patches.send(turn);
+        if let Some(write) = self.writer.queues.join_draft(pod, update) {
+            // The dispatcher is gone only when the process ends; the write is then given up with the message.
+            let _ = self.patches.send(write);
         }
     }
 
     /// Writes a pod's status after what was asked for before, and waits for the end. Says whether a request was needed.
     pub async fn patch_status_and_wait(&self, pod: &Arc<Pod>, update: StatusUpdate) -> Result<bool, ApiError> {
-        let turn = self.shared.turns.join(pod.uid());
-        turn.ready().await?;
-        self.shared.send_patch(&turn, &Draft::new(Arc::clone(pod), update)).await
+        let write = self.writer.queues.join(pod.uid());
+        write.ready().await?;
+        self.writer.send_patch(&write, &Draft::new(Arc::clone(pod), update)).await
     }
 
     /// Binds a pod to a node after a patch in flight, and waits for the server's answer. A patch that has not been sent is
     /// dropped: the binding settles what it would have said. A binding is not tried again here; [`RestClient::send`] does
     /// where the server asks for it. Follows `pkg/scheduler/framework/plugins/defaultbinder/default_binder.go#Bind @v1.36.3`.
     pub async fn bind(&self, pod: &Pod, node: &str) -> Result<(), ApiError> {
-        let turn = self.shared.turns.join_binding(pod.uid());
-        turn.ready().await?;
+        let write = self.writer.queues.join_binding(pod.uid());
+        write.ready().await?;
         let (namespace, name) = (pod.namespace(), pod.name());
         let body = Binding {
             api_version: "v1",
@@ -130,38 +115,38 @@ impl ApiWrites {
         let body = serde_json::to_vec(&body).map_err(|error| ApiError::Request(error.to_string()))?;
         tracing::debug!(pod = %pod.key(), node, "Attempting to bind pod to node");
         let target = Target::pod(namespace, name).subresource("binding");
-        self.shared.rest.send(&Call::Post(body.into()), &target).await?;
-        turn.set_written(status::Written::default());
+        self.writer.rest.send(&Call::Post(body.into()), &target).await?;
+        write.set_written(status::Written::default());
         Ok(())
     }
 
     /// Deletes a pod after what was asked for before: without precondition, with the pod's own grace period.
     /// Follows `pkg/scheduler/util/utils.go#DeletePod @v1.36.3`.
     pub async fn delete(&self, pod: &Pod) -> Result<(), ApiError> {
-        let turn = self.shared.turns.join(pod.uid());
-        turn.ready().await?;
+        let write = self.writer.queues.join(pod.uid());
+        write.ready().await?;
         let call = Call::Delete(Bytes::from_static(br#"{"kind":"DeleteOptions","apiVersion":"v1"}"#));
-        self.shared.rest.send(&call, &Target::pod(pod.namespace(), pod.name())).await.map(drop)
+        self.writer.rest.send(&call, &Target::pod(pod.namespace(), pod.name())).await.map(drop)
     }
 
     /// Writes that wait or run: 0 means that everything asked for has been answered.
     pub fn pending(&self) -> usize {
-        self.shared.turns.pending()
+        self.writer.queues.pending()
     }
 
     /// Drops every write that has not begun, and all that follow: those fail with [`ApiError::Closed`].
     pub fn close(&self) {
-        self.shared.turns.close();
+        self.writer.queues.close();
     }
 
     /// Whether it has been closed.
     pub fn is_closed(&self) -> bool {
-        self.shared.turns.is_closed()
+        self.writer.queues.is_closed()
     }
 
     /// What other writers send through: the same connections and the same limit.
     pub fn rest(&self) -> &RestClient {
-        &self.shared.rest
+        &self.writer.rest
     }
 }
 
@@ -173,8 +158,8 @@ impl Dispatcher {
             tokio::select! {
                 biased;
                 Some(()) = running.next() => {}
-                turn = self.patches.recv() => match turn {
-                    Some(turn) => running.push(self.shared.run_patch(turn)),
+                write = self.patches.recv() => match write {
+                    Some(write) => running.push(self.writer.run_patch(write)),
                     None => break,
                 },
             }
@@ -183,27 +168,27 @@ impl Dispatcher {
     }
 }
 
-impl Shared {
-    async fn run_patch(&self, turn: Turn) {
-        if turn.ready().await.is_err() {
+impl Writer {
+    async fn run_patch(&self, write: QueuedWrite) {
+        if write.ready().await.is_err() {
             return;
         }
-        let Some(draft) = turn.take_draft() else { return };
-        if let Err(error) = self.send_patch(&turn, &draft).await {
+        let Some(draft) = write.take_draft() else { return };
+        if let Err(error) = self.send_patch(&write, &draft).await {
             tracing::error!(pod = %draft.pod().key(), %error, "Error updating pod");
         }
     }
 
     /// Sends what the draft changes, if anything, up to four times. Follows `pkg/scheduler/util/utils.go#PatchPodStatus @v1.36.3`.
-    async fn send_patch(&self, turn: &Turn, draft: &Draft) -> Result<bool, ApiError> {
+    async fn send_patch(&self, write: &QueuedWrite, draft: &Draft) -> Result<bool, ApiError> {
         let clock = self.rest.clock();
-        let Some((body, written)) = draft.patch(&turn.written(), clock.now().wall) else { return Ok(false) };
+        let Some((body, written)) = draft.patch(&write.written(), clock.now().wall) else { return Ok(false) };
         let target = Target::pod(draft.pod().namespace(), draft.pod().name()).subresource("status");
         let call = Call::Patch(body);
-        let rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner).split();
-        let attempt = || self.rest.send(&call, &target);
-        retry::on_error(clock, Backoff::STATUS_PATCH, rng, ApiError::is_retriable, attempt).await?;
-        turn.set_written(written);
+        let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner).split();
+        let policy = Backoff::STATUS_PATCH.policy(|| rng.unit(), ApiError::is_retriable);
+        retry(clock, policy, || self.rest.send(&call, &target)).await?;
+        write.set_written(written);
         Ok(true)
     }
 }

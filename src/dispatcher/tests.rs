@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::testing::{Answer, FakeApi, settle, sim_clock};
 use super::*;
+use crate::client::RateLimiter;
+use crate::client::testing::{Answer, FakeApi, settle, sim_clock};
 use crate::clock::SimClock;
 
 struct World {

@@ -11,10 +11,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use tracing::{debug, error};
 
 use super::watch::CandidateEvent;
+use crate::client::retry::DoublingWaits;
+use crate::client::{ApiError, Call, RestClient, Target};
 use crate::clock::{Clock, Mono};
-use crate::dispatcher::{ApiError, Call, RestClient, Target};
 
-/// Namespace of the `LeaseCandidate`, independent of the lease's namespace. Follows `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
+/// Namespace of the `LeaseCandidate`, independent of the lease's namespace.
+/// Follows `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
 pub(super) const NAMESPACE: &str = "kube-system";
 
 /// Name of the lease in the `LeaseCandidate`, independent of the configured name.
@@ -28,9 +30,9 @@ const STRATEGY: &str = "OldestEmulationVersion";
 /// Follows `client-go/tools/leaderelection/leasecandidate.go#requeueInterval @v1.36.3`.
 const RENEWAL: Duration = Duration::from_mins(5);
 
-/// Backoff after failed writes: the first wait, which doubles each time, and the longest.
+/// Backoff after failed writes.
 /// Follows `client-go/util/workqueue/default_rate_limiters.go#DefaultTypedControllerRateLimiter @v1.36.3`.
-const WAITS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1000));
+const WAITS: DoublingWaits = DoublingWaits::new(Duration::from_millis(5), Duration::from_secs(1000));
 
 /// Versions by which the control plane chooses among candidates, such as `1.36.3`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +52,8 @@ pub struct Candidacy {
     /// The candidate as last observed; `None` if it does not exist.
     observed: Option<Box<LeaseCandidate>>,
     is_synced: Arc<AtomicBool>,
-    /// Number of failed writes, never reset. Upstream's queue does not reset its count either.
-    failures: i32,
+    /// Backoff of failed writes. It is never reset, because upstream's queue forgets no failure either.
+    waits: DoublingWaits,
 }
 
 impl Candidacy {
@@ -59,7 +61,7 @@ impl Candidacy {
     /// even while this process is not the leader.
     pub fn new(rest: RestClient, name: &str, versions: Versions) -> Self {
         let (clock, name) = (rest.clock().clone(), name.to_owned());
-        Self { rest, clock, name, versions, observed: None, is_synced: Arc::default(), failures: 0 }
+        Self { rest, clock, name, versions, observed: None, is_synced: Arc::default(), waits: WAITS }
     }
 
     /// Returns the candidate's name.
@@ -123,9 +125,7 @@ impl Candidacy {
             Ok(()) => RENEWAL,
             Err(why) => {
                 error!(err = %why, "Ensuring lease failed");
-                let wait = WAITS.0.as_secs_f64() * 2_f64.powi(self.failures);
-                self.failures = self.failures.saturating_add(1);
-                Duration::from_secs_f64(wait.min(WAITS.1.as_secs_f64()))
+                self.waits.next_wait()
             }
         }
     }

@@ -9,8 +9,8 @@ use super::lease::LeaseLock;
 use super::record::Record;
 use super::term::Term;
 use super::{JITTER_FACTOR, Times};
+use crate::client::ApiError;
 use crate::clock::{Clock, Mono, Now, Rng};
-use crate::dispatcher::ApiError;
 use crate::events::{EventNote, EventRecorder, EventType};
 use crate::metrics::ElectionMetrics;
 

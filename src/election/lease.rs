@@ -8,7 +8,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::record::Record;
-use crate::dispatcher::{ApiError, Call, RestClient, Target};
+use crate::client::{ApiError, Call, RestClient, Target};
 use crate::events::ObjectRef;
 
 /// Reads and writes one lease, and keeps the version that was read or written last.
@@ -36,7 +36,7 @@ impl LeaseLock {
     /// Creates a lock on this lease. Each request fails if it has no response within `timeout`.
     pub fn new(rest: RestClient, namespace: &str, name: &str, timeout: Duration) -> Self {
         Self {
-            rest: rest.timeout(timeout),
+            rest: rest.limit(timeout).sending_timeout(),
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             last: None,

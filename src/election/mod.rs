@@ -56,7 +56,8 @@ pub struct Times {
 }
 
 impl Times {
-    /// Checks that the resource lock's kind is `leases`. Follows `client-go/tools/leaderelection/resourcelock/interface.go#New @v1.36.3`.
+    /// Checks that the resource lock's kind is `leases`.
+    /// Follows `client-go/tools/leaderelection/resourcelock/interface.go#New @v1.36.3`.
     pub fn check_lock(config: &LeaderElection) -> Result<(), String> {
         match config.resource_lock.as_str() {
             "leases" => Ok(()),

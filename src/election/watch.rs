@@ -1,18 +1,15 @@
 //! A watch of this process's `LeaseCandidate`.
 
-use std::time::Duration;
+use std::pin::Pin;
 
-use futures::stream::{self, BoxStream, Stream, StreamExt as _};
+use futures::stream::{self, Stream, StreamExt as _};
 use k8s_openapi::api::coordination::v1beta1::LeaseCandidate;
 use kube::runtime::watcher::{self, Event};
 use tracing::error;
 
 use super::candidacy::NAMESPACE;
+use crate::client::watch_object;
 use crate::clock::Clock;
-
-/// Backoff between two attempts to watch: the first wait, and the longest.
-/// Follows `client-go/tools/cache/reflector.go#NewReflectorWithOptions @v1.36.3`.
-const WAITS: (Duration, Duration) = (Duration::from_millis(800), Duration::from_secs(30));
 
 /// A watch event of the candidate.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,41 +22,31 @@ pub enum CandidateEvent {
     Deleted,
 }
 
-struct CandidateWatch {
-    events: BoxStream<'static, watcher::Result<Event<LeaseCandidate>>>,
-    clock: Clock,
-    wait: Duration,
+struct CandidateWatch<S> {
+    events: Pin<Box<S>>,
     /// The candidate as listed so far, during a list.
     listed: Option<Box<LeaseCandidate>>,
 }
 
 /// Watches the candidate of this name. The stream never ends.
 pub fn watch(client: kube::Client, name: &str, clock: Clock) -> impl Stream<Item = CandidateEvent> + Send + use<> {
-    let api = kube::Api::<LeaseCandidate>::namespaced(client, NAMESPACE);
-    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    let events = watcher::watcher(api, config).boxed();
-    let watch = CandidateWatch { events, clock, wait: WAITS.0, listed: None };
-    stream::unfold(watch, |mut watch| async move {
+    let events = Box::pin(watch_object::<LeaseCandidate>(client, NAMESPACE, name, clock));
+    stream::unfold(CandidateWatch { events, listed: None }, |mut watch| async move {
         let event = watch.next().await?;
         Some((event, watch))
     })
 }
 
-impl CandidateWatch {
+impl<S: Stream<Item = watcher::Result<Event<LeaseCandidate>>>> CandidateWatch<S> {
     async fn next(&mut self) -> Option<CandidateEvent> {
         loop {
             match self.events.next().await? {
                 Ok(event) => {
                     if let Some(event) = self.take(event) {
-                        self.wait = WAITS.0;
                         return Some(event);
                     }
                 }
-                Err(error) => {
-                    error!(err = %error, kind = "leasecandidates", "Failed to watch");
-                    self.clock.sleep(self.wait).await;
-                    self.wait = (self.wait * 2).min(WAITS.1);
-                }
+                Err(error) => error!(err = %error, kind = "leasecandidates", "Failed to watch"),
             }
         }
     }

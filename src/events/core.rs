@@ -10,7 +10,8 @@ use tokio::sync::mpsc;
 use super::correlate::{Correlated, Correlator};
 use super::event::{Event, EventType, Meta, ObjectRef, event_name, json};
 use super::series::Queued;
-use super::sink::{MAX_TRIES, RETRY_WAIT, Sink, Verdict};
+use super::sink::{MAX_TRIES, NotWritten, RETRY_WAIT, Sink};
+use crate::client::retry;
 
 /// Correlates events and writes them one after the other. See [`CoreTask::run`].
 pub(super) struct CoreTask {
@@ -74,20 +75,22 @@ impl CoreTask {
     }
 
     async fn write(&self, event: &Event, correlated: &Correlated) {
-        for tries in 1..=MAX_TRIES {
+        let attempt = || async {
             let patch = (correlated.count > 1).then(|| patch_body(correlated));
             let create = || create_body(event, correlated);
             let namespace = event.regarding.event_namespace();
-            if self.sink.write(namespace, &correlated.name, patch, create).await == Verdict::Settled {
-                return;
-            }
-            if tries < MAX_TRIES {
-                // The first wait is shortened at random, so that clients do not all retry at the same time.
-                let share = if tries == 1 { self.sink.split_rng().unit() } else { 1.0 };
-                self.sink.rest.clock().sleep(RETRY_WAIT.mul_f64(share)).await;
-            }
+            self.sink.write(namespace, &correlated.name, patch, create).await.settled()
+        };
+        let mut tries = 0;
+        let policy = |_: &NotWritten| {
+            tries += 1;
+            // The first wait is shortened at random, so that clients do not all retry at the same time.
+            let share = if tries == 1 { self.sink.split_rng().unit() } else { 1.0 };
+            (tries < MAX_TRIES).then(|| RETRY_WAIT.mul_f64(share))
+        };
+        if retry(self.sink.rest.clock(), policy, attempt).await.is_err() {
+            tracing::error!(name = correlated.name, "Unable to write event (retry limit exceeded!)");
         }
-        tracing::error!(name = correlated.name, "Unable to write event (retry limit exceeded!)");
     }
 }
 

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use lru::LruCache;
 
 use super::event::Event;
+use crate::client::RateLimiter;
 use crate::clock::{Mono, Now};
-use crate::dispatcher::RateLimiter;
 
 /// Capacity of each LRU map, in entries. Follows `client-go/tools/record/events_cache.go#maxLruCacheEntries @v1.36.3`.
 const CAPACITY: NonZeroUsize = NonZeroUsize::new(4096).expect("more than nothing");
@@ -22,7 +22,8 @@ const MAX_SIMILAR: usize = 10;
 /// Follows `client-go/tools/record/events_cache.go#defaultAggregateIntervalInSeconds @v1.36.3`.
 const SIMILAR_FOR: Duration = Duration::from_mins(10);
 
-/// Burst of the rate limit for events about one object. Follows `client-go/tools/record/events_cache.go#defaultSpamBurst @v1.36.3`.
+/// Burst of the rate limit for events about one object.
+/// Follows `client-go/tools/record/events_cache.go#defaultSpamBurst @v1.36.3`.
 const SPAM_BURST: u32 = 25;
 
 /// Rate limit for events about one object, in events per second: one event in five minutes.
@@ -115,7 +116,8 @@ impl Correlator {
     }
 }
 
-/// Returns the rate limit's key: source, object and type of the event. Follows `client-go/tools/record/events_cache.go#getSpamKey @v1.36.3`.
+/// Returns the rate limit's key: source, object and type of the event.
+/// Follows `client-go/tools/record/events_cache.go#getSpamKey @v1.36.3`.
 fn object_key(event: &Event) -> String {
     let object = &event.regarding;
     let kind = if event.note.kind == super::EventType::Normal { "Normal" } else { "Warning" };

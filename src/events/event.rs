@@ -11,7 +11,8 @@ use crate::clock::Rng;
 use crate::k8s::Pod;
 use crate::k8s::names::dns1123_subdomain_errors;
 
-/// Namespace of events about objects without a namespace. Follows `apimachinery/pkg/apis/meta/v1/types.go#NamespaceDefault @v1.36.3`.
+/// Namespace of events about objects without a namespace.
+/// Follows `apimachinery/pkg/apis/meta/v1/types.go#NamespaceDefault @v1.36.3`.
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// The type of an event.

@@ -26,8 +26,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
 
 use self::core::CoreTask;
+use crate::client::{Call, RestClient, Target};
 use crate::clock::Rng;
-use crate::dispatcher::{Call, RestClient, Target};
 use crate::k8s::Pod;
 use event::{Event, event_name};
 pub use event::{EventNote, EventType, ObjectRef};
@@ -35,7 +35,8 @@ pub use note::{truncate, without_arguments};
 use series::{Queued, SeriesTask};
 use sink::Sink;
 
-/// Capacity of the queue in front of the task, in events. Follows `client-go/tools/events/event_broadcaster.go#maxQueuedEvents @v1.36.3`.
+/// Capacity of the queue in front of the task, in events.
+/// Follows `client-go/tools/events/event_broadcaster.go#maxQueuedEvents @v1.36.3`.
 const MAX_QUEUED: usize = 1000;
 
 /// API group of the newer events API.
@@ -167,7 +168,8 @@ impl EventRecorder {
         self.record(ObjectRef::pod(pod), None, failed(note));
     }
 
-    /// Records that a pod is not scheduled because it is being deleted. Follows `pkg/scheduler/schedule_one.go#skipPodSchedule @v1.36.3`.
+    /// Records that a pod is not scheduled because it is being deleted.
+    /// Follows `pkg/scheduler/schedule_one.go#skipPodSchedule @v1.36.3`.
     pub fn skipped_deleting(&self, pod: &Pod) {
         let note = format!("skip schedule deleting pod: {}/{}", pod.namespace(), pod.name());
         self.record(ObjectRef::pod(pod), None, failed(note));

@@ -12,18 +12,21 @@ use tokio::sync::mpsc;
 
 use super::event::{Event, Series};
 use super::once::{SingleEvent, SingleEvents};
-use super::sink::{MAX_TRIES, RETRY_WAIT, Sink, Ticket, Verdict};
+use super::sink::{MAX_TRIES, NotWritten, RETRY_WAIT, Sink, Ticket, Verdict};
+use crate::client::retry;
+use crate::client::retry::Backoff;
 use crate::clock::{Mono, Sleep};
-use crate::dispatcher::retry::jitter;
 
-/// A series ends after this time without a repetition. Follows `client-go/tools/events/event_broadcaster.go#finishTime @v1.36.3`.
+/// A series ends after this time without a repetition.
+/// Follows `client-go/tools/events/event_broadcaster.go#finishTime @v1.36.3`.
 const FINISH: Duration = Duration::from_mins(6);
 
-/// Every series is written again on each fifth tick, which is every 30 minutes, so that the server does not expire it. Follows `client-go/tools/events/event_broadcaster.go#refreshTime @v1.36.3`.
+/// Every series is written again on each fifth tick, which is every 30 minutes, so that the server does not expire it.
+/// Follows `client-go/tools/events/event_broadcaster.go#refreshTime @v1.36.3`.
 const FINISHES_PER_REFRESH: u64 = 5;
 
-/// Maximum jitter of a retry's wait, as a fraction of the wait.
-const RETRY_JITTER: f64 = 0.25;
+/// Backoff between the attempts to write an event. Each wait is lengthened at random by up to a quarter.
+const BACKOFF: Backoff = Backoff { steps: MAX_TRIES, duration: RETRY_WAIT, factor: 1.0, jitter: 0.25 };
 
 /// An entry of the queue between the recorders and the task.
 pub(super) type Queued = (Event, Ticket);
@@ -196,17 +199,13 @@ async fn next_tick(tick: &mut Option<(u64, Sleep)>) -> u64 {
     }
 }
 
-/// Writes an event, with up to twelve attempts. Follows `client-go/tools/events/event_broadcaster.go#attemptRecording @v1.36.3`.
+/// Writes an event, with up to twelve attempts.
+/// Follows `client-go/tools/events/event_broadcaster.go#attemptRecording @v1.36.3`.
 async fn record(sink: Arc<Sink>, event: Arc<Event>, series: Option<Series>, ticket: Ticket) -> Done {
-    let mut tries = 0;
-    while write(&sink, &event, series).await == Verdict::Again {
-        tries += 1;
-        if tries >= MAX_TRIES {
-            tracing::error!(name = event.name, "Unable to write event (retry limit exceeded!)");
-            break;
-        }
-        let wait = jitter(RETRY_WAIT, RETRY_JITTER, sink.split_rng().unit());
-        sink.rest.clock().sleep(wait).await;
+    let policy = BACKOFF.policy(|| sink.split_rng().unit(), |_: &NotWritten| true);
+    let written = retry(sink.rest.clock(), policy, || async { write(&sink, &event, series).await.settled() }).await;
+    if written.is_err() {
+        tracing::error!(name = event.name, "Unable to write event (retry limit exceeded!)");
     }
     drop(ticket);
     Done::Written

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::client::{ApiError, Call, RestClient, Target};
 use crate::clock::Rng;
-use crate::dispatcher::{ApiError, Call, RestClient, Target};
 
-/// Maximum number of attempts to write an event. Follows `client-go/tools/events/event_broadcaster.go#maxTriesPerEvent @v1.36.3`.
+/// Maximum number of attempts to write an event.
+/// Follows `client-go/tools/events/event_broadcaster.go#maxTriesPerEvent @v1.36.3`.
 pub(super) const MAX_TRIES: u32 = 12;
 
-/// Wait between two attempts, before jitter. Follows `client-go/tools/events/event_broadcaster.go#defaultSleepDuration @v1.36.3`.
+/// Wait between two attempts, before jitter.
+/// Follows `client-go/tools/events/event_broadcaster.go#defaultSleepDuration @v1.36.3`.
 pub(super) const RETRY_WAIT: Duration = Duration::from_secs(10);
 
 /// Writes events through the client, and counts those that are pending.
@@ -34,6 +36,19 @@ pub(super) enum Verdict {
     Settled,
     /// A retry may succeed.
     Again,
+}
+
+/// Error of an attempt that failed and may be retried.
+pub(super) struct NotWritten;
+
+impl Verdict {
+    /// Converts the verdict to the result of an attempt for `retry`.
+    pub(super) fn settled(self) -> Result<(), NotWritten> {
+        match self {
+            Self::Settled => Ok(()),
+            Self::Again => Err(NotWritten),
+        }
+    }
 }
 
 impl Sink {

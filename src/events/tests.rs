@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::client::testing::{Answer, FakeApi, settle, sim_clock};
 use crate::clock::{Mono, SimClock};
-use crate::dispatcher::testing::{Answer, FakeApi, settle, sim_clock};
 
 struct World {
     api: FakeApi,

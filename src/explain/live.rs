@@ -1,14 +1,13 @@
 //! A running cluster, read through its API server. Nothing is written: no request but a GET leaves this process.
 
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use http::header::{HeaderValue, USER_AGENT};
 use http::{Method, Request};
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 
+use crate::client::kubeconfig::{self, InCluster, LoadingRules};
+use crate::client::{AccessError, ApiError, Transport};
 use crate::clock::Clock;
 use crate::config::{Config, FeatureGates};
 use crate::engine::Engine;
@@ -22,15 +21,18 @@ use crate::version;
 /// How long the API server may take to answer at all.
 const REACHED: Duration = Duration::from_secs(10);
 
+/// Path of the request that shows whether the API server can be reached.
+const VERSION: &str = "/version";
+
 /// Kinds without which nothing can be said.
 const REQUIRED: [&str; 2] = ["nodes", "pods"];
 
 /// Why a running cluster cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
-    /// The kubeconfig cannot be used.
-    #[error("{0}")]
-    Kubeconfig(String),
+    /// No kubeconfig says how the API server is accessed.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// Nobody answers.
     #[error("the API server {url} cannot be reached: {error}")]
     Unreachable {
@@ -66,9 +68,9 @@ pub(super) struct Reader {
     pub(super) clock: Clock,
 }
 
-/// Reads the cluster of a kubeconfig, by its current context if none is named.
+/// Reads the cluster of the current context of the kubeconfigs, or of the named context.
 pub(super) fn load(
-    kubeconfig: &Path,
+    rules: &LoadingRules,
     context: Option<&str>,
     source: &SimulateArgs,
     plugins: Registry,
@@ -80,8 +82,10 @@ pub(super) fn load(
         .build()
         .map_err(|error| SimulateError::Runtime(error.to_string()))?;
     let loading = runtime.block_on(async {
-        let (client, url) = connect(kubeconfig, context).await?;
-        Reader { client, url, config, gates, plugins, clock: Clock::real() }.read().await
+        let clock = Clock::real();
+        let transport = transport(rules, context, clock.clone())?;
+        let client = transport.client(&version::user_agent("explain"), None);
+        Reader { client, url: transport.url(), config, gates, plugins, clock }.read().await
     });
     // Profiles hold on to what runs on it, and the process ends with them.
     std::mem::forget(runtime);
@@ -91,44 +95,10 @@ pub(super) fn load(
     })
 }
 
-/// A client of the kubeconfig's cluster, and the cluster's address.
-async fn connect(kubeconfig: &Path, context: Option<&str>) -> Result<(kube::Client, String), LiveError> {
-    let failed = |error: &dyn std::error::Error| LiveError::Kubeconfig(chain(error));
-    let file = Kubeconfig::read_from(kubeconfig).map_err(|error| failed(&error))?;
-    if context.is_none() && file.current_context.as_deref().unwrap_or_default().is_empty() {
-        return Err(LiveError::Kubeconfig("it has no current context: name one with --context".to_owned()));
-    }
-    if let Some(name) = context
-        && !file.contexts.iter().any(|known| known.name == name)
-    {
-        return Err(LiveError::Kubeconfig(format!("it has no context {name:?}")));
-    }
-    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-    let connection = kube::Config::from_custom_kubeconfig(file, &options).await;
-    let mut connection = connection.map_err(|error| failed(&error))?;
-    connection.disable_compression = true;
-    if let Ok(agent) = HeaderValue::from_str(&version::user_agent("explain")) {
-        connection.headers.push((USER_AGENT, agent));
-    }
-    connection.connect_timeout = Some(REACHED);
-    let url = connection.cluster_url.to_string();
-    let client = kube::Client::try_from(connection).map_err(|error| failed(&error))?;
-    Ok((client, url))
-}
-
-/// An error with what caused it.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let next = error.to_string();
-        // Many errors repeat their cause.
-        if !text.contains(&next) {
-            text = format!("{text}: {next}");
-        }
-        cause = error.source();
-    }
-    text
+/// The API server that the kubeconfigs name.
+fn transport(rules: &LoadingRules, context: Option<&str>, clock: Clock) -> Result<Transport, LiveError> {
+    let access = kubeconfig::kubectl_access(rules, context, &InCluster::from_environment())?;
+    Ok(Transport::new(access, clock)?)
 }
 
 /// A client that lets nothing but GETs through, whatever it is given to.
@@ -188,12 +158,10 @@ impl Reader {
 
 /// Whether anybody answers: asked before everything else, so that it is said once and soon. What the answer is does not matter.
 async fn reach(client: &kube::Client, clock: &Clock) -> Result<(), String> {
-    let request = Request::get("/version").body(Vec::new()).map_err(|error| error.to_string())?;
+    let request = Request::get(VERSION).body(Vec::new()).map_err(|error| error.to_string())?;
     match clock.timeout_at(clock.mono() + REACHED, client.request_text(request)).await {
         Ok(Ok(_) | Err(kube::Error::Api(_))) => Ok(()),
-        // That a service has failed, which is the client, says nothing.
-        Ok(Err(kube::Error::Service(error))) => Err(chain(&*error)),
-        Ok(Err(error)) => Err(chain(&error)),
+        Ok(Err(error)) => Err(ApiError::from_transport(&Method::GET, VERSION, &error).to_string()),
         Err(_) => Err(format!("no answer within {} s", REACHED.as_secs())),
     }
 }

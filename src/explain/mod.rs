@@ -23,6 +23,7 @@ pub use preemption::PreemptionExplanation;
 
 use what_if::WhatIf;
 
+use crate::client::kubeconfig::LoadingRules;
 use crate::framework::{Framework, Registry};
 use crate::k8s::Pod;
 use crate::model::PodInfo;
@@ -33,16 +34,17 @@ use crate::simulate::{Loading, Progress, SimulateArgs, SimulateError, load_clust
 /// sets them apart, and for a pod that fits nowhere which single change would let it in.
 ///
 /// The cluster is that of files, which are what `simulate` takes, or a running one, of which everything that scheduling reads
-/// is listed and nothing is written. Without POD every pending pod is explained.
+/// is listed and nothing is written. Without files it is the one of the kubeconfig that kubectl would use: `--kubeconfig`, or
+/// `$KUBECONFIG`, or `~/.kube/config`. Without POD every pending pod is explained.
 #[derive(Args, Clone, Debug)]
-#[command(group = ArgGroup::new("cluster").required(true))]
+#[command(group = ArgGroup::new("cluster"))]
 #[command(after_help = "Exit code: 0 when the pods were explained, 1 on bad input or usage.")]
 pub struct ExplainArgs {
     /// Files and folders to load; `-` is standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE", group = "cluster")]
     pub files: Vec<PathBuf>,
 
-    /// A kubeconfig, of the running cluster to read
+    /// A kubeconfig of the running cluster to read, instead of `$KUBECONFIG` or `~/.kube/config`
     #[arg(long, value_name = "FILE", group = "cluster")]
     pub kubeconfig: Option<PathBuf>,
 
@@ -94,7 +96,7 @@ pub enum ExplainError {
     /// The running cluster cannot be read.
     #[error("kubeconfig {kubeconfig}: {error}")]
     Live {
-        /// The kubeconfig.
+        /// Paths of the kubeconfigs.
         kubeconfig: String,
         /// Why.
         error: LiveError,
@@ -161,6 +163,11 @@ pub struct PodExplanation {
 }
 
 impl ExplainArgs {
+    /// Whether the cluster is that of files. Without files it is a running one.
+    fn reads_files(&self) -> bool {
+        !self.files.is_empty()
+    }
+
     /// Whether the pod is of a namespace that is asked for.
     fn covers(&self, pod: &Pod) -> bool {
         self.namespace.as_deref().is_none_or(|namespace| pod.namespace() == namespace)
@@ -178,12 +185,15 @@ pub fn explain(args: &ExplainArgs, plugins: Registry) -> Result<Explanation, Exp
         emulated_version: args.emulated_version.clone(),
         ..SimulateArgs::default()
     };
-    let cluster = match &args.kubeconfig {
-        None => load_cluster(&source, plugins)?,
-        Some(file) => live::load(file, args.context.as_deref(), &source, plugins).map_err(|error| match error {
+    let cluster = if args.reads_files() {
+        load_cluster(&source, plugins)?
+    } else {
+        let file = args.kubeconfig.as_ref().map(|path| path.to_string_lossy());
+        let rules = LoadingRules::from_environment(file.as_deref());
+        live::load(&rules, args.context.as_deref(), &source, plugins).map_err(|error| match error {
             LiveError::Scheduler(error) => ExplainError::Load(error),
-            error => ExplainError::Live { kubeconfig: file.display().to_string(), error },
-        })?,
+            error => ExplainError::Live { kubeconfig: rules.paths(), error },
+        })?
     };
     let loaded = Instant::now();
     if cluster.has_extenders {
@@ -245,9 +255,10 @@ fn find(cluster: &Loading, name: &str, args: &ExplainArgs) -> Result<Arc<PodInfo
         }
     }
     let Some(other) = cluster.others.iter().find(|pod| is_it(pod)) else {
-        let place = match args.kubeconfig {
-            None => "in these files; of a workload, name the pod that `simulate` shows",
-            Some(_) => "in this cluster, or it has ended",
+        let place = if args.reads_files() {
+            "in these files; of a workload, name the pod that `simulate` shows"
+        } else {
+            "in this cluster, or it has ended"
         };
         return Err(ExplainError::NoPod { name: name.to_owned(), place });
     };

@@ -1,9 +1,12 @@
-//! Why a call to an extender failed, in the words of Go's client: they become the pod's condition and event.
+//! Errors of calls to extenders, with the texts of Go's client, which become the pod's condition and event.
 
 use std::error::Error;
 use std::io;
 
 use ::http::Uri;
+
+use crate::client::dial_error::unreachable;
+use crate::client::tls::go_text;
 
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,40 +89,16 @@ fn known(cause: &(dyn Error + 'static), uri: &Uri) -> Option<String> {
             return Some(text);
         }
         return match error.kind() {
-            io::ErrorKind::ConnectionRefused => Some(format!("dial tcp {}: connect: connection refused", address(uri))),
             io::ErrorKind::ConnectionReset => Some("read: connection reset by peer".to_owned()),
             io::ErrorKind::UnexpectedEof => Some("EOF".to_owned()),
-            // The standard library's own text; there is no kind for it.
-            _ if error.to_string().starts_with("failed to lookup address information") => {
-                Some(format!("dial tcp: lookup {}: no such host", uri.host().unwrap_or_default()))
-            }
-            _ => None,
+            _ => unreachable(error, uri),
         };
     }
     if let Some(error) = cause.downcast_ref::<rustls::Error>() {
-        return Some(tls(error));
+        return Some(go_text(error));
     }
     // hyper's own type has no other way to tell that the other side hung up.
     (cause.to_string() == "connection closed before message completed").then(|| "EOF".to_owned())
-}
-
-fn tls(error: &rustls::Error) -> String {
-    use rustls::CertificateError as C;
-    match error {
-        // A bad signature is that of another authority of the same name.
-        rustls::Error::InvalidCertificate(C::UnknownIssuer | C::BadSignature) => {
-            "tls: failed to verify certificate: x509: certificate signed by unknown authority".to_owned()
-        }
-        rustls::Error::InvalidCertificate(fault) => format!("tls: failed to verify certificate: {fault}"),
-        rustls::Error::AlertReceived(alert) => format!("remote error: tls: {alert:?}"),
-        error => format!("tls: {error}"),
-    }
-}
-
-/// The host and port that a URL means.
-fn address(uri: &Uri) -> String {
-    let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
-    format!("{}:{port}", uri.host().unwrap_or_default())
 }
 
 #[cfg(test)]

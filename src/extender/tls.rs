@@ -9,8 +9,8 @@ use rustls::pki_types::ServerName;
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, SignatureScheme};
 
+use crate::client::tls::{self, Source, certified};
 use crate::config::Extender;
-use crate::dispatcher::tls::{self, Source, certified};
 
 /// How connections to an extender are secured, if its URL says that they are.
 pub(super) struct Tls {

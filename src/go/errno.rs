@@ -1,6 +1,7 @@
 //! Texts of the operating system's errors, as Go's package `syscall` has them.
 
 use std::io;
+use std::path::Path;
 
 /// Texts of Linux' errors that the C library of some builds words differently.
 /// Follows `syscall/zerrors_linux_amd64.go#errors @go1.26`.
@@ -30,19 +31,47 @@ pub fn text(error: &io::Error) -> String {
     if let Some((_, text)) = known {
         return (*text).to_owned();
     }
+    // An error that carries a kind alone has other words than the system's.
+    match error.kind() {
+        io::ErrorKind::NotFound => return "no such file or directory".to_owned(),
+        io::ErrorKind::PermissionDenied => return "permission denied".to_owned(),
+        io::ErrorKind::IsADirectory => return "is a directory".to_owned(),
+        io::ErrorKind::NotADirectory => return "not a directory".to_owned(),
+        _ => {}
+    }
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
+/// The error of a file that cannot be read, as a Go program prints it. Go opens a directory, and fails when it reads one.
+/// Follows `io/fs/fs.go#PathError.Error @go1.26`.
+pub fn file_error(path: &Path, error: &io::Error) -> String {
+    let verb = if error.kind() == io::ErrorKind::IsADirectory { "read" } else { "open" };
+    format!("{verb} {}: {}", path.display(), text(error))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::text;
+    use std::io;
+    use std::path::Path;
+
+    use super::{file_error, text};
+
+    #[test]
+    fn file_errors_name_the_call_that_failed() {
+        let check = |path: &str, expected: &str| {
+            let error = std::fs::read(path).expect_err("it cannot be read");
+            assert_eq!(file_error(Path::new(path), &error), expected);
+        };
+        check("/nowhere/x", "open /nowhere/x: no such file or directory");
+        check("/", "read /: is a directory");
+    }
 
     #[test]
     fn system_errors_read_as_in_go() {
-        let check = |code: i32, expected: &str| assert_eq!(text(&std::io::Error::from_raw_os_error(code)), expected);
+        let check = |code: i32, expected: &str| assert_eq!(text(&io::Error::from_raw_os_error(code)), expected);
         check(libc::ENOENT, "no such file or directory");
         check(libc::EACCES, "permission denied");
         check(libc::EISDIR, "is a directory");
@@ -50,6 +79,8 @@ mod tests {
         check(libc::ECONNREFUSED, "connection refused");
         check(libc::EADDRINUSE, "address already in use");
         check(libc::ELOOP, "too many levels of symbolic links");
-        assert_eq!(text(&std::io::Error::other("proxy: no route")), "proxy: no route");
+        check(libc::EADDRNOTAVAIL, "cannot assign requested address");
+        assert_eq!(text(&io::ErrorKind::NotADirectory.into()), "not a directory");
+        assert_eq!(text(&io::Error::other("proxy: no route")), "proxy: no route");
     }
 }

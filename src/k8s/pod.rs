@@ -278,7 +278,8 @@ impl Pod {
         self.spec.scheduler_name.as_deref().unwrap_or_default()
     }
 
-    /// Returns the pod's priority, or 0 if it has none. Follows `component-helpers/scheduling/corev1/helpers.go#PodPriority @v1.36.3`.
+    /// Returns the pod's priority, or 0 if it has none.
+    /// Follows `component-helpers/scheduling/corev1/helpers.go#PodPriority @v1.36.3`.
     pub fn priority(&self) -> i32 {
         self.spec.priority.unwrap_or(0)
     }

@@ -283,7 +283,8 @@ impl<'a, 'o> Computation<'a, 'o> {
     }
 
     /// Sets `target` to the maximum of the specified amounts (unless the resize is infeasible), the amounts in effect and, for
-    /// requests, the allocated amounts. Follows `component-helpers/resource/helpers.go#determineEffectiveRequests`, `#determineEffectiveLimits
+    /// requests, the allocated amounts.
+    /// Follows `component-helpers/resource/helpers.go#determineEffectiveRequests`, `#determineEffectiveLimits
     /// @v1.36.3`.
     fn fill_effective(
         &self,

@@ -64,7 +64,8 @@ pub(super) fn gate_default(gate: &str) -> bool {
 }
 
 impl Families {
-    /// Creates all families, and registers those whose gate is enabled. Follows `pkg/scheduler/metrics/metrics.go#Register @v1.36.3`.
+    /// Creates all families, and registers those whose gate is enabled.
+    /// Follows `pkg/scheduler/metrics/metrics.go#Register @v1.36.3`.
     #[expect(clippy::too_many_lines, reason = "a table: one entry a family")]
     pub(super) fn new(registry: &Registry, gate_enabled: impl Fn(&str) -> bool) -> Result<Self, Error> {
         let always = Registrar { registry, enabled: true };

@@ -35,7 +35,8 @@ macro_rules! label_values {
 }
 
 label_values! {
-    /// Values of the label `extension_point`. Follows `pkg/scheduler/metrics/metrics.go#ExtensionPoints @v1.36.3` and the constants beside it.
+    /// Values of the label `extension_point`.
+    /// Follows `pkg/scheduler/metrics/metrics.go#ExtensionPoints @v1.36.3` and the constants beside it.
     Point {
         /// The check before a pod enters activeQ.
         PreEnqueue = "PreEnqueue",
@@ -81,7 +82,8 @@ label_values! {
 }
 
 label_values! {
-    /// Values of the labels `status` and `result` that are framework status codes. Follows `kube-scheduler/framework/interface.go#Code @v1.36.3`.
+    /// Values of the labels `status` and `result` that are framework status codes.
+    /// Follows `kube-scheduler/framework/interface.go#Code @v1.36.3`.
     StatusCode {
         /// The call was successful.
         Success = "Success",
@@ -101,7 +103,8 @@ label_values! {
 }
 
 label_values! {
-    /// Values of the label `operation`: operations that may run several times concurrently. Follows `pkg/scheduler/metrics/metrics.go#Binding @v1.36.3`,
+    /// Values of the label `operation`: operations that may run several times concurrently.
+    /// Follows `pkg/scheduler/metrics/metrics.go#Binding @v1.36.3`,
     /// `#PrioritizingExtender` and, for extension points, their names.
     Operation {
         /// A binding cycle of a pod.
@@ -184,7 +187,8 @@ label_values! {
 }
 
 label_values! {
-    /// Values of the label `result` of looking for a node hint. Follows `pkg/scheduler/metrics/metrics.go#BatchAttemptNoHint @v1.36.3` and its neighbours.
+    /// Values of the label `result` of looking for a node hint.
+    /// Follows `pkg/scheduler/metrics/metrics.go#BatchAttemptNoHint @v1.36.3` and its neighbours.
     BatchAttempt {
         /// There was no hint.
         NoHint = "no_hint",
@@ -196,7 +200,8 @@ label_values! {
 }
 
 label_values! {
-    /// Values of the label `reason`: why the batching state was dropped. Follows `pkg/scheduler/metrics/metrics.go#BatchFlushPodFailed @v1.36.3` and its neighbours.
+    /// Values of the label `reason`: why the batching state was dropped.
+    /// Follows `pkg/scheduler/metrics/metrics.go#BatchFlushPodFailed @v1.36.3` and its neighbours.
     BatchFlush {
         /// The previous pod failed. Upstream never counts this.
         PodFailed = "pod_failed",
@@ -228,7 +233,8 @@ label_values! {
 }
 
 label_values! {
-    /// Values of the label `status` of a wait for a device's binding conditions. Follows `pkg/scheduler/metrics/metrics.go#BindingConditionsStatusSuccess @v1.36.3` and its neighbours.
+    /// Values of the label `status` of a wait for a device's binding conditions.
+    /// Follows `pkg/scheduler/metrics/metrics.go#BindingConditionsStatusSuccess @v1.36.3` and its neighbours.
     BindingConditions {
         /// All binding conditions became true.
         Success = "success",

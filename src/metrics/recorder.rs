@@ -15,7 +15,8 @@ pub const BUFFERED_CALLS: usize = 1000;
 pub const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Percentage of scheduling cycles in which each plugin call is timed. The caller draws the sample, from a separate random
-/// generator, so that sampling never changes a decision. Follows `pkg/scheduler/schedule_one.go#pluginMetricsSamplePercent @v1.36.3`.
+/// generator, so that sampling never changes a decision.
+/// Follows `pkg/scheduler/schedule_one.go#pluginMetricsSamplePercent @v1.36.3`.
 pub const PLUGIN_SAMPLE_PERCENT: u64 = 10;
 
 /// One series of a histogram family that a [`Recorder`] writes to.

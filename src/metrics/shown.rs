@@ -1,6 +1,7 @@
 //! Filter of exported metrics and label values: `--disabled-metrics` and `--allow-metric-labels`.
 //!
-//! Both flags are applied when metrics are gathered, so code that counts does not depend on them. Follows `component-base/metrics/options.go`,
+//! Both flags are applied when metrics are gathered, so code that counts does not depend on them.
+//! Follows `component-base/metrics/options.go`,
 //! `#MetricLabelAllowList @v1.36.3`.
 
 use std::collections::btree_map::Entry;

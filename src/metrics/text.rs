@@ -7,7 +7,8 @@ use prometheus::proto::{Histogram, LabelPair, MetricFamily, MetricType};
 
 use crate::go::number::general;
 
-/// Encodes families in the given order. Follows `github.com/prometheus/common/expfmt/text_create.go#MetricFamilyToText @v0.67.5`.
+/// Encodes families in the given order.
+/// Follows `github.com/prometheus/common/expfmt/text_create.go#MetricFamilyToText @v0.67.5`.
 pub fn encode(families: &[MetricFamily]) -> String {
     let mut out = String::new();
     for family in families {

@@ -1,26 +1,26 @@
-//! Questions to the API server: how often they are asked again, and how fast.
+//! Requests to the API server for authentication and authorization: limits of rate and time, and retries.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::client::retry::Backoff;
+use crate::client::{ApiError, Call, RateLimiter, RestClient, Target, TransportKind, retry};
 use crate::clock::{Clock, Rng};
-use crate::dispatcher::retry::{Backoff, on_error};
-use crate::dispatcher::{ApiError, Call, RateLimiter, RestClient, Target, TransportKind};
 
-/// How long one question may take.
+/// Time limit of one attempt.
 /// From `apiserver/pkg/server/options/authentication.go#NewDelegatingAuthenticationOptions` and
 /// `apiserver/pkg/server/options/authorization.go#NewDelegatingAuthorizationOptions @v1.36.3`.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Questions a second, and at once. From `apiserver/pkg/server/options/authentication.go#getClient @v1.36.3`.
+/// Requests per second, and their burst. From `apiserver/pkg/server/options/authentication.go#getClient @v1.36.3`.
 const RATE: (f32, u32) = (200.0, 400);
 
 /// From `apiserver/pkg/server/options/authentication.go#DefaultAuthWebhookRetryBackoff @v1.36.3`.
 const BACKOFF: Backoff = Backoff { steps: 5, duration: Duration::from_millis(500), factor: 1.5, jitter: 0.2 };
 
-/// A client that asks. Cheap to clone.
+/// A client for reviews of tokens and access. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Asker {
     client: RestClient,
@@ -32,33 +32,35 @@ pub(super) struct Asker {
 impl Asker {
     pub(super) fn new(client: kube::Client, clock: &Clock, rng: Rng) -> Self {
         let limiter = RateLimiter::new(RATE.0, RATE.1);
-        let client = RestClient::new(client, limiter, clock.clone());
+        let client = RestClient::new(client, limiter, clock.clone()).limit(TIMEOUT);
         Self { client, clock: clock.clone(), rng: Arc::new(Mutex::new(rng)) }
     }
 
-    /// The same, that tells the server how long it has. Follows `apiserver/pkg/server/options/authorization.go#getClient
-    /// @v1.36.3`; that of `apiserver/pkg/server/options/authentication.go` does not.
-    pub(super) fn telling(self) -> Self {
-        Self { client: self.client.timeout(TIMEOUT), ..self }
+    /// The same client, which also sends the time limit to the server.
+    /// Follows `apiserver/pkg/server/options/authorization.go#getClient @v1.36.3`; that of
+    /// `apiserver/pkg/server/options/authentication.go` does not.
+    pub(super) fn sending_timeout(self) -> Self {
+        Self { client: self.client.sending_timeout(), ..self }
     }
 
-    /// Sends one request, which may take [`TIMEOUT`].
+    /// Sends one request within [`TIMEOUT`].
     pub(super) async fn send(&self, call: &Call, target: &Target<'_>) -> Result<Bytes, ApiError> {
-        self.client.send_within(TIMEOUT, call, target).await
+        self.client.send(call, target).await
     }
 
-    /// Posts an object, again where the failure is one that passes.
+    /// Posts an object, and retries temporary failures.
     /// Follows `apiserver/pkg/util/webhook/webhook.go#WithExponentialBackoff @v1.36.3`.
     pub(super) async fn post(&self, body: Bytes, target: Target<'_>) -> Result<Bytes, ApiError> {
-        let rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner).split();
+        let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner).split();
         let call = Call::Post(body);
-        on_error(&self.clock, BACKOFF, rng, passes, || self.send(&call, &target)).await
+        let policy = BACKOFF.policy(|| rng.unit(), is_temporary);
+        retry(&self.clock, policy, || self.send(&call, &target)).await
     }
 }
 
-/// Whether a failure may pass: the connection was reset, or the server said that it has a problem of its own or is busy.
+/// Whether a failure is temporary: the connection was reset, or the server has an internal error or is overloaded.
 /// Follows `apiserver/pkg/util/webhook/webhook.go#DefaultShouldRetry @v1.36.3`.
-fn passes(error: &ApiError) -> bool {
+fn is_temporary(error: &ApiError) -> bool {
     match error {
         ApiError::Transport { kind, .. } => *kind == TransportKind::Reset,
         ApiError::Status(status) => {
@@ -76,8 +78,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_may_pass_is_asked_again() {
-        let check = |error: ApiError, expected: bool| assert_eq!(passes(&error), expected, "{error:?}");
+    fn only_temporary_failures_are_retried() {
+        let check = |error: ApiError, expected: bool| assert_eq!(is_temporary(&error), expected, "{error:?}");
         let status = |code: u16| ApiError::Status(Box::new(Status { code, ..Status::default() }));
         let unanswered = |kind| ApiError::Transport { message: String::new(), kind };
         check(unanswered(TransportKind::Reset), true);

@@ -15,8 +15,8 @@ use super::authenticate::User;
 use super::error::ServeError;
 use super::gauges::Gauges;
 use super::options::AuthorizationOptions;
+use crate::client::Target;
 use crate::clock::Clock;
-use crate::dispatcher::Target;
 use crate::go::quote::quote;
 
 /// The group that may do anything.
@@ -83,7 +83,7 @@ impl Authorizer {
     ) -> Result<Self, ServeError> {
         let ttl = Ttl { allow: options.allow_ttl, deny: options.deny_ttl };
         let answers = AnswerCache::new(clock.clone(), CAPACITY);
-        let asker = asker.map(Asker::telling);
+        let asker = asker.map(Asker::sending_timeout);
         Ok(Self { paths: Paths::new(&options.always_allow_paths)?, asker, clock: clock.clone(), ttl, answers, gauges })
     }
 

@@ -12,7 +12,7 @@ use prometheus::{
     exponential_buckets,
 };
 
-use crate::dispatcher::ApiError;
+use crate::client::ApiError;
 
 /// Seconds that a review by the API server may take.
 const REVIEW_BUCKETS: &[f64] = &[0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0];

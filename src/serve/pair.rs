@@ -9,7 +9,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::x509::common_name;
-use crate::dispatcher::tls::{certified, provider};
+use crate::client::tls::{certified, provider};
 use crate::go::quote::quote;
 
 /// A chain with the key of its first certificate.

@@ -13,7 +13,7 @@ use x509_parser::extensions::ParsedExtension;
 use x509_parser::oid_registry::{OID_X509_COMMON_NAME, OID_X509_ORGANIZATION_NAME, Oid};
 use x509_parser::prelude::{FromDer as _, X509Certificate, X509Name};
 
-use crate::dispatcher::tls::pem;
+use crate::client::tls::pem;
 use crate::go::quote::quote;
 
 /// Where a subject carries its owner's UID: 1.3.6.1.4.1.57683.2.

@@ -7,10 +7,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use kube_scheduler::client::Transport;
+use kube_scheduler::client::kubeconfig::{self, InCluster};
+use kube_scheduler::client::{ApiError, Call, RestClient, Target};
 use kube_scheduler::clock::{Clock, SimClock};
-use kube_scheduler::config::kubeconfig::{self, InCluster};
-use kube_scheduler::dispatcher::client::Link;
-use kube_scheduler::dispatcher::{ApiError, Call, RestClient, Target};
 use rcgen::CertificateParams;
 use serde_json::json;
 
@@ -68,7 +68,7 @@ impl Folder {
 
 fn client_of(path: &str, clock: Clock) -> RestClient {
     let access = kubeconfig::access(path, "", &InCluster::new("", "", "")).expect("a good kubeconfig");
-    let link = Link::new(access, clock.clone()).expect("a good kubeconfig");
+    let link = Transport::new(access, clock.clone()).expect("a good kubeconfig");
     RestClient::new(link.client("kube-scheduler/v1/scheduler", None), None, clock)
 }
 
@@ -250,7 +250,7 @@ async fn lists_are_sent_again_when_the_server_says_and_as_often_as_client_go_doe
     let path = folder.kubeconfig(&cluster(&server), &json!({"token": "t"}));
     let list = async || {
         let access = kubeconfig::access(&path, "", &InCluster::new("", "", "")).expect("a good kubeconfig");
-        let client = Link::new(access, Clock::real()).expect("a good kubeconfig").client("test", None);
+        let client = Transport::new(access, Clock::real()).expect("a good kubeconfig").client("test", None);
         let request = http::Request::get("/api/v1/pods").body(Vec::new()).expect("a request");
         client.request_text(request).await.map_err(|error| error.to_string())
     };

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube_scheduler::apiserver::{ApiServer, Fault, Gate, Options};
+use kube_scheduler::client::{Call, RestClient, Sending, Target};
 use kube_scheduler::clock::{Rng, SimClock};
-use kube_scheduler::dispatcher::{Call, RestClient, Sending, Target};
 use kube_scheduler::election::{Elector, LeaseLock, Term, Times};
 use kube_scheduler::events::{EventBroadcaster, EventsApi};
 use kube_scheduler::metrics::ElectionMetrics;

@@ -3,6 +3,9 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use kube_scheduler::apiserver::{ApiServer, Options};
+use kube_scheduler::clock::Clock;
+use kube_scheduler::testing::{node, pod};
 use serde_json::Value;
 
 use crate::command::{file, run};
@@ -172,13 +175,11 @@ fn a_cluster_is_one_of_files_or_a_running_one() {
         assert_eq!(output.status.code(), Some(1), "{stderr}");
         assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
     };
-    check(&[], "<--filename <FILE>|--kubeconfig <FILE>>");
     check(
         &["-f", "a", "--kubeconfig", "b"],
         "the argument '--filename <FILE>' cannot be used with '--kubeconfig <FILE>'",
     );
     check(&["-f", "a", "--context", "b"], "the argument '--filename <FILE>' cannot be used with '--context <NAME>'");
-    check(&["--context", "b"], "<--filename <FILE>|--kubeconfig <FILE>>");
 }
 
 #[test]
@@ -193,27 +194,77 @@ fn a_running_cluster_that_cannot_be_read_says_why() {
     };
     let output = run(&["explain", "--kubeconfig", "no-such-file"]);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(stderr.starts_with("error: kubeconfig no-such-file: ") && stderr.contains("No such file"), "{stderr}");
+    assert!(
+        stderr.starts_with("error: kubeconfig no-such-file: stat no-such-file: no such file or directory"),
+        "{stderr}"
+    );
     // It is not the kubeconfig's fault.
     let output = run(&["explain", "--kubeconfig", "no-such-file", "--config", "no-such-config"]);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(stderr.starts_with("error: no-such-config: "), "{stderr}");
-    check("kubeconfig-text", "a: [", &[], "failed to parse kubeconfig YAML: ");
+    check("kubeconfig-text", "a: [", &[], "error loading config file \"");
     check(
         "kubeconfig-empty",
         "apiVersion: v1\nkind: Config\n",
         &[],
-        "it has no current context: name one with --context",
+        "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable",
     );
     // Port 1 of the loopback address: nobody listens there.
     let config = "{apiVersion: v1, kind: Config, current-context: c, users: [{name: u, user: {token: t}}], \
         contexts: [{name: c, context: {cluster: k, user: u}}], \
         clusters: [{name: k, cluster: {server: 'https://127.0.0.1:1'}}]}";
-    check("kubeconfig-context", config, &["--context", "other"], "it has no context \"other\"");
+    check("kubeconfig-context", config, &["--context", "other"], "context \"other\" does not exist");
     check("kubeconfig-nobody", config, &[], "the API server https://127.0.0.1:1/ cannot be reached: ");
-    check("kubeconfig-refused", config, &["p"], "Connection refused");
+    check("kubeconfig-refused", config, &["p"], "dial tcp 127.0.0.1:1: connect: connection refused");
     let missing = config.replace("token: t", "client-certificate: /no/such.crt, client-key: /no/such.key");
     check("kubeconfig-certificate", &missing, &[], "/no/such.crt");
+}
+
+/// Exit code, stdout and stderr of `explain p` with these variables and arguments, and no others that name a kubeconfig.
+fn explain_live(variables: &[(&str, &str)], arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_kube-scheduler"));
+    for name in ["KUBECONFIG", "HOME", "KUBERNETES_SERVICE_HOST"] {
+        command.env_remove(name);
+    }
+    command.envs(variables.iter().copied()).arg("explain").args(arguments).arg("p");
+    let output = command.output().expect("the command runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is text");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn kubeconfigs_are_found_and_merged_as_kubectl_does() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let server = ApiServer::new(Options::by_clock(&Clock::real()).exact());
+    for object in [node("a").json(), pod("p").json()] {
+        server.load(object).expect("a good object");
+    }
+    let listener = runtime.block_on(server.listen("127.0.0.1:0")).expect("a free port");
+    let written = |name: &str, text: &str| file(name, text).display().to_string();
+    let clusters =
+        written("kubeconfig-clusters", &format!("clusters: [{{name: c, cluster: {{server: '{}'}}}}]", listener.url()));
+    let contexts = written(
+        "kubeconfig-contexts",
+        "{current-context: other, contexts: [{name: x, context: {cluster: c}}, {name: other, context: {cluster: d}}], \
+         clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}, {name: d, cluster: {server: 'http://127.0.0.1:1'}}]}",
+    );
+    let list = format!("/no/such/file:{clusters}:{contexts}");
+    let (code, page, stderr) = explain_live(&[("KUBECONFIG", &list)], &["--context", "x"]);
+    assert!(code == Some(0) && page.starts_with("Pod default/p: 1 of 1 nodes can take it"), "{page}{stderr}");
+    let (code, _, stderr) = explain_live(&[("KUBECONFIG", &list)], &[]);
+    let refused = format!(
+        "error: kubeconfig {list}: the API server http://127.0.0.1:1/ cannot be reached: Get \"http://127.0.0.1:1/version\": \
+         dial tcp 127.0.0.1:1: connect: connection refused"
+    );
+    assert!(code == Some(1) && stderr.starts_with(&refused), "{stderr}");
+    let (code, _, stderr) = explain_live(&[("KUBECONFIG", &list)], &["--context", "y"]);
+    assert!(code == Some(1) && stderr.contains("context \"y\" does not exist"), "{stderr}");
+    // Without the flag and the variable it is the file in the home folder.
+    let (code, _, stderr) = explain_live(&[("HOME", "/no/such/home")], &[]);
+    let nothing =
+        "error: kubeconfig /no/such/home/.kube/config: invalid configuration: no configuration has been provided";
+    assert!(code == Some(1) && stderr.starts_with(nothing), "{stderr}");
 }
 
 /// What is offered to the pod `p` of these files.

@@ -81,7 +81,7 @@ impl Meta {
 
 /// Whether a value is of a version of the core group and a kind, or does not say.
 /// Follows `apimachinery/pkg/runtime/serializer/json/json.go#gvkWithDefaults @v1.36.3`.
-pub(in super::super) fn check_meta(value: &Value, version: &str, kind: &str) -> Result<(), DecodeError> {
+pub(crate) fn check_meta(value: &Value, version: &str, kind: &str) -> Result<(), DecodeError> {
     let mut meta = Meta::of(value)?;
     if meta.kind.is_empty() {
         kind.clone_into(&mut meta.kind);

@@ -16,15 +16,14 @@ mod tag;
 mod yaml;
 
 pub(crate) use error::DecodeError;
-pub(super) use meta::{GROUP, GROUP_VERSION, Meta, check_meta};
-pub(super) use reader::{Bytes, Raw};
-pub(crate) use reader::{Reader, Wire, wire_args, wire_struct};
+pub(crate) use meta::check_meta;
+pub(super) use meta::{GROUP, GROUP_VERSION, Meta};
+pub(crate) use reader::{Bytes, Raw, Reader, Wire, wire_args, wire_struct};
 
-use crate::go::json;
-pub(super) use crate::go::json::Value;
+use crate::go::json::{self, Value};
 
 /// The text of `data`, which may be UTF-8 or, with a byte order mark, UTF-16.
-pub(super) fn to_text(data: &[u8]) -> Result<String, DecodeError> {
+pub(crate) fn to_text(data: &[u8]) -> Result<String, DecodeError> {
     let wide = |bytes: &[u8], read: fn([u8; 2]) -> u16| {
         let units = bytes.chunks_exact(2).map(|pair| read([pair[0], pair[1]]));
         if bytes.len() % 2 == 1 {
@@ -69,7 +68,7 @@ pub(super) fn documents(text: &str) -> impl Iterator<Item = Result<(Value, Optio
 }
 
 /// The value of a text that is YAML even if it looks like JSON; repeated keys are passed over.
-pub(super) fn parse_yaml(text: &str) -> Result<Value, DecodeError> {
+pub(crate) fn parse_yaml(text: &str) -> Result<Value, DecodeError> {
     yaml::parse(text).map(|document| document.value)
 }
 

@@ -1,13 +1,10 @@
-//! How long a reflector waits before it asks again.
+//! Waits of a reflector before it lists or watches again.
 
 use std::time::Duration;
 
+use crate::client::retry::{DoublingWaits, jitter};
 use crate::clock::{Mono, Rng};
 
-/// The first wait, before jitter. `client-go/tools/cache/reflector.go#defaultBackoffInit @v1.36.3`.
-const INITIAL: Duration = Duration::from_millis(800);
-/// The longest wait, before jitter. `client-go/tools/cache/reflector.go#defaultBackoffMax @v1.36.3`.
-const LONGEST: Duration = Duration::from_secs(30);
 /// After this long the waits start from the first again. `client-go/tools/cache/reflector.go#defaultBackoffReset @v1.36.3`.
 const RESET: Duration = Duration::from_mins(2);
 
@@ -15,13 +12,13 @@ const RESET: Duration = Duration::from_mins(2);
 /// Follows `apimachinery/pkg/util/wait/backoff.go#backoffManager @v1.36.3`.
 #[derive(Debug)]
 pub(super) struct Backoff {
-    next: Duration,
+    waits: DoublingWaits,
     started: Mono,
 }
 
 impl Backoff {
     pub(super) fn new(now: Mono) -> Self {
-        Self { next: INITIAL, started: now }
+        Self { waits: DoublingWaits::LIST_AND_WATCH, started: now }
     }
 
     /// The next wait.
@@ -29,9 +26,7 @@ impl Backoff {
         if now - self.started > RESET {
             *self = Self::new(now);
         }
-        let wait = self.next;
-        self.next = LONGEST.min(wait * 2);
-        wait.mul_f64(1.0 + rng.unit())
+        jitter(self.waits.next_wait(), 1.0, rng.unit())
     }
 }
 

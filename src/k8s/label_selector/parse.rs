@@ -53,7 +53,8 @@ impl<'a> Token<'a> {
     }
 }
 
-/// Splits text into tokens. Follows `apimachinery/pkg/labels/selector.go#Lexer @v1.36.3`: there a zero byte ends the token before
+/// Splits text into tokens.
+/// Follows `apimachinery/pkg/labels/selector.go#Lexer @v1.36.3`: there a zero byte ends the token before
 /// it, and ends the whole text if it stands at the beginning of a token.
 struct Lexer<'a> {
     rest: &'a str,

@@ -94,7 +94,8 @@ pub(super) fn rescale(value: i64, shift: i64) -> Option<i64> {
 }
 
 /// Returns upstream's result for `value` · 10^`shift` if the product does not fit 64 bits. If upstream multiplies by the power
-/// in one step, the product wraps. If upstream multiplies by ten repeatedly, the result is 0. Follows `apimachinery/pkg/api/resource/math.go#positiveScaleInt64 @v1.36.3`.
+/// in one step, the product wraps. If upstream multiplies by ten repeatedly, the result is 0.
+/// Follows `apimachinery/pkg/api/resource/math.go#positiveScaleInt64 @v1.36.3`.
 pub(super) fn overflowed(value: i64, shift: i64) -> i64 {
     let unit = match shift {
         1 => 10,

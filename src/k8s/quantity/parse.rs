@@ -70,7 +70,8 @@ pub(super) fn parse(text: &str) -> Result<Parsed, ParseQuantityError> {
     Ok(Parsed { quantity: parse_wide(&parts, unit), keeps_text: false })
 }
 
-/// Splits a text into its parts. Follows `apimachinery/pkg/api/resource/quantity.go#parseQuantityString @v1.36.3`, which reads a
+/// Splits a text into its parts.
+/// Follows `apimachinery/pkg/api/resource/quantity.go#parseQuantityString @v1.36.3`, which reads a
 /// sign without digits as zero.
 fn split(text: &[u8]) -> Result<Parts<'_>, ParseQuantityError> {
     if text.is_empty() {

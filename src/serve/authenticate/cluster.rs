@@ -4,17 +4,17 @@
 //! What is there but cannot be used leaves in place what was used before.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::Event;
 use tracing::{error, info, warn};
 
 use super::HeaderNames;
+use crate::client::{Call, Target, watch_object};
 use crate::clock::Clock;
-use crate::dispatcher::{Call, Target};
 use crate::serve::ask::Asker;
 use crate::serve::trust::{LatestValue, Trust};
 use crate::serve::x509::Bundle;
@@ -26,9 +26,6 @@ const ROLE: &str = "extension-apiserver-authentication-reader";
 
 const CLIENT_CA: &str = "client-ca-file";
 const PROXY_CA: &str = "requestheader-client-ca-file";
-
-/// Waits between two attempts to watch: the first, and the longest.
-const WAITS: (Duration, Duration) = (Duration::from_millis(800), Duration::from_secs(30));
 
 /// Where what the cluster says is kept, as far as it is asked for.
 #[derive(Clone, Default)]
@@ -91,26 +88,16 @@ impl Cluster {
 
     /// Follows the `ConfigMap` for as long as it is polled.
     pub(in crate::serve) async fn follow(self, client: kube::Client, clock: Clock) {
-        let api = kube::Api::<ConfigMap>::namespaced(client, NAMESPACE);
-        let config = watcher::Config::default().fields(&format!("metadata.name={NAME}"));
-        let mut events = watcher::watcher(api, config).boxed();
-        let mut wait = WAITS.0;
+        let mut events = pin!(watch_object::<ConfigMap>(client, NAMESPACE, NAME, clock));
         while let Some(event) = events.next().await {
             match event {
-                Ok(Event::Apply(map) | Event::InitApply(map)) => {
-                    wait = WAITS.0;
-                    match self.take(&map) {
-                        Ok(()) => info!("Loaded what {NAMESPACE}/{NAME} says"),
-                        Err(error) => error!(err = error, "What is in use stays: {NAMESPACE}/{NAME} cannot be used"),
-                    }
-                }
+                Ok(Event::Apply(map) | Event::InitApply(map)) => match self.take(&map) {
+                    Ok(()) => info!("Loaded what {NAMESPACE}/{NAME} says"),
+                    Err(error) => error!(err = error, "What is in use stays: {NAMESPACE}/{NAME} cannot be used"),
+                },
                 Ok(Event::Delete(_)) => warn!("{NAMESPACE}/{NAME} is gone; what it said stays in use"),
                 Ok(Event::Init | Event::InitDone) => {}
-                Err(error) => {
-                    warn!(err = %error, "Failed to watch {NAMESPACE}/{NAME}");
-                    clock.sleep(wait).await;
-                    wait = (wait * 2).min(WAITS.1);
-                }
+                Err(error) => warn!(err = %error, "Failed to watch {NAMESPACE}/{NAME}"),
             }
         }
     }

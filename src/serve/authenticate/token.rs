@@ -12,8 +12,8 @@ use ring::hmac;
 use tracing::error;
 
 use super::{Outcome, User};
+use crate::client::{ApiError, Target};
 use crate::clock::{Clock, Mono};
-use crate::dispatcher::{ApiError, Target};
 use crate::serve::answers::{Answer, AnswerCache};
 use crate::serve::ask::{Asker, TIMEOUT};
 use crate::serve::gauges::Gauges;

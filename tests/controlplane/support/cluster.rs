@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube_scheduler::client::Transport;
+use kube_scheduler::client::kubeconfig::{self, InCluster};
 use kube_scheduler::clock::Clock;
-use kube_scheduler::config::kubeconfig::{self, InCluster};
-use kube_scheduler::dispatcher::client::Link;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -320,10 +320,10 @@ fn apiserver(folder: &Path, etcd: u16, port: u16) -> Command {
 }
 
 /// The way to the API server of a kubeconfig, as the scheduler's clients go it.
-pub(crate) fn link(path: &Path) -> Result<Link, String> {
+pub(crate) fn link(path: &Path) -> Result<Transport, String> {
     let outside = InCluster::new("", "", "");
     let access = kubeconfig::access(&path.display().to_string(), "", &outside);
-    Link::new(access.map_err(|error| error.to_string())?, Clock::real()).map_err(|error| error.to_string())
+    Transport::new(access.map_err(|error| error.to_string())?, Clock::real()).map_err(|error| error.to_string())
 }
 
 /// Looks again and again until `look` gives something, or the time is up.

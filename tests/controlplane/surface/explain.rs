@@ -190,7 +190,7 @@ fn nobody_answers(plane: &ControlPlane) -> Result<(), String> {
     let [port] = free_ports()?;
     let silent = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
     let deaf = silent.local_addr().map_err(|error| error.to_string())?.port();
-    for (port, expected) in [(port, "Connection refused"), (deaf, "")] {
+    for (port, expected) in [(port, "connection refused"), (deaf, "")] {
         let (before, after) = text.split_once("https://127.0.0.1:").ok_or("a server")?;
         let after = after.trim_start_matches(|letter: char| letter.is_ascii_digit());
         let path = plane.folder().join("nobody.kubeconfig");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kube_scheduler::apiserver::{Fault, Gate};
-use kube_scheduler::dispatcher::{Call, Target};
+use kube_scheduler::client::{Call, Target};
 use serde_json::{Value, json};
 
 use super::{LEASE, World};

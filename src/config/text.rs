@@ -1,3 +1,0 @@
-//! Text in quotes, for messages.
-
-pub(super) use crate::go::quote::quote;
