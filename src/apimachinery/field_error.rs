@@ -18,7 +18,7 @@ pub struct FieldError {
     pub kind: FieldErrorKind,
     /// The value as the message shows it.
     pub value: String,
-    /// What is wrong.
+    /// The rule that the value breaks.
     pub detail: String,
 }
 
@@ -113,7 +113,7 @@ impl FieldError {
         Self::new(FieldErrorKind::Invalid, field, value.into(), detail)
     }
 
-    /// A missing value.
+    /// A value that is missing.
     pub fn required(field: impl fmt::Display, detail: impl Into<String>) -> Self {
         Self::new(FieldErrorKind::Required, field, BadValue::default(), detail)
     }
@@ -249,7 +249,7 @@ impl FieldErrors {
         }
     }
 
-    /// Adds an error.
+    /// Adds an error at the end.
     pub fn push(&mut self, error: FieldError) {
         self.0.push(error);
     }

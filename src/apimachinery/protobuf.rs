@@ -11,16 +11,16 @@ const MAGIC: &[u8] = b"k8s\0";
 /// An API object with its type, as it is sent. Follows `apimachinery/pkg/runtime/types.go#Unknown @v1.36.3`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Envelope<'a> {
-    /// The object's `apiVersion`.
+    /// The `apiVersion` of the object.
     pub version: String,
-    /// The object's `kind`.
+    /// The `kind` of the object.
     pub kind: String,
     /// The object itself, encoded.
     pub raw: &'a [u8],
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads an envelope. The error says what is wrong with the bytes.
+    /// Reads an envelope from bytes. The error says what is wrong with the bytes.
     pub fn read(bytes: &'a [u8]) -> Result<Self, String> {
         let unknown = bytes.strip_prefix(MAGIC).ok_or("the body has no protobuf prefix")?;
         let mut envelope = Self::default();
@@ -42,7 +42,7 @@ impl<'a> Envelope<'a> {
         Ok(envelope)
     }
 
-    /// Writes the envelope. Empty fields are written too, as upstream writes them.
+    /// Returns the envelope's bytes. Empty fields are written too, as upstream writes them.
     pub fn write(&self) -> Vec<u8> {
         let types = Message::default().bytes(1, &self.version).bytes(2, &self.kind);
         let unknown = Message::default().message(1, types).bytes(2, self.raw).bytes(3, "").bytes(4, "");
@@ -104,7 +104,7 @@ pub fn text(bytes: &[u8]) -> Result<String, String> {
 #[derive(Clone, Debug, Default)]
 pub struct Message(Vec<u8>);
 
-/// How a field's value is laid out.
+/// Wire types: the layouts of a field's value.
 const VARINT: u32 = 0;
 const FIXED64: u32 = 1;
 const DELIMITED: u32 = 2;
@@ -126,7 +126,7 @@ impl Message {
         self.bytes(field, value.0)
     }
 
-    /// Adds an integer.
+    /// Adds an integer field.
     #[must_use]
     pub fn number(mut self, field: u32, value: u64) -> Self {
         self.key(field, VARINT);

@@ -35,7 +35,7 @@ pub struct Details {
     /// Name of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// API group.
+    /// API group of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
     /// Plural resource name, or the kind for validation errors.
@@ -44,7 +44,7 @@ pub struct Details {
     /// UID of the object, in answers to deletes.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// Single causes.
+    /// Single causes of a failure.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
     /// Seconds after which to try again; 0 for unsaid.
@@ -72,12 +72,12 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Status {
-    /// A failure.
+    /// The status of a failure.
     pub fn failure(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self { code, is_success: false, reason, message: message.into(), details: None, continue_token: None }
     }
 
-    /// A success. A code of 0 is left out.
+    /// The status of a success. A code of 0 is left out.
     pub fn success(code: u16) -> Self {
         Self { is_success: true, ..Self::failure(code, "", "") }
     }
@@ -92,7 +92,7 @@ impl Status {
         self
     }
 
-    /// Adds a cause.
+    /// Adds a cause to the details.
     #[must_use]
     pub fn cause(mut self, reason: &'static str, message: impl Into<String>, field: impl Into<String>) -> Self {
         let cause = Cause { reason, message: message.into(), field: field.into() };

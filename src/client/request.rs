@@ -14,7 +14,7 @@ use super::flowcontrol::RateLimiter;
 use super::retry::{RetriedByCaller, Unsettled, as_server_asks, retry, wait_after_error, wait_after_response};
 use super::target::Target;
 use crate::clock::Clock;
-use crate::config::GoDuration;
+use crate::go::duration::GoDuration;
 use crate::metrics::RestMetrics;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");

@@ -15,12 +15,13 @@ const LENIENT: GeneralPurpose =
 pub struct CorruptInput(usize);
 
 /// The bytes that `text` encodes. Line breaks are skipped wherever they are.
-pub fn decode(text: &str) -> Result<Vec<u8>, CorruptInput> {
-    let symbols: Vec<u8> = text.bytes().filter(|byte| !is_line_break(*byte)).collect();
-    LENIENT.decode(symbols).map_err(|_| CorruptInput(corrupt_at(text.as_bytes())))
+pub fn decode(text: impl AsRef<[u8]>) -> Result<Vec<u8>, CorruptInput> {
+    let text = text.as_ref();
+    let symbols: Vec<u8> = text.iter().copied().filter(|byte| !is_line_break(*byte)).collect();
+    LENIENT.decode(symbols).map_err(|_| CorruptInput(corrupt_at(text)))
 }
 
-/// `bytes` in base64.
+/// Encodes `bytes` in base64.
 pub fn encode(bytes: impl AsRef<[u8]>) -> String {
     STANDARD.encode(bytes)
 }

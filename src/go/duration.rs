@@ -23,7 +23,7 @@ const HOUR: u64 = 60 * MINUTE;
 const LIMIT: u64 = 1 << 63;
 
 impl GoDuration {
-    /// No time.
+    /// The duration of no time.
     pub const ZERO: Self = Self(0);
 
     /// `seconds` whole seconds, saturating.
@@ -31,7 +31,7 @@ impl GoDuration {
         Self(seconds.saturating_mul(1_000_000_000))
     }
 
-    /// `nanos` nanoseconds.
+    /// A duration of `nanos` nanoseconds.
     pub const fn from_nanos(nanos: i64) -> Self {
         Self(nanos)
     }

@@ -39,6 +39,14 @@ pub fn text(error: &io::Error) -> String {
     if let Some((_, text)) = known {
         return (*text).to_owned();
     }
+    // An error that carries a kind alone has other words than the system's.
+    match error.kind() {
+        io::ErrorKind::NotFound => return "no such file or directory".to_owned(),
+        io::ErrorKind::PermissionDenied => return "permission denied".to_owned(),
+        io::ErrorKind::IsADirectory => return "is a directory".to_owned(),
+        io::ErrorKind::NotADirectory => return "not a directory".to_owned(),
+        _ => {}
+    }
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut letters = text.chars();
@@ -57,7 +65,7 @@ mod tests {
 
     #[test]
     fn system_errors_read_as_in_go() {
-        let check = |code: i32, expected: &str| assert_eq!(text(&std::io::Error::from_raw_os_error(code)), expected);
+        let check = |code: i32, expected: &str| assert_eq!(text(&io::Error::from_raw_os_error(code)), expected);
         check(libc::ENOENT, "no such file or directory");
         check(libc::EACCES, "permission denied");
         check(libc::EISDIR, "is a directory");

@@ -9,10 +9,10 @@ const MAX_INSERTION: usize = 12;
 /// From so many on, the pivot is the median of medians.
 const SHORTEST_NINTHER: usize = 50;
 
-/// How often at most elements change places in the choice of a pivot: three medians of three, and one of these.
+/// Most exchanges in the choice of a pivot: three medians of three, and the median of these.
 const MAX_SWAPS: usize = 4 * 3;
 
-/// How often an almost sorted list is repaired.
+/// Number of repairs of an almost sorted list before it is partitioned after all.
 const MAX_STEPS: usize = 5;
 
 /// Lists that are shorter are not repaired.
@@ -26,12 +26,12 @@ pub fn sort_slice<T>(list: &mut [T], less: impl Fn(&T, &T) -> bool) {
     Sort { list, less }.quick(0, end, limit);
 }
 
-/// How many bits the number has.
+/// Number of bits of a number.
 fn bit_length(number: usize) -> u32 {
     usize::BITS - number.leading_zeros()
 }
 
-/// What the choice of a pivot found out.
+/// Order of the list, as far as the choice of a pivot has found it out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hint {
     Unknown,

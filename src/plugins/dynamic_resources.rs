@@ -12,11 +12,12 @@ use serde::Serialize;
 use super::unsupported::{Missing, Unsupported, not_supported};
 use crate::apimachinery::{FieldErrors, FieldPath};
 use crate::config::decode::wire_args;
-use crate::config::{FeatureGates, Gate, GoDuration, PluginArgs};
+use crate::config::{FeatureGates, Gate, PluginArgs};
 use crate::framework::{
     CycleContext, CycleState, EventRegistration, Handle, PluginError, PostFilterContext, PostFilterOutcome,
     PostFilterPlugin, PreEnqueuePlugin, Registration, Rejection, SignOutcome, Slot, Verdict,
 };
+use crate::go::duration::GoDuration;
 use crate::go::quote::quote;
 use crate::k8s::names::{DEVICE_CLASS_PREFIX, is_device_resource};
 use crate::listers::Lister;

@@ -5,17 +5,17 @@
 pub mod json;
 pub mod strategic;
 
-/// How a strategic merge patch merges the lists and objects of a type.
+/// Rules by which a strategic merge patch merges the lists and objects of a type.
 /// Follows `apimachinery/pkg/util/strategicpatch/meta.go#LookupPatchMeta @v1.36.3`.
 pub trait PatchMeta {
-    /// How the list at `path` is merged. The path leaves out positions in lists.
+    /// Rule for the list at `path`. The path leaves out positions in lists.
     fn list(&self, path: &str) -> ListMerge;
 
     /// Whether the object at `path` is replaced as a whole.
     fn replaces_object(&self, path: &str) -> bool;
 }
 
-/// How a strategic merge patch merges a list.
+/// Rule by which a strategic merge patch merges a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListMerge {
     /// As a map by the member of its elements that names them.

@@ -196,7 +196,7 @@ fn delete_elements(items: &mut Vec<Value>, patch: &[Value], key: &str) -> Result
     Ok(())
 }
 
-/// What tells an element from the others of its list.
+/// Value of the member by which an element is told from the others of its list.
 fn name_of<'a>(element: &'a Value, key: &str) -> Result<&'a Value, Status> {
     element.get(key).ok_or_else(|| {
         Status::unknown(format!("map: {} does not contain declared merge key: {key}", print::plain(element)))
@@ -240,8 +240,8 @@ fn sort(items: &mut Vec<Value>, before: &[Value], order: &[Value], merge: ListMe
     items.extend(others);
 }
 
-/// What there is of a patch where there is nothing to merge it with: all but directives and nulls, and nothing of what has
-/// a directive of its own. Follows `apimachinery/pkg/util/strategicpatch/patch.go#removeDirectives @v1.36.3`.
+/// The content of a patch that has no counterpart in the object. Directives, nulls and everything that has a directive of its
+/// own are left out. Follows `strategicpatch/patch.go#removeDirectives @v1.36.3`.
 fn taken(patch: &Value) -> Option<Value> {
     match patch {
         Value::Null => None,

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::config::decode::{Bytes, DecodeError, Raw, Reader, Value, Wire, wire_struct};
+use crate::config::decode::{Bytes, DecodeError, Raw, Reader, Wire, wire_struct};
+use crate::go::json::Value;
 
 /// A kubeconfig file.
 #[derive(Clone, Debug, Default, PartialEq)]

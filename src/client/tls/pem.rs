@@ -1,13 +1,8 @@
 //! Texts in PEM, as leniently as Go reads them: what operators have, and other programs take, is taken here.
 
-use base64::Engine as _;
-use base64::alphabet;
-use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use rustls::pki_types::CertificateDer;
 
-/// Bits that are left over count for nothing.
-const BASE64: GeneralPurpose =
-    GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+use crate::go::base64;
 
 /// One block.
 #[derive(Debug, PartialEq, Eq)]
@@ -75,7 +70,7 @@ fn block<'a>(kind: &[u8], text: &'a [u8]) -> Option<(Block, &'a [u8])> {
     }
     let is_blank = |byte: &u8| b" \t\r\n".contains(byte);
     let letters: Vec<u8> = content[..end].iter().copied().filter(|byte| !is_blank(byte)).collect();
-    let content = BASE64.decode(letters).ok()?;
+    let content = base64::decode(letters).ok()?;
     Some((Block { kind: String::from_utf8_lossy(kind).into_owned(), has_headers, content }, after))
 }
 

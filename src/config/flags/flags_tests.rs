@@ -1,7 +1,8 @@
 //! Tests of [`super`]: command lines in, flags, configurations or texts out.
 
 use super::{FlagError, Flags, VersionFlag};
-use crate::config::{FeatureGates, Gate, GoDuration};
+use crate::config::{FeatureGates, Gate};
+use crate::go::duration::GoDuration;
 use crate::plugins::registry;
 
 fn parse(line: &[&str]) -> Result<Flags, FlagError> {

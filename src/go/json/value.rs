@@ -3,9 +3,9 @@
 /// A JSON value as it was written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// The word `null`.
+    /// The value of the word `null`.
     Null,
-    /// A boolean.
+    /// The word `true` or `false`.
     Bool(bool),
     /// The literal, since messages quote it and only the target decides how it is read.
     Number(String),
