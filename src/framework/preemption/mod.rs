@@ -7,6 +7,7 @@
 //! one found is taken.
 
 mod budgets;
+mod candidate;
 mod dry_run;
 mod executor;
 mod importance;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
+pub use candidate::{Candidate, CandidateReview};
 pub use executor::Executor;
 
 use budgets::Budgets;
@@ -43,40 +45,6 @@ const NO_VICTIMS: &str = "No preemption victims found for incoming pod";
 
 /// What is said of all other nodes.
 const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
-
-/// A node that takes the pod once these pods have left it.
-#[derive(Clone, Debug)]
-pub struct Candidate {
-    /// The node.
-    pub node: Arc<str>,
-    /// The pods that have to go, the most important one first.
-    pub victims: Vec<Arc<PodInfo>>,
-    /// How many of them go although a disruption budget forbids it.
-    pub pdb_violations: i64,
-}
-
-/// Webhooks that have a say in whom preemption hits.
-pub trait CandidateReview: Sync {
-    /// Leaves out candidates that are not to be carried out, or changes their victims.
-    fn review(
-        &self,
-        pod: &PodInfo,
-        candidates: Vec<Candidate>,
-        snapshot: &Snapshot,
-    ) -> Result<Vec<Candidate>, PluginError>;
-}
-
-/// Nobody has a say.
-impl CandidateReview for () {
-    fn review(
-        &self,
-        _pod: &PodInfo,
-        candidates: Vec<Candidate>,
-        _snapshot: &Snapshot,
-    ) -> Result<Vec<Candidate>, PluginError> {
-        Ok(candidates)
-    }
-}
 
 /// What a search for candidates found.
 #[derive(Clone, Debug, Default)]
