@@ -1,5 +1,5 @@
-//! Validation of containers. Fields that only the kubelet reads (environment, mounts, probes, security contexts) are not
-//! checked.
+//! Validation of the containers of pods. Fields that only the kubelet reads (environment, mounts, probes, security contexts) are
+//! not checked.
 //!
 //! Follows `pkg/apis/core/validation/validation.go @v1.36.3`.
 

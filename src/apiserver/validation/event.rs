@@ -1,4 +1,4 @@
-//! Validation of events.
+//! Validation of new and updated events.
 
 use serde_json::{Value, json};
 

@@ -86,8 +86,8 @@ fn new(value: &Value, rule: impl Fn(&str) -> Vec<String>, errors: &mut Errors) {
     finalizers(value, errors);
 }
 
-/// Returns the errors in an updated object's metadata. As upstream, a kind that checks metadata itself repeats the checks for
-/// all kinds, so that their errors occur twice.
+/// Returns the errors in an updated object's metadata. As in upstream, a kind that checks metadata itself repeats the checks
+/// for all kinds, so that their errors occur twice.
 /// Follows `apiserver/pkg/registry/rest/update.go#BeforeUpdate @v1.36.3`.
 pub(super) fn on_update(kind: &Kind, value: &Value, before: &Value) -> Errors {
     let mut errors = on_update_of_any_kind(value, before);

@@ -119,7 +119,7 @@ fn only_deleted_gates(spec: &Value, old: &Value, path: Path<'_>, errors: &mut Er
     let list = path.child("schedulingGates");
     let gates: Vec<&str> = meta::list(&spec["schedulingGates"]).map(|gate| text(gate, "name")).collect();
     for (at, name) in gates.iter().enumerate() {
-        // As upstream, of several gates with the same name only the last one is reported.
+        // As in upstream, of several gates with the same name only the last one is reported.
         if !known.contains(name) && !gates[at + 1..].contains(name) {
             let path = list.index(at);
             let detail = format!("only deletion is allowed, but found new scheduling gate '{name}'");
