@@ -14,9 +14,9 @@ const SERVED: &[&str] = &["application/json", "application/yaml", "application/j
 /// Form of a reply's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Objects as JSON.
+    /// JSON, with objects unchanged.
     Json,
-    /// Objects as YAML. Not available for streams.
+    /// YAML, which is not available for streams.
     Yaml,
     /// Rows of cells, as kubectl prints them.
     Table(Table),

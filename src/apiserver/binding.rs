@@ -1,4 +1,4 @@
-//! The binding subresource. Every scheduled pod needs this write, so it is optimized for speed.
+//! The binding subresource of pods. Every scheduled pod needs this write, so it is optimized for speed.
 //!
 //! Follows `pkg/registry/core/pod/storage/storage.go#BindingREST.Create @v1.36.3`. A pod's bytes are split into metadata,
 //! spec and status. Only the members that change are parsed; the rest is copied as text.

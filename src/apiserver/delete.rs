@@ -89,7 +89,7 @@ enum GraceOutcome {
 }
 
 impl State {
-    /// Deletes an object. If a grace period or a finalizer keeps it, only marks it as deleted.
+    /// Deletes an object, or only marks it as deleted if a grace period or a finalizer keeps it.
     pub(super) fn delete(
         &mut self,
         kind: &'static Kind,

@@ -24,10 +24,9 @@ impl ApiServer {
     }
 
     /// Loads an object from a dump of a cluster, or from a manifest that describes part of a cluster. UID, times, status, node
-    /// and priority are kept where the object has them, and filled in as for a new object otherwise. An object without a UID
-    /// comes from a manifest and must be valid. A built-in object of the same name, such as the namespace `default`, is
-    /// replaced.
-    /// Classes and nodes must be loaded before the pods that name them.
+    /// and priority are kept where the object has them, and filled in as for a new object otherwise. An object without a
+    /// UID comes from a manifest and must be valid. The loaded object replaces a built-in one of the same name, such as the
+    /// namespace `default`. Classes and nodes must be loaded before the pods that name them.
     pub fn load(&self, value: Value) -> Result<Arc<Object>, Status> {
         let is_dump = !meta::text(&value, "uid").is_empty();
         let kind = kind_of(&value)?;

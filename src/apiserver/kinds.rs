@@ -32,7 +32,7 @@ pub struct Kind {
     pub create_on_update: bool,
     /// Whether an update may leave out the resource version (`AllowUnconditionalUpdate`).
     pub unconditional_update: bool,
-    /// Whether a delete answers with the object (`ReturnDeletedObject`).
+    /// Whether a delete returns the object instead of a status (`ReturnDeletedObject`).
     pub returns_deleted: bool,
     /// Fields that a field selector may name besides `metadata.name` and `metadata.namespace`.
     pub fields: &'static [Field],

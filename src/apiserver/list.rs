@@ -74,7 +74,7 @@ impl Start {
 }
 
 impl ListOptions {
-    /// Parses the options. Rejects combinations that are not allowed.
+    /// Parses the list options of a query. Rejects combinations that are not allowed.
     pub(super) fn parse(query: &Query) -> Result<Self, Status> {
         let limit = query.number("limit")?;
         query.number("timeoutSeconds")?;

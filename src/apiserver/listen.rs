@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// `apiserver/pkg/server/config.go#NewConfig @v1.36.3`.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
-/// A listening server. Dropping it closes the connections and frees the port.
+/// A server that listens on a port. Dropping it closes the connections and frees the port.
 ///
 /// ```no_run
 /// # use kube_scheduler::apiserver::{ApiServer, Options};
@@ -86,7 +86,7 @@ impl Listener {
         Ended((&mut self.task).await.err().map(|error| error.to_string()))
     }
 
-    /// Stops listening. Waits until the port is free and all connections are closed.
+    /// Stops listening, and waits until the port is free and all connections are closed.
     pub async fn stop(mut self) {
         self.task.abort();
         // The task ends as aborted. If it panicked before, its thread has reported the panic.

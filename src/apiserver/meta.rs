@@ -1,4 +1,4 @@
-//! Reading and writing `metadata` of parsed objects.
+//! Access to the `metadata` of parsed objects, for reading and writing.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};

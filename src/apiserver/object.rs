@@ -74,7 +74,7 @@ impl Object {
         &self.bytes
     }
 
-    /// Parses the object. Returns `Null` for injected bytes that are not JSON.
+    /// Parses the object's JSON text. Returns `Null` for injected bytes that are not JSON.
     pub fn value(&self) -> Value {
         serde_json::from_slice(&self.bytes).unwrap_or_default()
     }

@@ -3,7 +3,7 @@
 /// Source of a new object, which decides the fields that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// A client's request. The server sets identity, times and status.
+    /// A request of a client. The server sets identity, times and status.
     Client,
     /// A dump of another cluster, where the object was valid. Identity, times and status are kept.
     Dump,

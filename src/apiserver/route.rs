@@ -114,7 +114,7 @@ impl Query {
     }
 }
 
-/// Decodes percent encoding. Invalid escapes are kept unchanged.
+/// Decodes the percent encoding of a text. Invalid escapes are kept unchanged.
 fn decode(text: &str) -> String {
     if !text.contains('%') {
         return text.to_owned();

@@ -84,7 +84,7 @@ impl ApiServer {
         })
     }
 
-    /// Handles a request, possibly repeatedly. If the request has to wait for a version, handles it again after each change until the timeout.
+    /// Handles a request, again after each change for as long as the request has to wait for a version, until the timeout.
     async fn handle(&self, parts: &Parts, body: &Bytes) -> Outcome {
         let mut progress = self.progress();
         let mut deadline = None;

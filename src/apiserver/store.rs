@@ -59,7 +59,7 @@ pub(super) struct State {
 pub(super) struct Settings {
     /// Number of changes kept per kind.
     pub(super) history: usize,
-    /// Whether a create in a missing namespace makes the namespace.
+    /// Whether a create in a missing namespace also creates the namespace.
     pub(super) create_namespaces: bool,
     /// Whether objects are stored exactly as a real server stores them.
     pub(super) exact: bool,
@@ -109,7 +109,7 @@ impl State {
         &mut self.shelves[kind.slot as usize]
     }
 
-    /// The newest version of an object.
+    /// Returns the newest version of an object.
     pub(super) fn find(&self, kind: &Kind, key: &str) -> Option<&Arc<Object>> {
         self.shelf(kind).objects.get(key)
     }
@@ -143,7 +143,7 @@ impl State {
         object
     }
 
-    /// Removes `old`. Returns its last state under the version of the removal.
+    /// Removes `old`, and returns its last state under the version of the removal.
     pub(super) fn remove(&mut self, old: &Arc<Object>) -> Arc<Object> {
         self.version += 1;
         let gone = Arc::new(old.with_version(self.version));

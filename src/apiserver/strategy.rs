@@ -14,7 +14,7 @@ use super::store::State;
 use super::{meta, pods};
 use crate::apimachinery::Status;
 
-/// Prepares a new object, after admission and before validation.
+/// Prepares a new object for storage, after admission and before validation.
 pub(super) fn prepare_create(state: &State, kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Status> {
     let keeps_status = origin != Origin::Client && !meta::is_empty(&value["status"]);
     drop_disabled(kind, value);

@@ -36,8 +36,8 @@ pub(super) struct UpdateBase {
 }
 
 impl UpdateBase {
-    /// Reads `old`. For an update of a pod's status, the spec is not parsed, because such updates are frequent. With `whole`,
-    /// everything is parsed.
+    /// Reads the stored object `old`. For an update of a pod's status, the spec is not parsed, because such updates are
+    /// frequent. With `whole`, everything is parsed.
     pub(super) fn read(old: Arc<Object>, part: Part, whole: bool) -> Result<Self, Status> {
         let without_spec = part == Part::Status && old.kind.slot == PODS.slot && !whole && !old.raw;
         let value = if without_spec { old.value_without_spec() } else { Some(old.value()) };

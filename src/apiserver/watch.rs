@@ -30,7 +30,7 @@ pub(super) struct WatchOptions {
 }
 
 impl WatchOptions {
-    /// Parses the options. Rejects combinations that are not allowed.
+    /// Parses the watch options of a query. Rejects combinations that are not allowed.
     /// Follows `apimachinery/pkg/apis/meta/internalversion/validation/validation.go#validateWatchOptions @v1.36.3`.
     pub(super) fn parse(query: &Query) -> Result<Self, Status> {
         let timeout = query.number("timeoutSeconds")?;
@@ -179,7 +179,7 @@ impl State {
         }
     }
 
-    /// Ends a watch. A clean end comes after the queued lines; otherwise the queue is dropped.
+    /// Ends a watch, either cleanly after the queued lines, or at once without them.
     pub(super) fn end_watch(&mut self, id: u64, end: End) {
         let Some(watcher) = self.watchers.get_mut(&id) else { return };
         watcher.end = Some(end);

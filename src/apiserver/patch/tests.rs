@@ -1,4 +1,4 @@
-//! Strategic merge patches of the API's own kinds.
+//! Tests of strategic merge patches of the API's own kinds.
 
 use serde_json::json;
 

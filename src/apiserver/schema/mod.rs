@@ -60,7 +60,7 @@ pub(super) struct Member {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Omitted {
     Never,
-    /// Omitted if empty. Structures never count as empty.
+    /// Omitted if it is empty. Structures never count as empty.
     Empty,
     /// Omitted if it has Go's zero value.
     Zero,
@@ -196,7 +196,7 @@ impl Member {
 }
 
 impl Type {
-    /// Parses a type. Returns it with its name in Go.
+    /// Parses a type, and returns it with its name in Go.
     fn parse(text: &'static str, names: &BTreeMap<&'static str, usize>) -> (Self, String) {
         if let Some(inner) = text.strip_prefix('*') {
             let (inner, go) = Self::parse(inner, names);

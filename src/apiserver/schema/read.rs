@@ -37,8 +37,8 @@ enum Step<'a> {
     Entry(&'a str),
 }
 
-/// Reads an object. The error is Go's text, which does not say where a quantity or a time is invalid. With `names_paths`, the
-/// error starts with the path in these cases, too.
+/// Reads an object of `kind`. The error is Go's text, which does not contain the path of an invalid quantity or time. With
+/// `names_paths`, the path is put in front.
 pub(in crate::apiserver) fn read(
     kind: &'static Object,
     value: &mut Value,
@@ -91,7 +91,7 @@ fn means_nothing(member: &Member, value: &Value) -> bool {
     }
 }
 
-/// Reads a value. Go's name of its type is `go`.
+/// Reads a value whose type has the name `go` in Go.
 fn value(kind: &Type, go: &str, value: &mut Value, trail: &Trail<'_>, findings: &mut Findings) -> Result<(), String> {
     match kind {
         Type::Optional(inner) => return self::value(inner, go, value, trail, findings),
