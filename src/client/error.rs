@@ -31,7 +31,7 @@ pub enum ApiError {
     Transport {
         /// The method, the URL and the connection's error.
         message: String,
-        /// How the connection failed.
+        /// The kind of failure of the connection.
         kind: TransportKind,
     },
     /// The request could not be built. A retry would not help.
@@ -45,7 +45,7 @@ pub enum ApiError {
     Closed,
 }
 
-/// How a connection failed, as far as retries depend on it.
+/// The kind of failure of a connection, as far as retries depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportKind {
     /// The connection was refused because no process listens.

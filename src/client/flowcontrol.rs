@@ -66,7 +66,7 @@ impl RateLimiter {
         available
     }
 
-    /// Takes a token. Returns the wait before the request may be sent.
+    /// Takes a token, which may put the bucket into debt. Returns the wait before the request may be sent.
     pub fn reserve(&self, now: Mono) -> Duration {
         let mut bucket = self.filled(now);
         bucket.tokens -= 1.0;

@@ -181,7 +181,7 @@ impl RestClient {
         }
     }
 
-    /// Makes one attempt. A failure carries the wait before the next attempt, if a retry is allowed.
+    /// Makes one attempt of a request. A failure carries the wait before the next attempt, if a retry is allowed.
     async fn send_once(
         &self,
         call: &Call,

@@ -125,7 +125,7 @@ impl TypedArgs {
         self.0.set_defaults(gates);
     }
 
-    /// Adds an error for each value that is not valid.
+    /// Adds an error for each invalid value.
     pub(super) fn validate(&self, path: &FieldPath, gates: &FeatureGates, errors: &mut FieldErrors) {
         self.0.validate(path, gates, errors);
     }

@@ -1,7 +1,7 @@
 //! The configuration of a scheduler: `KubeSchedulerConfiguration` files, feature gates and flags.
 //!
 //! ```text
-//! file ──decode──▶ wire types ──resolve──▶ Config ──(flags)──▶ validate ──▶ everybody else
+//! file ──decode──▶ wire types ──resolve──▶ Config ──(flags)──▶ validate ──▶ other modules
 //!        strict      optional    defaults              texts of
 //!                    fields      by gates              upstream
 //! ```

@@ -88,7 +88,7 @@ pub trait FactoryArgs: Sized + 'static {
     /// The type with which a configuration's arguments are decoded and validated, if there is one.
     fn args_type() -> Option<ArgsType>;
 
-    /// Takes the arguments out of a configuration.
+    /// Gets the arguments from a configuration.
     fn from_config(args: &AnyArgs) -> Result<Self, ArgsError>;
 }
 

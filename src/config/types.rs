@@ -5,7 +5,7 @@
 use super::any_args::AnyArgs;
 use crate::go::duration::GoDuration;
 
-/// A point of the scheduling framework that plugins extend, in the order in which the configuration file lists them.
+/// A point at which plugins extend the scheduling framework. The variants are in the configuration file's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExtensionPoint {
     /// Decides whether a pod may enter the active queue.
@@ -192,7 +192,7 @@ pub struct PluginConfig {
     pub args: AnyArgs,
 }
 
-/// A scheduling profile. Pods select it with `spec.schedulerName`.
+/// A scheduling profile, which pods select with `spec.schedulerName`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
     /// The name by which pods select this profile.
@@ -222,7 +222,7 @@ pub struct Config {
     pub leader_election: LeaderElection,
     /// Settings of the connection to the API server.
     pub client_connection: ClientConnection,
-    /// Whether profiling endpoints are served.
+    /// Whether to serve profiling endpoints.
     pub enable_profiling: bool,
     /// Whether block profiling is enabled; has no effect without profiling.
     pub enable_contention_profiling: bool,

@@ -135,7 +135,7 @@ impl ApiWrites {
         self.writer.queues.pending()
     }
 
-    /// Drops all writes that have not been started, and rejects later ones. Both fail with [`ApiError::Closed`].
+    /// Drops all writes that have not been started, and rejects later ones. Their callers get [`ApiError::Closed`].
     pub fn close(&self) {
         self.writer.queues.close();
     }
@@ -152,7 +152,7 @@ impl ApiWrites {
 }
 
 impl Dispatcher {
-    /// Sends patches until every [`ApiWrites`] is gone and the last patch has been answered.
+    /// Sends patches until every [`ApiWrites`] has been dropped and the last patch has been answered.
     pub async fn run(mut self) {
         let mut running = FuturesUnordered::new();
         loop {

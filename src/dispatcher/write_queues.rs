@@ -26,7 +26,7 @@ struct State {
 
 #[derive(Default)]
 struct ObjectQueue {
-    /// Queued writes. Only the first entry may be sent.
+    /// Queued writes of the object. Only the first entry may be sent.
     entries: VecDeque<Entry>,
     /// Changes written since the queue was last empty.
     written: Written,

@@ -1,4 +1,4 @@
-//! Credentials of requests: the `Authorization` header, and its renewal.
+//! Credentials of requests: creating the `Authorization` header, and renewing its content.
 //! Follows `client-go/transport/round_trippers.go#HTTPWrappersForConfig @v1.36.3`.
 
 mod plugin;

@@ -102,7 +102,7 @@ pub(super) struct Contexts<'a> {
 }
 
 impl Contexts<'_> {
-    /// Resolves the context. Returns `None` if no server is configured.
+    /// Resolves the context to an access. Returns `None` if no server is configured.
     /// Follows `client-go/tools/clientcmd/client_config.go#DirectClientConfig.ClientConfig @v1.36.3`.
     pub(super) fn resolve(&self) -> Result<Option<Access>, AccessError> {
         let name = match self.context.filter(|name| !name.is_empty()) {

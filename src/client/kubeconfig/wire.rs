@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::config::decode::{Bytes, DecodeError, Raw, Reader, Wire, wire_struct};
 use crate::go::json::Value;
 
-/// A kubeconfig file.
+/// The content of a kubeconfig file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct File {
     pub(super) kind: String,

@@ -45,7 +45,7 @@ impl Source {
         }
     }
 
-    /// Returns the bytes. A file is read each time.
+    /// Returns the bytes of the source. A file is read each time.
     pub(crate) fn read(&self) -> Result<Vec<u8>, String> {
         match self {
             Self::Data(data) => Ok(data.clone()),

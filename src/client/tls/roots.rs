@@ -59,8 +59,8 @@ impl Roots {
 }
 
 impl Trusted {
-    /// Parses a bundle. Certificates that cannot be a trust anchor are ignored, but at least one must remain. An empty bundle
-    /// trusts no server, as with the gate `ClientsAllowCARotation`.
+    /// Parses a bundle of certificates. Those that cannot be a trust anchor are ignored, but at least one must remain. An empty
+    /// bundle trusts no server, as with the gate `ClientsAllowCARotation`.
     /// Follows `client-go/transport/transport.go#rootCertPool @v1.36.3`.
     fn read(pem: &[u8], provider: &Arc<CryptoProvider>) -> Result<Self, String> {
         let certificates: Vec<CertificateDer<'static>> = certificates(pem).collect();

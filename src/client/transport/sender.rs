@@ -55,7 +55,7 @@ impl Sender {
         Ok(answer?)
     }
 
-    /// Sends a request. Retries a read if the server asks for it, unless the caller does its own retries.
+    /// Sends a request until it is answered. Retries a read if the server asks for it, unless the caller does its own retries.
     async fn send_until_answered(&self, request: Request<Body>) -> Outcome {
         let method = request.method().clone();
         if method != Method::GET || request.extensions().get::<RetriedByCaller>().is_some() {

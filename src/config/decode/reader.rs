@@ -339,7 +339,7 @@ impl Wire for BTreeMap<String, String> {
     }
 }
 
-/// A Go duration. An invalid duration ends the decoding.
+/// Decodes a Go duration from a string. An invalid duration ends the decoding.
 impl Wire for GoDuration {
     fn go_type() -> String {
         "v1.Duration".to_owned()

@@ -150,7 +150,7 @@ fn into_key(meaning: Meaning) -> Result<Key, DecodeError> {
 }
 
 impl Key {
-    /// As Go's `%#v` prints it.
+    /// Formats the key like Go's `%#v`.
     fn in_go(&self) -> String {
         match self {
             Self::Null => "interface {}(nil)".to_owned(),
@@ -162,7 +162,7 @@ impl Key {
         }
     }
 
-    /// The key of the JSON object.
+    /// Converts the key to a key of a JSON object.
     fn into_json_key(self, value: &Meaning) -> Result<String, DecodeError> {
         let unsupported = |kind: &str, key: &str| {
             let value = match value {
@@ -189,7 +189,7 @@ impl Key {
 }
 
 impl Meaning {
-    /// As Go's `%#v` prints it.
+    /// Formats the value like Go's `%#v`.
     fn in_go(&self) -> String {
         match self {
             Self::Scalar(Scalar::Null) => "interface {}(nil)".to_owned(),

@@ -1,4 +1,4 @@
-//! Tests of [`super`].
+//! Tests of the YAML parser in [`super`].
 
 use super::parse;
 

@@ -43,7 +43,7 @@ pub(super) fn numbers(text: &str) -> Result<Numbers, String> {
     text.split(',').map(int32).collect::<Result<Vec<i32>, String>>().map(Numbers)
 }
 
-/// Parses pairs. A value with a single `=` is one pair, including any commas.
+/// Parses pairs of keys and values. A value with a single `=` is one pair, including any commas.
 /// Follows `github.com/spf13/pflag/string_to_string.go#Set`.
 pub(super) fn pairs(text: &str) -> Result<Pairs, String> {
     let parts = match text.matches('=').count() {
@@ -72,7 +72,8 @@ pub(super) fn cert_key(text: &str) -> Result<CertKey, String> {
     }
 }
 
-/// Parses log levels. Follows `component-base/logs/api/v1/pflags.go#vmoduleConfigurationPFlag.Set @v1.36.3`.
+/// Parses log levels of source files.
+/// Follows `component-base/logs/api/v1/pflags.go#vmoduleConfigurationPFlag.Set @v1.36.3`.
 pub(super) fn vmodule(text: &str) -> Result<VModule, String> {
     let pattern = |item: &str| match item.split('=').collect::<Vec<_>>()[..] {
         [pattern, number] if !pattern.is_empty() && !number.is_empty() => {

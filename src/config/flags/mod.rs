@@ -34,34 +34,34 @@ pub use values::VersionFlag;
 #[derive(Clone, Debug, Default, PartialEq, clap::Parser)]
 #[command(name = "kube-scheduler", disable_help_flag = true, disable_version_flag = true, args_override_self = true)]
 pub struct Flags {
-    /// Where the configuration and the API server are.
+    /// Locations of the configuration and the API server.
     #[command(flatten)]
     pub misc: MiscFlags,
-    /// How HTTPS is served.
+    /// Settings of the HTTPS server.
     #[command(flatten)]
     pub secure_serving: SecureServingFlags,
-    /// Who a request comes from.
+    /// Authentication of requests to the server.
     #[command(flatten)]
     pub authentication: AuthenticationFlags,
-    /// What a request may do.
+    /// Authorization of requests to the server.
     #[command(flatten)]
     pub authorization: AuthorizationFlags,
-    /// Flags that a configuration file replaces.
+    /// Deprecated flags, most of which are ignored if there is a configuration file.
     #[command(flatten)]
     pub deprecated: DeprecatedFlags,
-    /// Leader election.
+    /// Flags about leader election.
     #[command(flatten)]
     pub leader_election: LeaderElectionFlags,
     /// Feature gates and versions.
     #[command(flatten)]
     pub feature_gate: FeatureGateFlags,
-    /// Which metrics there are.
+    /// Flags that hide or restrict metrics.
     #[command(flatten)]
     pub metrics: MetricsFlags,
-    /// Logs.
+    /// Flags about the log.
     #[command(flatten)]
     pub logs: LogFlags,
-    /// Version and help.
+    /// The flags `--version` and `--help`.
     #[command(flatten)]
     pub global: GlobalFlags,
     /// What is no flag; only empty texts are let pass.

@@ -109,7 +109,7 @@ impl LogFlags {
         self.vmodule.iter().flat_map(|levels| levels.0.iter().cloned()).collect()
     }
 
-    /// Validates these flags. Follows `component-base/logs/api/v1/options.go#Validate @v1.36.3`.
+    /// Validates the flags of this section. Follows `component-base/logs/api/v1/options.go#Validate @v1.36.3`.
     pub fn check(&self, gates: &FeatureGates) -> Result<(), String> {
         let mut errors = Vec::new();
         let format = self.logging_format.as_deref().unwrap_or(TEXT);

@@ -11,7 +11,7 @@ use crate::version::KUBERNETES;
 /// The value of the flag `--version`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionFlag {
-    /// `--version=false`: does nothing.
+    /// `--version=false`: nothing is printed.
     No,
     /// `--version`: prints the version and exits.
     Print,

@@ -63,7 +63,7 @@ fn split_gates(flags: &[String]) -> Result<Vec<String>, GateError> {
     Ok(by_component.into_values().next().unwrap_or_default())
 }
 
-/// Parses `Name=bool` pairs. If a name is repeated, its last value is used.
+/// Parses a list of `Name=bool` pairs. If a name is repeated, its last value is used.
 fn parse_values(pairs: &[String]) -> Result<BTreeMap<&str, bool>, GateError> {
     let mut values = BTreeMap::new();
     for pair in pairs.iter().filter(|pair| !pair.is_empty()) {

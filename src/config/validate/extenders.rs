@@ -1,4 +1,5 @@
-//! Validates extenders. Follows `pkg/scheduler/apis/config/validation/validation.go#validateExtenders @v1.36.3`.
+//! Validation of the extenders in a configuration.
+//! Follows `pkg/scheduler/apis/config/validation/validation.go#validateExtenders @v1.36.3`.
 
 use std::collections::BTreeSet;
 
