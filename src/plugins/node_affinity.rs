@@ -24,7 +24,7 @@ use crate::framework::{
 use crate::k8s::{Node, NodeSelector, Pod, PreferredTerms, RequiredNodeAffinity};
 use crate::model::{ActionType, EventObjects, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "NodeAffinity";
 
 const REASON_POD: &str = "node(s) didn't match Pod's node affinity/selector";
@@ -69,7 +69,7 @@ struct Added {
     preferred: Option<PreferredTerms>,
 }
 
-/// The plugin.
+/// The in-tree plugin `NodeAffinity`.
 #[derive(Debug)]
 struct NodeAffinity {
     hints: bool,

@@ -16,7 +16,7 @@ use crate::framework::{
 use crate::k8s::Pod;
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, NodeInfo, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "NodeDeclaredFeatures";
 
 const REASON: &str = "node(s) didn't match Pod's required features";
@@ -76,14 +76,14 @@ impl FeatureSet {
     }
 }
 
-/// The plugin.
+/// The in-tree plugin `NodeDeclaredFeatures`.
 #[derive(Debug)]
 struct NodeDeclaredFeatures {
     enabled: bool,
     required: Slot<FeatureSet>,
 }
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let enabled = handle.gates().enabled(Gate::NodeDeclaredFeatures);
     let plugin = Arc::new(NodeDeclaredFeatures { enabled, required: handle.slot() });

@@ -13,7 +13,7 @@ use crate::framework::{
 };
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, HostPort, HostPorts, NodeInfo, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "NodePorts";
 
 const REASON: &str = "node(s) didn't have free ports for the requested pod ports";
@@ -22,14 +22,14 @@ const REASON: &str = "node(s) didn't have free ports for the requested pod ports
 #[derive(Clone, Copy, Debug)]
 struct Prepared;
 
-/// The plugin.
+/// The in-tree plugin `NodePorts`.
 #[derive(Debug)]
 struct NodePorts {
     hints: bool,
     prepared: Slot<Prepared>,
 }
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Arc::new(NodePorts { hints: hints_enabled(handle), prepared: handle.slot() });
     Ok(Registration::new(NAME).events(&plugin).pre_filter(&plugin).filter(&plugin).sign(&plugin))

@@ -16,7 +16,7 @@ use crate::framework::{
 use crate::k8s::{Pod, tolerations};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "NodeUnschedulable";
 
 const REASON: &str = "node(s) were unschedulable";
@@ -28,7 +28,7 @@ static UNSCHEDULABLE: LazyLock<Taint> = LazyLock::new(|| Taint {
     ..Taint::default()
 });
 
-/// The plugin.
+/// The in-tree plugin `NodeUnschedulable`.
 #[derive(Clone, Copy, Debug)]
 struct NodeUnschedulable {
     hints: bool,
@@ -36,7 +36,7 @@ struct NodeUnschedulable {
     comparisons: bool,
 }
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let comparisons = handle.gates().enabled(Gate::TaintTolerationComparisonOperators);
     let plugin = Arc::new(NodeUnschedulable { hints: hints_enabled(handle), comparisons });

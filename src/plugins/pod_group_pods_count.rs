@@ -5,10 +5,10 @@
 
 use crate::framework::{Handle, PluginError, Registration};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "PodGroupPodsCount";
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), _handle: &Handle) -> Result<Registration, PluginError> {
     Ok(Registration::new(NAME))
 }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use crate::framework::{Handle, Plugin, PluginError, QueueSortKey, QueueSortPlugin, Registration};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "PrioritySort";
 
-/// The plugin.
+/// The in-tree plugin `PrioritySort`.
 #[derive(Debug)]
 struct PrioritySort;
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), _handle: &Handle) -> Result<Registration, PluginError> {
     Ok(Registration::new(NAME).queue_sort(&Arc::new(PrioritySort)))
 }

@@ -11,16 +11,16 @@ use crate::framework::{
 };
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "SchedulingGates";
 
-/// The plugin.
+/// The in-tree plugin `SchedulingGates`.
 #[derive(Debug)]
 struct SchedulingGates {
     hints: bool,
 }
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Arc::new(SchedulingGates { hints: hints_enabled(handle) });
     Ok(Registration::new(NAME).events(&plugin).pre_enqueue(&plugin))

@@ -18,7 +18,7 @@ use crate::framework::{
 use crate::k8s::tolerations::{do_not_schedule, find_untolerated_taint, tolerated};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, NodeInfo, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "TaintToleration";
 
 const REASON: &str = "node(s) had untolerated taint(s)";
@@ -29,7 +29,7 @@ const PREFER_NO_SCHEDULE: &str = "PreferNoSchedule";
 #[derive(Clone, Debug)]
 struct SoftTolerations(Arc<[Toleration]>);
 
-/// The plugin.
+/// The in-tree plugin `TaintToleration`.
 #[derive(Debug)]
 struct TaintToleration {
     hints: bool,
@@ -38,7 +38,7 @@ struct TaintToleration {
     soft: Slot<SoftTolerations>,
 }
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let comparisons = handle.gates().enabled(Gate::TaintTolerationComparisonOperators);
     let plugin = Arc::new(TaintToleration { hints: hints_enabled(handle), comparisons, soft: handle.slot() });

@@ -19,7 +19,7 @@ use crate::model::PodInfo;
 
 /// What is known of a plugin that is not built yet.
 pub(super) trait Missing: Send + Sync + 'static {
-    /// The plugin's name.
+    /// Name of the plugin.
     const NAME: &'static str;
 
     /// Why the plugin is needed to place this pod, as a reason; `None` if it is not.
@@ -39,7 +39,7 @@ pub(super) trait Missing: Send + Sync + 'static {
 
 /// A plugin that is needed for volumes of some kinds, whatever else the pod has.
 pub(super) trait MissingForVolumes: Send + Sync + 'static {
-    /// The plugin's name.
+    /// Name of the plugin.
     const NAME: &'static str;
 
     /// What pods have that need it.

@@ -14,7 +14,7 @@ use crate::config::{FeatureGates, Gate, PluginArgs};
 use crate::framework::{Handle, PluginError, Registration};
 use crate::k8s::{Volume, VolumeSource};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "VolumeBinding";
 
 /// Arguments of the plugin `VolumeBinding`.

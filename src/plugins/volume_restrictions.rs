@@ -14,7 +14,7 @@ use crate::k8s::VolumeSource;
 use crate::listers::Lister;
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "VolumeRestrictions";
 
 /// Disks that pods name themselves and that not all pods on a node can have.
@@ -25,7 +25,7 @@ struct VolumeRestrictions {
     claims: Lister<PersistentVolumeClaim>,
 }
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Unsupported::new(VolumeRestrictions { claims: handle.lister()? });
     Ok(Registration::new(NAME).events(&plugin).pre_filter(&plugin).filter(&plugin).sign(&plugin))

@@ -9,12 +9,12 @@ use super::unsupported::{MissingForVolumes, Unsupported};
 use crate::framework::{Handle, PluginError, Registration};
 use crate::k8s::{Volume, VolumeSource};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "VolumeZone";
 
 struct VolumeZone;
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     // Not read yet, but watched as upstream does.
     handle.lister::<PersistentVolume>()?;

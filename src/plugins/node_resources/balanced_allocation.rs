@@ -16,10 +16,10 @@ use crate::framework::{
 use crate::k8s::{Pod, RequestOptions, pod_requests};
 use crate::model::{NodeInfo, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "NodeResourcesBalancedAllocation";
 
-/// The plugin.
+/// The in-tree plugin `NodeResourcesBalancedAllocation`.
 #[derive(Debug)]
 pub struct BalancedAllocation {
     resources: ScoredResources,

@@ -21,10 +21,10 @@ use crate::k8s::requests::DEFAULT_REQUESTS;
 use crate::k8s::{Pod, RequestOptions, pod_requests};
 use crate::model::PodInfo;
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "NodeResourcesFit";
 
-/// The plugin.
+/// The in-tree plugin `NodeResourcesFit`.
 #[derive(Debug)]
 pub struct Fit {
     ignored: Ignored,

@@ -34,10 +34,10 @@ use crate::model::PodInfo;
 use constraints::Defaults;
 use default_selector::DefaultSelectors;
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "PodTopologySpread";
 
-/// The plugin.
+/// The in-tree plugin `PodTopologySpread`.
 #[derive(Clone, Debug)]
 struct PodTopologySpread {
     hints: bool,
