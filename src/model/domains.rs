@@ -85,7 +85,7 @@ impl DomainsByKey {
         domains
     }
 
-    /// Removes all domains. Called when nodes were added or removed or their labels changed.
+    /// Removes all cached domains. Called when nodes were added or removed or their labels changed.
     pub(super) fn clear(&mut self) {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
     }

@@ -102,9 +102,9 @@ pub enum EventResource {
     UnschedulablePod,
     /// Nodes of the cluster.
     Node,
-    /// Persistent volumes (`v1`).
+    /// `PersistentVolume` objects of `v1`.
     PersistentVolume,
-    /// Persistent volume claims (`v1`).
+    /// `PersistentVolumeClaim` objects of `v1`.
     PersistentVolumeClaim,
     /// `CSINode` objects of `storage.k8s.io`.
     CsiNode,

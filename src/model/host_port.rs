@@ -12,7 +12,7 @@ pub struct HostPort {
     pub port: i32,
     /// The protocol: `TCP`, `UDP` or `SCTP`.
     pub protocol: Box<str>,
-    /// The host address. `0.0.0.0` means all addresses.
+    /// The address on the host. `0.0.0.0` means all addresses.
     pub ip: Box<str>,
 }
 

@@ -41,7 +41,7 @@ impl IndexSet {
         self.low == 0 && self.rest.is_empty()
     }
 
-    /// Removes all indices.
+    /// Removes all indices from the set.
     pub fn clear(&mut self) {
         self.low = 0;
         self.rest.clear();

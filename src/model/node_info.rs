@@ -59,7 +59,7 @@ impl NodeInfo {
         info
     }
 
-    /// The node's name.
+    /// The name of the node.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -88,7 +88,7 @@ impl NodeInfo {
         self.is_unschedulable
     }
 
-    /// The node's taints.
+    /// The taints of the node.
     pub fn taints(&self) -> &[Taint] {
         if self.has_taints { &self.node().spec.taints } else { &[] }
     }

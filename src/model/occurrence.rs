@@ -40,7 +40,7 @@ struct OnNode {
 #[derive(Debug)]
 pub struct Occurrence<T> {
     shared: Arc<T>,
-    /// Sorted by ordinal. A node without such pods has no entry.
+    /// The nodes, sorted by ordinal. A node without such pods has no entry.
     on: Vec<OnNode>,
 }
 

@@ -13,7 +13,7 @@ use crate::k8s::{Pod, RequestOptions, VolumeSource, pod_requests};
 pub struct NonZeroRequest {
     /// CPU in thousandths of a core.
     pub milli_cpu: i64,
-    /// Memory in bytes.
+    /// Amount of memory in bytes.
     pub memory: i64,
 }
 
@@ -137,17 +137,17 @@ impl PodInfo {
         &self.key
     }
 
-    /// The pod's name.
+    /// The name of the pod.
     pub fn name(&self) -> &str {
         self.pod.name()
     }
 
-    /// The pod's namespace.
+    /// The namespace of the pod.
     pub fn namespace(&self) -> &str {
         self.pod.namespace()
     }
 
-    /// The pod's UID.
+    /// The UID of the pod.
     pub fn uid(&self) -> &str {
         self.pod.uid()
     }

@@ -21,9 +21,9 @@ pub const PODS: &str = "pods";
 pub struct Resources {
     /// CPU in thousandths of a core.
     pub milli_cpu: i64,
-    /// Memory in bytes.
+    /// Amount of memory in bytes.
     pub memory: i64,
-    /// Local disk in bytes.
+    /// Amount of local disk in bytes.
     pub ephemeral_storage: i64,
     /// Number of pods that a node allows; 0 in requests.
     pub allowed_pods: i64,

@@ -23,7 +23,7 @@ impl TermCount {
         self.pods as usize
     }
 
-    /// Returns the count. Pods that are being deleted count as well.
+    /// Returns the count, which includes pods that are being deleted.
     pub(super) fn count(&self) -> Count {
         Count { pods: self.pods, staying: self.pods }
     }

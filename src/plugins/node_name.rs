@@ -1,4 +1,4 @@
-//! `NodeName`: a pod that names its node goes to no other.
+//! `NodeName`: a pod whose spec names a node runs only on that node.
 //!
 //! Follows `pkg/scheduler/framework/plugins/nodename/node_name.go @v1.36.3`.
 

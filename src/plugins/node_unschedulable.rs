@@ -1,4 +1,4 @@
-//! `NodeUnschedulable`: a cordoned node takes only pods that tolerate it.
+//! `NodeUnschedulable`: an unschedulable node accepts only pods that tolerate its taint.
 //!
 //! Follows `pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go @v1.36.3`.
 
@@ -21,7 +21,7 @@ pub const NAME: &str = "NodeUnschedulable";
 
 const REASON: &str = "node(s) were unschedulable";
 
-/// What a cordoned node stands for.
+/// The taint that an unschedulable node is treated as having.
 static UNSCHEDULABLE: LazyLock<Taint> = LazyLock::new(|| Taint {
     key: "node.kubernetes.io/unschedulable".to_owned(),
     effect: "NoSchedule".to_owned(),
@@ -32,7 +32,7 @@ static UNSCHEDULABLE: LazyLock<Taint> = LazyLock::new(|| Taint {
 #[derive(Clone, Copy, Debug)]
 struct NodeUnschedulable {
     hints: bool,
-    /// Whether tolerations may compare numbers.
+    /// Whether tolerations may compare numbers: gate `TaintTolerationComparisonOperators`.
     comparisons: bool,
 }
 
@@ -48,7 +48,7 @@ impl NodeUnschedulable {
         tolerations::tolerated(&pod.spec.tolerations, &UNSCHEDULABLE, self.comparisons)
     }
 
-    /// Follows
+    /// The hint for an updated pod. Follows
     /// `pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go#isSchedulableAfterPodTolerationChange
     /// @v1.36.3`.
     fn after_pod_update(self, pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
@@ -100,6 +100,7 @@ impl EnqueueExtensions for NodeUnschedulable {
     }
 }
 
+/// The hint for an added or updated node.
 /// Follows `pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go#isSchedulableAfterNodeChange @v1.36.3`.
 fn after_node_change(_pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let (old, new) = changed_node(objects)?;

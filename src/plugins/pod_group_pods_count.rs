@@ -1,6 +1,6 @@
-//! `PodGroupPodsCount`, which is not built yet: a name without extension points.
+//! `PodGroupPodsCount`, which is not implemented yet: a name without extension points.
 //!
-//! Only the placements of pod groups, behind the gate `TopologyAwareWorkloadScheduling`, would ask it.
+//! Only the placement of pod groups, behind the gate `TopologyAwareWorkloadScheduling`, would call this plugin.
 //! See `pkg/scheduler/framework/plugins/podgrouppodscount/podgroup_pods_count.go @v1.36.3`.
 
 use crate::framework::{Handle, PluginError, Registration};

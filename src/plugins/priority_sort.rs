@@ -1,4 +1,4 @@
-//! `PrioritySort`: more important pods first, and among equals the one that has waited longer.
+//! `PrioritySort`: orders pods by priority, highest first, and then by the time they were queued.
 //!
 //! Follows `pkg/scheduler/framework/plugins/queuesort/priority_sort.go @v1.36.3`.
 
