@@ -33,7 +33,7 @@ const FEATURES: [&str; 5] = [
 const RESTART_ALL_CONTAINERS: FeatureSet = FeatureSet(1 << 3);
 const USER_NAMESPACES_HOST_NETWORK: FeatureSet = FeatureSet(1 << 4);
 
-/// A container's restart rule that asks for the first of them.
+/// Restart policy action of a container that needs [`RESTART_ALL_CONTAINERS`].
 const RESTART_ALL_ACTION: &str = "RestartAllContainers";
 
 /// A set of features, one bit for each of [`FEATURES`].
