@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::k8s::{Node, Pod};
 
-/// A set of actions on an object, one bit each. The bits are in upstream's order because matching compares the numbers. Follows
-/// `kube-scheduler/framework/types.go#ActionType @v1.36.3`.
+/// A set of actions on an object, one bit each. The bits are in upstream's order because matching compares the numbers.
+/// Follows `kube-scheduler/framework/types.go#ActionType @v1.36.3`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ActionType(u32);
 
@@ -216,8 +216,8 @@ impl ClusterEvent {
         self.resource == EventResource::WildCard && self.action == ActionType::ALL
     }
 
-    /// Whether a plugin that registered `self` wants the event `incoming`. Follows
-    /// `pkg/scheduler/framework/types.go#MatchClusterEvents @v1.36.3`, whose last condition compares the numbers.
+    /// Whether a plugin that registered `self` wants the event `incoming`.
+    /// Follows `pkg/scheduler/framework/types.go#MatchClusterEvents @v1.36.3`, whose last condition compares the numbers.
     pub fn matches(&self, incoming: &Self) -> bool {
         self.is_wildcard()
             || (self.resource.covers(&incoming.resource)

@@ -20,8 +20,8 @@ pub struct ImageState {
     pub num_nodes: usize,
 }
 
-/// A node with its pods and the totals over them. Plugins read it through accessors only, so its layout can change. Follows
-/// `pkg/scheduler/framework/types.go#NodeInfo @v1.36.3`.
+/// A node with its pods and the totals over them. Plugins read it through accessors only, so its layout can change.
+/// Follows `pkg/scheduler/framework/types.go#NodeInfo @v1.36.3`.
 ///
 /// The fields that every cycle reads of every node come first, so that they share few cache lines.
 #[derive(Clone, Debug, Default)]

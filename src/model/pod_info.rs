@@ -51,8 +51,8 @@ impl Default for ResourceGates {
     }
 }
 
-/// A pod with the values that scheduling derives from it. The queue, the cache and snapshots share it. Follows
-/// `pkg/scheduler/framework/types.go#PodInfo @v1.36.3`.
+/// A pod with the values that scheduling derives from it. The queue, the cache and snapshots share it.
+/// Follows `pkg/scheduler/framework/types.go#PodInfo @v1.36.3`.
 #[derive(Clone, Debug)]
 pub struct PodInfo {
     pod: Arc<Pod>,

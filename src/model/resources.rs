@@ -46,8 +46,8 @@ impl Resources {
         Self::from_quantities(list.iter().map(|(name, quantity)| (name, *quantity)))
     }
 
-    /// Returns the amounts of these names and quantities. The quantities of a repeated name are added up. Follows
-    /// `pkg/scheduler/framework/types.go#Resource.Add @v1.36.3`.
+    /// Returns the amounts of these names and quantities. The quantities of a repeated name are added up.
+    /// Follows `pkg/scheduler/framework/types.go#Resource.Add @v1.36.3`.
     pub fn from_quantities<'a>(quantities: impl IntoIterator<Item = (&'a str, Quantity)>) -> Self {
         let mut resources = Self::default();
         let add = |sum: &mut i64, amount: i64| *sum = sum.wrapping_add(amount);
@@ -64,8 +64,8 @@ impl Resources {
         resources
     }
 
-    /// Returns the amounts with negative amounts raised to 0 and `allowed_pods` 0. Pod requests are read in this form. Follows
-    /// `pkg/scheduler/framework/types.go#Resource.SetMaxResource @v1.36.3` on an empty resource.
+    /// Returns the amounts with negative amounts raised to 0 and `allowed_pods` 0. Pod requests are read in this form.
+    /// Follows `pkg/scheduler/framework/types.go#Resource.SetMaxResource @v1.36.3` on an empty resource.
     #[must_use]
     pub fn floored(mut self) -> Self {
         for amount in [&mut self.milli_cpu, &mut self.memory, &mut self.ephemeral_storage] {

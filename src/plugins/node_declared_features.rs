@@ -70,8 +70,8 @@ impl FeatureSet {
         self.0 & !other.0 == 0
     }
 
-    /// The set as text, one digit per feature. Follows `component-helpers/nodedeclaredfeatures/bitmap.go#bitmap.String
-    /// @v1.36.3`.
+    /// The set as text, one digit per feature.
+    /// Follows `component-helpers/nodedeclaredfeatures/bitmap.go#bitmap.String @v1.36.3`.
     fn digits(self) -> String {
         (0..FEATURES.len()).map(|at| if self.0 >> at & 1 == 1 { '1' } else { '0' }).collect()
     }

@@ -118,8 +118,8 @@ impl Plugin for SelectorSpread {
 }
 
 impl PreScorePlugin for SelectorSpread {
-    /// Stores the selector for `Score`. Skips pods with topology spread constraints, which `PodTopologySpread` handles. After `Skip`,
-    /// neither `Score` nor `NormalizeScore` is called in this cycle, and every node gets 0.
+    /// Stores the selector for `Score`. Skips pods with topology spread constraints, which `PodTopologySpread` handles. After
+    /// `Skip`, neither `Score` nor `NormalizeScore` is called in this cycle, and every node gets 0.
     fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[NodeRef<'_>]) -> Result<PreScoreOutcome, PluginError> {
         let pod = cx.pod.pod();
         if !pod.spec.topology_spread_constraints.is_empty() {

@@ -11,8 +11,8 @@ use crate::k8s::{ParseSelectorError, Pod, Selector, StringMap};
 pub(super) use sets::AffinityTermSets;
 pub use sets::AffinityTerms;
 
-/// One compiled term: the pods that it selects and the topology within which it applies. Follows
-/// `kube-scheduler/framework/types.go#AffinityTerm @v1.36.3`.
+/// One compiled term: the pods that it selects and the topology within which it applies.
+/// Follows `kube-scheduler/framework/types.go#AffinityTerm @v1.36.3`.
 #[derive(Debug)]
 pub struct AffinityTerm {
     namespaces: BTreeSet<String>,
@@ -73,8 +73,8 @@ impl AffinityTerm {
         self.selects_unlabelled_namespaces
     }
 
-    /// Whether the term selects a pod with these labels in this namespace, which has the labels `namespace_labels`. Follows
-    /// `kube-scheduler/framework/types.go#AffinityTerm.Matches @v1.36.3`.
+    /// Whether the term selects a pod with these labels in this namespace, which has the labels `namespace_labels`.
+    /// Follows `kube-scheduler/framework/types.go#AffinityTerm.Matches @v1.36.3`.
     pub fn matches(&self, namespace: &str, labels: &StringMap, namespace_labels: &StringMap) -> bool {
         (self.lists_namespace(namespace) || self.namespace_selector.matches(namespace_labels))
             && self.selector.matches(labels)

@@ -1,8 +1,8 @@
 //! Volume sources as Go would write them.
 //!
 //! A pod keeps a volume source as the JSON that it came in. This module puts the fields into the order of Go's structs, leaves
-//! out the fields that Go leaves out, and adds those that Go always writes. Follows `api/core/v1/types.go#VolumeSource
-//! @v1.36.3`.
+//! out the fields that Go leaves out, and adds those that Go always writes.
+//! Follows `api/core/v1/types.go#VolumeSource @v1.36.3`.
 
 use serde_json::Value;
 

@@ -17,8 +17,8 @@ use crate::plugins::event::{hint, node_event, unexpected};
 #[derive(Clone, Debug)]
 pub(super) struct Hints {
     classes: DeviceClasses,
-    /// Whether `SchedulerQueueingHints` is on. Without it, the plugin also registers for changed node labels and taints, because the event of
-    /// an added node may have been dropped.
+    /// Whether `SchedulerQueueingHints` is on. Without it, the plugin also registers for changed node labels and taints, because
+    /// the event of an added node may have been dropped.
     are_hints_on: bool,
     /// Whether `InPlacePodVerticalScaling` is on, so that the requests of running pods may shrink.
     is_resize_on: bool,

@@ -53,8 +53,8 @@ struct PodTopologySpread {
 }
 
 impl PodTopologySpread {
-    /// Builds the plugin, which watches the same kinds as `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go#New
-    /// @v1.36.3`.
+    /// Builds the plugin, which watches the same kinds as upstream.
+    /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go#New @v1.36.3`.
     fn new(args: PodTopologySpreadArgs, handle: &Handle) -> Result<Self, PluginError> {
         let defaults = Defaults::new(args);
         let selectors = (!defaults.constraints.is_empty()).then(|| DefaultSelectors::new(handle)).transpose()?;
