@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{NodeInfo, NodeOrdinal};
 
-/// Number of topology keys whose domains are cached. Clusters use a handful of keys, but a thousand pods may name a thousand
-/// keys.
+/// Maximum number of topology keys whose domains are cached. Clusters use a handful of keys, but a thousand pods may name a
+/// thousand keys.
 const KEPT: usize = 32;
 
 /// Marks a node without the label.

@@ -38,7 +38,7 @@ impl HostPort {
     }
 }
 
-/// The host ports in use on a node. As upstream, this is a set: a port that two pods use is free once either pod is removed.
+/// The host ports in use on a node. Like upstream, this is a set: a port that two pods use is free once either pod is removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostPorts(Vec<HostPort>);
 

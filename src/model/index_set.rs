@@ -3,8 +3,8 @@
 /// Number of indices that the first word of a set holds. There are fewer in-tree plugins than that.
 const INLINE: usize = u128::BITS as usize;
 
-/// A set of indices, one bit each. Indices below 128 need no allocation. The `fixedbitset` crate always allocates, and every
-/// queued pod and every cycle has several such sets.
+/// A set of indices, one bit each. Indices below 128 need no allocation, unlike with the `fixedbitset` crate. Every queued pod
+/// and every cycle has several such sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IndexSet {
     low: u128,

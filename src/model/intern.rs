@@ -119,8 +119,8 @@ impl LabelClasses {
         class
     }
 
-    /// The affinity and anti-affinity terms of this pod. `None` if its spec sets neither podAffinity nor podAntiAffinity. An
-    /// empty podAffinity or podAntiAffinity counts as set.
+    /// The affinity and anti-affinity terms of this pod. `None` if its spec sets neither `podAffinity` nor `podAntiAffinity`. An
+    /// empty `podAffinity` or `podAntiAffinity` counts as set.
     pub fn affinity_terms(&self, pod: &Pod) -> Option<Arc<AffinityTerms>> {
         self.affinity.intern(pod)
     }

@@ -1,6 +1,6 @@
 //! The data that the scheduler computes with: pods and nodes with derived values, resources, cluster events.
 //!
-//! This module has data and arithmetic only. Whether a pod is queued or assumed is known to `queue` and `cache`, and plugins
+//! This module has data and arithmetic only. The modules `queue` and `cache` know whether a pod is queued or assumed, and plugins
 //! decide where a pod fits.
 
 mod affinity;

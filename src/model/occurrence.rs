@@ -1,4 +1,4 @@
-//! The nodes on which pods with the same labels or the same affinity terms are.
+//! The nodes that run pods with the same labels or the same affinity terms.
 
 use std::sync::Arc;
 

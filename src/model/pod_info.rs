@@ -193,8 +193,8 @@ impl PodInfo {
         self.pod.spec.affinity.as_deref()
     }
 
-    /// The pod's affinity and anti-affinity terms, compiled and interned. `None` if the spec sets neither podAffinity nor
-    /// podAntiAffinity. An empty podAffinity or podAntiAffinity counts as set.
+    /// The pod's affinity and anti-affinity terms, compiled and interned. `None` if the spec sets neither `podAffinity` nor
+    /// `podAntiAffinity`. An empty `podAffinity` or `podAntiAffinity` counts as set.
     pub fn affinity_terms(&self) -> Option<&Arc<AffinityTerms>> {
         self.affinity_terms.as_ref()
     }

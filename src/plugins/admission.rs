@@ -37,7 +37,7 @@ impl Checks {
     }
 }
 
-/// Returns whether the pod might fit on the node.
+/// A function that returns whether the pod might fit on the node.
 pub type NodeCheck = Arc<dyn Fn(&PodInfo, &NodeInfo) -> bool + Send + Sync>;
 
 /// Returns the check by the basic plugins, with the feature gates of `handle`. Fails if device classes matter but are not

@@ -194,7 +194,7 @@ mod tests {
         check(pod("p"), "0/0 nodes are available:", Some(""));
     }
 
-    /// Passes any pod on a node without pods.
+    /// Filters that pass only nodes without pods.
     struct Empty;
 
     impl FilterRunner for Empty {
@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    /// Passes any pod on a node without pods.
+    /// Filters that pass only nodes without pods.
     struct Alone;
 
     impl FilterRunner for Alone {

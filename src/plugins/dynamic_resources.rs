@@ -167,7 +167,7 @@ impl Missing for DynamicResources {
     }
 }
 
-/// A pod with claims is rejected at `PreFilter` instead, so that its status shows the reason.
+/// Lets every pod pass. `PreFilter` rejects pods with claims instead, so that their status shows the reason.
 impl PreEnqueuePlugin for Unsupported<DynamicResources> {
     fn pre_enqueue(&self, _pod: &PodInfo) -> Verdict {
         Verdict::Pass

@@ -87,7 +87,7 @@ fn scaled_size(image: &ImageState, num_nodes: usize) -> i64 {
     (image.size as f64 * spread) as i64
 }
 
-/// The score for this total of scaled image sizes. For a pod without containers `max` is below `MIN_THRESHOLD`, as upstream.
+/// The score for this total of scaled image sizes. For a pod without containers `max` is below `MIN_THRESHOLD`, as in upstream.
 /// Follows `pkg/scheduler/framework/plugins/imagelocality/image_locality.go#calculatePriority @v1.36.3`.
 fn priority(sum: i64, num_containers: usize) -> i64 {
     let max = MAX_CONTAINER_THRESHOLD.wrapping_mul(i64::try_from(num_containers).unwrap_or(i64::MAX));

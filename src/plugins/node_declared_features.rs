@@ -100,7 +100,7 @@ fn decide(required: FeatureSet, node: &NodeInfo) -> Verdict {
 }
 
 impl NodeDeclaredFeatures {
-    /// Returns the features from `PreFilter`. As upstream, fails if the profile runs `Filter` without `PreFilter`.
+    /// Returns the features from `PreFilter`. Like upstream, fails if the profile runs `Filter` without `PreFilter`.
     fn required(&self, state: &CycleState) -> Result<FeatureSet, PluginError> {
         let missing = "error reading \"PreFilterNodeDeclaredFeatures\" from cycle-state: not found";
         state.get(self.required).copied().ok_or_else(|| PluginError::new(missing))

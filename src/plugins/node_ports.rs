@@ -44,7 +44,7 @@ fn fits(wanted: &[HostPort], taken: &HostPorts) -> bool {
 }
 
 impl NodePorts {
-    /// As upstream, fails if the profile runs `Filter` without `PreFilter`.
+    /// Like upstream, fails if the profile runs `Filter` without `PreFilter`.
     fn require_prepared(&self, state: &CycleState) -> Result<(), PluginError> {
         match state.get(self.prepared) {
             Some(Prepared) => Ok(()),

@@ -48,7 +48,8 @@ impl NodeUnschedulable {
         tolerations::tolerated(&pod.spec.tolerations, &UNSCHEDULABLE, self.comparisons)
     }
 
-    /// The hint for an updated pod. Follows
+    /// The hint for an updated pod.
+    /// Follows
     /// `pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go#isSchedulableAfterPodTolerationChange
     /// @v1.36.3`.
     fn after_pod_update(self, pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {

@@ -60,7 +60,7 @@ impl TaintToleration {
         if self.keeps_away(node.taints(), tolerations) { Verdict::unresolvable(REASON) } else { Verdict::Pass }
     }
 
-    /// Returns the state of `PreScore`. As upstream, fails if the profile runs `Score` without `PreScore`.
+    /// Returns the state of `PreScore`. Like upstream, fails if the profile runs `Score` without `PreScore`.
     fn soft<'a>(&self, state: &'a CycleState) -> Result<&'a [Toleration], PluginError> {
         let missing = "failed to read \"PreScoreTaintToleration\" from cycleState: not found";
         state.get(self.soft).map(|soft| &*soft.0).ok_or_else(|| PluginError::new(missing))

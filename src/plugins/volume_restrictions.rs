@@ -66,7 +66,8 @@ fn is_for_one_pod(claim: &PersistentVolumeClaim) -> bool {
     modes.iter().any(|mode| mode == "ReadWriteOncePod")
 }
 
-/// The hint for an added claim. Follows
+/// The hint for an added claim.
+/// Follows
 /// `pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go#isSchedulableAfterPersistentVolumeClaimAdded
 /// @v1.36.3`.
 fn after_claim_added(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {

@@ -100,8 +100,8 @@ impl Table {
 pub(in crate::model) struct AffinityTermSets(Arc<Mutex<Table>>);
 
 impl AffinityTermSets {
-    /// The terms of this pod. `None` if its spec sets neither podAffinity nor podAntiAffinity. An empty podAffinity or
-    /// podAntiAffinity counts as set.
+    /// The terms of this pod. `None` if its spec sets neither `podAffinity` nor `podAntiAffinity`. An empty `podAffinity` or
+    /// `podAntiAffinity` counts as set.
     pub(in crate::model) fn intern(&self, pod: &Pod) -> Option<Arc<AffinityTerms>> {
         let affinity = pod.spec.affinity.as_deref()?;
         if affinity.pod_affinity.is_none() && affinity.pod_anti_affinity.is_none() {

@@ -75,7 +75,8 @@ impl State {
         }
     }
 
-    /// Counts the existing pods that the incoming pod's required terms select. Follows
+    /// Counts the existing pods that the incoming pod's required terms select.
+    /// Follows
     /// `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#InterPodAffinity.getIncomingAffinityAntiAffinityCounts
     /// @v1.36.3`.
     fn count_own(&mut self, snapshot: &Snapshot) {
@@ -137,9 +138,9 @@ impl State {
         }
     }
 
-    /// Whether the node satisfies the required affinity. It must have the topology key of every term, and each of its domains
-    /// must have a pod that all terms select. If there is no such pod in the cluster and the terms select the incoming pod, it
-    /// may be the first.
+    /// Whether the node satisfies the required affinity. The node must have the topology key of every term, and each of its
+    /// domains must have a pod that all terms select. If the cluster has no such pod and all terms select the incoming pod, the
+    /// topology keys are enough.
     /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#satisfyPodAffinity @v1.36.3`.
     fn is_near(&self, node: NodeRef<'_>) -> bool {
         let mut everywhere = true;

@@ -1,6 +1,6 @@
 //! Queueing hints for pods that `InterPodAffinity` rejected.
 //!
-//! As upstream, namespace labels are not looked up here. A namespace selector matches no namespace unless it matches one
+//! Like upstream, namespace labels are not looked up here. A namespace selector matches no namespace unless it matches one
 //! without labels.
 
 use crate::framework::{PluginError, QueueingHint};

@@ -12,7 +12,8 @@ use crate::model::{AffinityTerm, LabelClass};
 ///
 /// Upstream means to drop a selector once its namespaces are known, but drops the selector of a copy. So the selector is still
 /// matched afterwards, with no labels, and a selector that matches a namespace without labels (`NotIn`, `DoesNotExist`) selects
-/// all namespaces. Follows
+/// all namespaces.
+/// Follows
 /// `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go#InterPodAffinity.mergeAffinityTermNamespacesIfNotEmpty
 /// @v1.36.3`.
 #[derive(Clone, Debug, Default)]

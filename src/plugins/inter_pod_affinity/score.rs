@@ -82,7 +82,7 @@ impl PreScorePlugin for InterPodAffinity {
     fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[NodeRef<'_>]) -> Result<PreScoreOutcome, PluginError> {
         let pod = &**cx.pod;
         let has_preferences = has_preferences(pod);
-        // If the pod has preferred terms, those of existing pods count despite the argument, as upstream.
+        // If the pod has preferred terms, those of existing pods count despite the argument, as in upstream.
         if self.args.ignore_preferred_terms_of_existing_pods && !has_preferences {
             return Ok(PreScoreOutcome::Skip);
         }

@@ -107,7 +107,7 @@ impl Demand {
             })
     }
 
-    /// Returns the resources that the node lacks, or `None` if the pod fits. Subtraction wraps, as upstream.
+    /// Returns the resources that the node lacks, or `None` if the pod fits. Subtraction wraps, as in upstream.
     /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#fitsRequest @v1.36.3`.
     fn shortage(&self, allocatable: &Resources, requested: &Resources, num_pods: usize) -> Option<Shortage<'_>> {
         let mut shortage = Shortage::default();

@@ -88,7 +88,7 @@ impl Hints {
             .any(|(name, wanted)| !wanted.is_zero() && before.get(name) > after.get(name))
     }
 
-    /// The hint for an added or updated node. Ignored resources count here, as upstream.
+    /// The hint for an added or updated node. Ignored resources count here, as in upstream.
     /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#Fit.isSchedulableAfterNodeChange @v1.36.3`.
     fn after_node_change(&self, pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
         let (old, Some(new)) = objects.nodes() else { return Err(unexpected("a node")) };

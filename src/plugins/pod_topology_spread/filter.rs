@@ -211,7 +211,7 @@ impl Domain {
 }
 
 impl Counted {
-    /// Determines the number of domains and those with the fewest pods. Called after all pods are counted.
+    /// Counts the domains and returns the two with the fewest pods. Called after all pods are counted.
     fn finish(&mut self) -> Emptiest {
         let mut emptiest = Emptiest::new();
         for (domain, pods) in self.pods.iter().enumerate() {
@@ -236,7 +236,7 @@ impl Counted {
 }
 
 impl PodTopologySpread {
-    /// Returns the state of `PreFilter`. As upstream, fails if the profile runs `Filter` without `PreFilter`.
+    /// Returns the state of `PreFilter`. Like upstream, fails if the profile runs `Filter` without `PreFilter`.
     fn spread<'a>(&self, state: &'a CycleState) -> Result<&'a Spread, PluginError> {
         state.get(self.hard).ok_or_else(missing_state)
     }

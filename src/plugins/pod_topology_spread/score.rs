@@ -43,13 +43,13 @@ struct Scoring<'a> {
     eligible: EligibleNodes,
     /// The selected pods, by constraint.
     selected: Vec<Selected<'a>>,
-    /// Whether only nodes with every topology key count. Not so for the built-in constraints, so that nodes without a zone get
+    /// Whether only nodes with every topology key count. False for the built-in constraints, so that nodes without a zone get
     /// scores too.
     requires_all: bool,
 }
 
 impl PodTopologySpread {
-    /// Returns the state of `PreScore`. As upstream, fails if the profile runs `Score` without `PreScore`.
+    /// Returns the state of `PreScore`. Like upstream, fails if the profile runs `Score` without `PreScore`.
     fn points<'a>(&self, state: &'a CycleState) -> Result<&'a Points, PluginError> {
         let missing = || PluginError::new(format!("error reading \"PreScore{NAME}\" from cycleState: not found"));
         state.get(self.soft).ok_or_else(missing)
