@@ -13,7 +13,7 @@ pub struct IndexSet {
 }
 
 impl IndexSet {
-    /// Adds an index.
+    /// Adds an index to the set.
     pub fn insert(&mut self, index: usize) {
         let bit = 1 << (index % INLINE);
         match index / INLINE {
@@ -41,7 +41,7 @@ impl IndexSet {
         self.low == 0 && self.rest.is_empty()
     }
 
-    /// Removes all indices.
+    /// Removes all indices from the set.
     pub fn clear(&mut self) {
         self.low = 0;
         self.rest.clear();
