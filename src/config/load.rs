@@ -1,5 +1,6 @@
 //! From a file or a text to a [`Config`].
 
+use crate::go::errno;
 use std::io::Read;
 use std::path::Path;
 
@@ -7,7 +8,6 @@ use super::catalog::PluginCatalog;
 use super::gates::FeatureGates;
 use super::types::Config;
 use super::{defaults, read, wire};
-use crate::go::errno;
 
 /// The largest configuration file that is read, in bytes: a thousand times what the largest known ones have.
 pub const MAX_FILE_BYTES: u64 = 16 << 20;

@@ -1,4 +1,4 @@
-//! Texts of the operating system's errors, as Go's package `syscall` has them.
+//! Texts of the operating system's errors, as Go's packages `syscall` and `os` have them.
 
 use std::io;
 use std::path::Path;
@@ -27,6 +27,14 @@ const TEXTS: &[(i32, &str)] = &[
 
 /// The text of `error` as a Go program prints it: without Rust's error number, and beginning in lower case.
 pub fn text(error: &io::Error) -> String {
+    // An error that carries a kind alone has other words than the system's.
+    match error.kind() {
+        io::ErrorKind::NotFound => return "no such file or directory".to_owned(),
+        io::ErrorKind::PermissionDenied => return "permission denied".to_owned(),
+        io::ErrorKind::IsADirectory => return "is a directory".to_owned(),
+        io::ErrorKind::NotADirectory => return "not a directory".to_owned(),
+        _ => {}
+    }
     let known = error.raw_os_error().and_then(|code| TEXTS.iter().find(|(known, _)| *known == code));
     if let Some((_, text)) = known {
         return (*text).to_owned();
@@ -45,8 +53,7 @@ pub fn text(error: &io::Error) -> String {
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
-/// The error of a file that cannot be read, as a Go program prints it. Go opens a directory, and fails when it reads one.
-/// Follows `io/fs/fs.go#PathError.Error @go1.26`.
+/// The error of a file that cannot be read, as Go prints it. Go opens a directory, and fails when it reads one.
 pub fn file_error(path: &Path, error: &io::Error) -> String {
     let verb = if error.kind() == io::ErrorKind::IsADirectory { "read" } else { "open" };
     format!("{verb} {}: {}", path.display(), text(error))
@@ -54,20 +61,7 @@ pub fn file_error(path: &Path, error: &io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-    use std::path::Path;
-
-    use super::{file_error, text};
-
-    #[test]
-    fn file_errors_name_the_call_that_failed() {
-        let check = |path: &str, expected: &str| {
-            let error = std::fs::read(path).expect_err("it cannot be read");
-            assert_eq!(file_error(Path::new(path), &error), expected);
-        };
-        check("/nowhere/x", "open /nowhere/x: no such file or directory");
-        check("/", "read /: is a directory");
-    }
+    use super::*;
 
     #[test]
     fn system_errors_read_as_in_go() {
@@ -80,7 +74,17 @@ mod tests {
         check(libc::EADDRINUSE, "address already in use");
         check(libc::ELOOP, "too many levels of symbolic links");
         check(libc::EADDRNOTAVAIL, "cannot assign requested address");
+        assert_eq!(text(&std::io::Error::other("proxy: no route")), "proxy: no route");
         assert_eq!(text(&io::ErrorKind::NotADirectory.into()), "not a directory");
-        assert_eq!(text(&io::Error::other("proxy: no route")), "proxy: no route");
+    }
+
+    #[test]
+    fn file_errors_name_the_call_that_failed() {
+        let check = |path: &str, expected: &str| {
+            let error = std::fs::read(path).expect_err("it cannot be read");
+            assert_eq!(file_error(Path::new(path), &error), expected);
+        };
+        check("/nowhere/x", "open /nowhere/x: no such file or directory");
+        check("/", "read /: is a directory");
     }
 }

@@ -6,6 +6,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use k8s_openapi::api::resource::v1::DeviceClass;
+use serde::Serialize;
+
 use super::unsupported::{Missing, Unsupported, not_supported};
 use crate::apimachinery::{FieldErrors, FieldPath};
 use crate::config::decode::wire_args;
@@ -19,8 +22,6 @@ use crate::go::quote::quote;
 use crate::k8s::names::{DEVICE_CLASS_PREFIX, is_device_resource};
 use crate::listers::Lister;
 use crate::model::{ActionType, ClusterEvent, EventResource, PodInfo};
-use k8s_openapi::api::resource::v1::DeviceClass;
-use serde::Serialize;
 
 /// The plugin's name.
 pub const NAME: &str = "DynamicResources";

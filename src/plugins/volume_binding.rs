@@ -2,6 +2,10 @@
 //!
 //! Follows `pkg/scheduler/framework/plugins/volumebinding/volume_binding.go @v1.36.3` in who needs it.
 
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
+use serde::Serialize;
+
 use super::unsupported::{MissingForVolumes, Unsupported};
 use super::utilization::{MAX_CURVE_SCORE, UtilizationShapePoint, validate_shape};
 use crate::apimachinery::{FieldErrors, FieldPath};
@@ -9,9 +13,6 @@ use crate::config::decode::wire_args;
 use crate::config::{FeatureGates, Gate, PluginArgs};
 use crate::framework::{Handle, PluginError, Registration};
 use crate::k8s::{Volume, VolumeSource};
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
-use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
-use serde::Serialize;
 
 /// The plugin's name.
 pub const NAME: &str = "VolumeBinding";

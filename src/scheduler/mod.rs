@@ -339,7 +339,11 @@ impl Scheduler {
         let assumed = Arc::new(pod.assumed_on(&node));
         let reservation = Reservation::assume(&self.shared, framework, assumed.clone(), node.clone())
             .map_err(|error| Failure::Error(PluginError::new(error.to_string())))?;
-        debug_assert_eq!(reservation.pod().pod().node_name(), Some(&*node), "an assumed pod names its node");
+        debug_assert_eq!(
+            reservation.pod().pod().node_name().unwrap_or_default(),
+            &*node,
+            "an assumed pod names its node"
+        );
         let _span = tracing::debug_span!("Reserve", node = &*node).entered();
         let mut cx = CycleContext { pod: &assumed, snapshot: &self.snapshot, state, now };
         let rejected = match framework.run_reserve(&mut cx, &node, &scratch) {

@@ -14,8 +14,7 @@ use super::super::stream::Connections;
 use super::super::tls::Source;
 use super::reply::{self, PluginCredentials};
 use crate::clock::{Clock, Mono};
-use crate::go::base64;
-use crate::go::errno;
+use crate::go::{base64, errno};
 
 /// Versions that plugins may speak.
 const VERSIONS: [&str; 2] = ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];

@@ -1,11 +1,11 @@
 //! The service account inside a cluster. Follows `client-go/rest/config.go#InClusterConfig @v1.36.3`.
 
+use crate::go::errno;
 use std::path::PathBuf;
 
 use super::super::access_error::AccessError;
 use super::access::{Access, read_token};
 use super::server;
-use crate::go::errno;
 
 /// Folder in which pods find their service account.
 const FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";

@@ -1,5 +1,6 @@
 //! Authorities that a connection trusts.
 
+use crate::go::errno;
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +15,6 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::Source;
 use super::pem::certificates;
-use crate::go::errno;
 
 /// Trusts the certificates that a source has at the time.
 #[derive(Debug)]

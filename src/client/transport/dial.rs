@@ -1,5 +1,6 @@
 //! Dials a server directly, or through an HTTP, HTTPS or SOCKS5 proxy.
 
+use crate::go::errno;
 use std::error::Error;
 use std::io;
 use std::net::IpAddr;
@@ -15,7 +16,6 @@ use tower::{BoxError, ServiceExt as _};
 
 use super::super::dial_error::{address, port, unreachable};
 use super::super::stream::{Connections, TrackedStream};
-use crate::go::errno;
 
 /// Proxies by the servers that are reached through them.
 #[derive(Clone)]
