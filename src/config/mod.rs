@@ -30,7 +30,6 @@ mod wire;
 
 pub(crate) use load::read as read_file;
 
-pub use crate::go::duration::GoDuration;
 pub use any_args::{AnyArgs, ArgsType, TypedArgs};
 pub use catalog::{DefaultPlugin, PluginCatalog};
 pub use defaults::DEFAULT_SCHEDULER_NAME;

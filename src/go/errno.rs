@@ -27,25 +27,19 @@ const TEXTS: &[(i32, &str)] = &[
 
 /// The text of `error` as a Go program prints it: without Rust's error number, and beginning in lower case.
 pub fn text(error: &io::Error) -> String {
-    // An error that carries a kind alone has other words than the system's.
-    match error.kind() {
-        io::ErrorKind::NotFound => return "no such file or directory".to_owned(),
-        io::ErrorKind::PermissionDenied => return "permission denied".to_owned(),
-        io::ErrorKind::IsADirectory => return "is a directory".to_owned(),
-        io::ErrorKind::NotADirectory => return "not a directory".to_owned(),
-        _ => {}
-    }
-    let known = error.raw_os_error().and_then(|code| TEXTS.iter().find(|(known, _)| *known == code));
-    if let Some((_, text)) = known {
-        return (*text).to_owned();
-    }
-    // An error that carries a kind alone has other words than the system's.
-    match error.kind() {
-        io::ErrorKind::NotFound => return "no such file or directory".to_owned(),
-        io::ErrorKind::PermissionDenied => return "permission denied".to_owned(),
-        io::ErrorKind::IsADirectory => return "is a directory".to_owned(),
-        io::ErrorKind::NotADirectory => return "not a directory".to_owned(),
-        _ => {}
+    if let Some(code) = error.raw_os_error() {
+        if let Some((_, text)) = TEXTS.iter().find(|(known, _)| *known == code) {
+            return (*text).to_owned();
+        }
+    } else {
+        // An error that carries a kind alone has other words than the system's.
+        match error.kind() {
+            io::ErrorKind::NotFound => return "no such file or directory".to_owned(),
+            io::ErrorKind::PermissionDenied => return "permission denied".to_owned(),
+            io::ErrorKind::IsADirectory => return "is a directory".to_owned(),
+            io::ErrorKind::NotADirectory => return "not a directory".to_owned(),
+            _ => {}
+        }
     }
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
@@ -68,6 +62,7 @@ mod tests {
         let check = |code: i32, expected: &str| assert_eq!(text(&io::Error::from_raw_os_error(code)), expected);
         check(libc::ENOENT, "no such file or directory");
         check(libc::EACCES, "permission denied");
+        check(libc::EPERM, "operation not permitted");
         check(libc::EISDIR, "is a directory");
         check(libc::ENOTDIR, "not a directory");
         check(libc::ECONNREFUSED, "connection refused");

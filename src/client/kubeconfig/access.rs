@@ -5,8 +5,8 @@ use http::Uri;
 use super::super::access_error::AccessError;
 use super::{check, server, wire};
 use crate::config::TlsSettings;
-use crate::config::decode::Value;
 use crate::go::errno;
+use crate::go::json::Value;
 use crate::go::quote::quote;
 
 /// Name of the cluster extension that holds settings for exec plugins.

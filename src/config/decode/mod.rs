@@ -20,8 +20,7 @@ pub(crate) use meta::check_meta;
 pub(super) use meta::{GROUP, GROUP_VERSION, Meta};
 pub(crate) use reader::{Bytes, Raw, Reader, Wire, wire_args, wire_struct};
 
-use crate::go::json;
-pub(crate) use crate::go::json::Value;
+use crate::go::json::{self, Value};
 
 /// Decodes `data` as UTF-8 or, if it has a byte order mark, UTF-16.
 pub(crate) fn to_text(data: &[u8]) -> Result<String, DecodeError> {
