@@ -136,7 +136,7 @@ impl PodExplanation {
         if nodes.is_empty() {
             return Ok(());
         }
-        // The sort is stable. Among equal totals the chosen node comes first, then the others in the order in which they are tried.
+        // The sort is stable. Among equal totals the chosen node comes first, then the others in evaluation order.
         nodes.sort_by_key(|(node, total)| (std::cmp::Reverse(*total), *node.node != *self.evaluation.host));
         let more = nodes.len().saturating_sub(ROWS);
         let mut rows = vec![row(["NODE", "TOTAL", "DIFFERENCE TO THE ONE ABOVE"])];
