@@ -20,7 +20,7 @@ const IGNORED: [i32; 9] = [
 /// Ignores these signals from now on.
 pub(super) fn ignore() {
     for number in IGNORED.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()) {
-        // A signal without a handler keeps its default action, and errors are ignored.
+        // A signal whose handler cannot be installed keeps its default action.
         let _ = signal(SignalKind::from_raw(number));
     }
 }

@@ -84,7 +84,7 @@ impl Backoff {
         Some(expiration)
     }
 
-    /// Whether a pod with this expiry is backing off at `now`. It is throughout the window in which it expires.
+    /// Whether a pod with this expiry is backing off at `now`. Its backoff lasts until the end of the window of the expiry.
     /// Follows `pkg/scheduler/backend/queue/backoff_queue.go#backoffQueue.isPodBackingoff @v1.36.3`.
     pub(super) fn is_backing_off(&self, expiration: Option<Mono>, now: Mono) -> bool {
         expiration.is_some_and(|expiration| expiration >= self.align(now))

@@ -86,7 +86,7 @@ impl State {
         answer.unwrap_or(QueueingHint::Queue)
     }
 
-    /// Inserts a pod, which must not be queued, where `strategy` demands it, and returns the place.
+    /// Inserts a pod that is not in the queue where `strategy` demands it, and returns the place.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.requeuePodWithQueueingStrategy @v1.36.3`.
     pub(super) fn requeue(
         &mut self,

@@ -220,7 +220,7 @@ impl State {
         }
     }
 
-    /// Moves a pod, which must not be in a place, to activeQ, or to unschedulablePods if a plugin gates it. Returns whether it is
+    /// Moves a pod that is not in the queue to activeQ, or to unschedulablePods if a plugin gates it. Returns whether it is
     /// in activeQ. A queued pod of the same name is replaced, unless the new one is gated and the old one is not in
     /// unschedulablePods.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.moveToActiveQ @v1.36.3`.
@@ -250,7 +250,7 @@ impl State {
         true
     }
 
-    /// Moves a pod, which must not be in a place, to its backoff queue, or to unschedulablePods if a plugin gates it. Returns
+    /// Moves a pod that is not in the queue to its backoff queue, or to unschedulablePods if a plugin gates it. Returns
     /// whether it is in a backoff queue.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.moveToBackoffQ @v1.36.3`.
     pub(super) fn move_to_backoff(&mut self, mut info: QueuedPodInfo, event: &EventPlan, origin: Origin) -> bool {
@@ -267,7 +267,7 @@ impl State {
         true
     }
 
-    /// Moves a pod, which must not be in a place, to unschedulablePods. It counts as incoming unless it comes from there or
+    /// Moves a pod that is not in the queue to unschedulablePods. It counts as incoming unless it comes from there or
     /// replaces a pod of its name there. Does nothing if a pod of its name is in another place.
     pub(super) fn put_back(&mut self, info: QueuedPodInfo, event: &EventPlan, origin: Origin) {
         let mut counts = origin != Origin::Unschedulable;

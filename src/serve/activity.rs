@@ -21,8 +21,8 @@ pub(super) const HEADERS: Duration = Duration::from_secs(32);
 pub(super) const IDLE: Duration = Duration::from_secs(90);
 /// Time limit of a graceful connection shutdown.
 const ENDING: Duration = Duration::from_secs(5);
-/// Time from the last response to the next request after which a connection is closed, even if the client still reads its
-/// response or sends pings.
+/// Time since the last response after which a connection without a new request is closed, even if the client still reads
+/// the response or sends pings.
 const TAKING: Duration = Duration::from_mins(10);
 
 /// Bytes of headers that any connection may send. Normal clients send less.
