@@ -11,7 +11,8 @@ use crate::framework::QueueingHint;
 use crate::metrics::HintResult;
 use crate::model::{EventObjects, Object};
 
-/// Effect of an event on a pod in unschedulablePods. Follows `pkg/scheduler/backend/queue/scheduling_queue.go#queueingStrategy @v1.36.3`.
+/// Effect of an event on a pod in unschedulablePods.
+/// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#queueingStrategy @v1.36.3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueueingStrategy {
     /// The pod stays in unschedulablePods.
