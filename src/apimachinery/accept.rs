@@ -1,6 +1,6 @@
 //! `Accept` headers: the forms of an answer that a client wants.
 //!
-//! Follows `github.com/munnerlz/goautoneg` and `apiserver/pkg/endpoints/handlers/negotiation/negotiate.go @v1.36.3`.
+//! Follows `github.com/munnerz/goautoneg` and `apiserver/pkg/endpoints/handlers/negotiation/negotiate.go @v1.36.3`.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,8 @@ pub fn accept(headers: &HeaderMap) -> String {
     headers.get(header::ACCEPT).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).unwrap_or_default()
 }
 
-/// The clauses of an `Accept` header, the preferred one first. Follows `goautoneg/accept.go#ParseAccept`.
+/// The clauses of an `Accept` header, the preferred one first. Follows
+/// `github.com/munnerz/goautoneg/autoneg.go#ParseAccept`.
 pub fn clauses(header: &str) -> Vec<Clause> {
     let mut clauses: Vec<Clause> = header.split(',').filter_map(clause).collect();
     // The comparison is not consistent, so the result depends on the algorithm.

@@ -37,7 +37,7 @@ pub(super) struct Found<'a> {
 }
 
 /// The outcome of a search that found a host.
-/// Follows `pkg/scheduler/schedule_one.go#ScheduleResult @v1.36.3`.
+/// Follows `pkg/scheduler/scheduler.go#ScheduleResult @v1.36.3`.
 pub(super) struct Choice<'a> {
     /// The nodes that can take the pod.
     pub(super) feasible: Feasible<'a>,

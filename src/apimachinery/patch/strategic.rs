@@ -241,7 +241,8 @@ fn sort(items: &mut Vec<Value>, before: &[Value], order: &[Value], merge: ListMe
 }
 
 /// The content of a patch that has no counterpart in the object. Directives, nulls and everything that has a directive of its
-/// own are left out. Follows `strategicpatch/patch.go#removeDirectives @v1.36.3`.
+/// own are left out. Follows
+/// `apimachinery/pkg/util/strategicpatch/patch.go#removeDirectives @v1.36.3`.
 fn taken(patch: &Value) -> Option<Value> {
     match patch {
         Value::Null => None,
