@@ -33,7 +33,7 @@ pub type QueueingHintFn =
 /// An event that a plugin registers for. Without a hint function, the event always counts as [`QueueingHint::Queue`].
 #[derive(Clone)]
 pub struct EventRegistration {
-    /// The event.
+    /// The event that the plugin registers for.
     pub event: ClusterEvent,
     /// Hint function for this event, if the plugin has one.
     pub hint: Option<QueueingHintFn>,

@@ -19,7 +19,7 @@ impl Fragment {
         json::to_string(value).map(|text| Self(text.into())).map_err(|error| PluginError::new(error.to_string()))
     }
 
-    /// The JSON text.
+    /// Returns the JSON text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

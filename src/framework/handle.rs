@@ -52,7 +52,7 @@ pub trait Activator: Send + Sync {
 /// An event about a pod, before it is written to the API.
 #[derive(Clone, Copy, Debug)]
 pub struct PodEvent<'a> {
-    /// The pod.
+    /// The pod that the event is about.
     pub regarding: &'a Pod,
     /// Whether the event's type is `Warning`.
     pub warning: bool,
@@ -123,7 +123,7 @@ impl SlotAllocator {
 pub struct HandleParts {
     /// The scheduler's API client. `None` without an API server, as in benchmarks.
     pub client: Option<kube::Client>,
-    /// Feature gates.
+    /// Feature gates of the scheduler.
     pub gates: FeatureGates,
     /// Whether extenders are configured. With extenders, pods cannot be signed: no signature covers what extenders look at.
     pub has_extenders: bool,
@@ -133,9 +133,9 @@ pub struct HandleParts {
     pub shared_states: SharedStates,
     /// The scheduler's metric families.
     pub metrics: Arc<Metrics>,
-    /// The scheduler's clock.
+    /// Clock of the scheduler.
     pub clock: Clock,
-    /// Interned label classes.
+    /// Interned classes of pods with the same labels.
     pub classes: LabelClasses,
     /// Pods that wait at `Permit`.
     pub waiting_pods: WaitingPods,

@@ -14,7 +14,7 @@ pub(crate) struct Rank {
 #[derive(Debug)]
 pub(crate) struct Ranking {
     ranks: Vec<Rank>,
-    /// Positions in `ranks`.
+    /// A heap of positions in `ranks`.
     heap: Vec<usize>,
 }
 

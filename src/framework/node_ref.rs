@@ -7,8 +7,8 @@ use crate::model::{NodeInfo, NodeOrdinal, Snapshot};
 /// A node with its ordinal in the cycle's snapshot. It dereferences to [`NodeInfo`].
 #[derive(Clone, Copy, Debug)]
 pub struct NodeRef<'a> {
-    /// The node. Its pods differ from the snapshot's if nominated pods were added or victims removed. Plugins must use these
-    /// pods.
+    /// The node with its pods. They differ from the snapshot's if nominated pods were added or victims removed. Plugins must
+    /// use these pods.
     pub info: &'a NodeInfo,
     /// Ordinal of the node in the snapshot, whose labels, taints and capacity are those of `info`. `None` for a node that an
     /// extender returned: its object may differ from the snapshot's node of the same name.

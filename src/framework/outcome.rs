@@ -55,9 +55,9 @@ impl From<&str> for PluginError {
 /// nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reasons {
-    /// A single reason.
+    /// There is one reason.
     One(Cow<'static, str>),
-    /// Several reasons, in the plugin's order.
+    /// There are several reasons, in the plugin's order.
     Many(Arc<[Cow<'static, str>]>),
 }
 
@@ -203,14 +203,14 @@ pub enum PreScoreOutcome {
 pub enum PostFilterOutcome {
     /// The pod may become schedulable. This ends `PostFilter`.
     Success {
-        /// The nominated node. Empty clears the nomination, and `None` keeps it.
+        /// Name of the nominated node. Empty clears the nomination, and `None` keeps it.
         nominated: Option<String>,
     },
     /// The plugin cannot help the pod. `Unresolvable` ends `PostFilter`. With any other kind, the next plugin runs.
     Reject {
         /// The reasons of the rejection.
         rejection: Rejection,
-        /// The nominated node. Empty clears the nomination, and `None` keeps it.
+        /// Name of the nominated node. Empty clears the nomination, and `None` keeps it.
         nominated: Option<String>,
     },
 }

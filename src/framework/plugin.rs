@@ -32,13 +32,13 @@ pub trait PreEnqueuePlugin: Plugin {
 /// The properties of a queued pod that determine its position in activeQ.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueSortKey<'a> {
-    /// The pod.
+    /// The pod in the queue.
     pub pod: &'a PodInfo,
     /// Time at which the pod was last added to the queue, either new or after an attempt.
     pub timestamp: Mono,
 }
 
-/// Orders activeQ. Exactly one such plugin is enabled, the same in all profiles.
+/// Orders the pods in activeQ. Exactly one such plugin is enabled, the same in all profiles.
 pub trait QueueSortPlugin: Plugin {
     /// Whether `a` goes before `b`, as a strict total order. It runs under the queue's lock.
     fn less(&self, a: QueueSortKey<'_>, b: QueueSortKey<'_>) -> bool;
@@ -147,8 +147,8 @@ pub trait ReservePlugin: Plugin {
     fn reserve(&self, cx: &mut CycleContext<'_>, node: &str, scratch: Option<&Scratch>)
     -> Result<Verdict, PluginError>;
 
-    /// Releases the reservation. Changes in memory happen at once, and the returned future makes the writes to the API. This is
-    /// also called for plugins whose `reserve` was not reached, so it must be idempotent.
+    /// Releases the pod's reserved resources. Changes in memory happen at once, and the returned future makes the writes to the
+    /// API. This is also called for plugins whose `reserve` was not reached, so it must be idempotent.
     fn unreserve(&self, state: &CycleState, pod: &PodInfo, node: &str) -> Option<BoxFuture<'static, ()>>;
 }
 
@@ -163,7 +163,7 @@ pub trait PermitPlugin: Plugin {
 pub struct BindContext<'a> {
     /// The pod, with its node name set.
     pub pod: &'a Arc<PodInfo>,
-    /// The node.
+    /// Name of the node.
     pub node: &'a Arc<str>,
     /// State that plugins kept during the scheduling cycle.
     pub state: &'a CycleState,

@@ -21,7 +21,8 @@ struct Budget {
 pub(super) struct Budgets(Vec<Budget>);
 
 impl Budgets {
-    /// Reads the budgets. A budget with a missing, empty or malformed selector matches no pod, and is left out.
+    /// Reads selectors and limits of the budgets. A budget with a missing, empty or malformed selector matches no pod, and is
+    /// left out.
     pub(super) fn new(budgets: &[Arc<PodDisruptionBudget>]) -> Self {
         let read = |budget: &Arc<PodDisruptionBudget>| {
             let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());

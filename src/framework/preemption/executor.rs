@@ -140,8 +140,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Evicts one victim. A victim that waits on `Permit` or is between `Permit` and `Bind` is stopped in memory. Any other
-    /// victim gets the `DisruptionTarget` condition and is deleted.
+    /// Evicts one victim from its node. A victim that waits on `Permit` or is between `Permit` and `Bind` is stopped in memory.
+    /// Any other victim gets the `DisruptionTarget` condition and is deleted.
     async fn send_away(&self, order: &Order, victim: Arc<PodInfo>) -> Result<(), PluginError> {
         let mut note = format!("Preempted by pod {} on node {}", order.preemptor.uid(), order.node);
         if self.stops_in_memory(&victim) {

@@ -47,7 +47,7 @@ const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
 /// A node that can take the pod once the victims are evicted.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// The node.
+    /// Name of the node.
     pub node: Arc<str>,
     /// The pods to evict, most important first.
     pub victims: Vec<Arc<PodInfo>>,
@@ -81,7 +81,8 @@ impl CandidateReview for () {
 /// The result of a search for candidates.
 #[derive(Clone, Debug, Default)]
 pub struct Candidates {
-    /// The candidates. Those that violate no budget come first, and each group has the order in which nodes were examined.
+    /// The candidates for preemption. Those that violate no budget come first, and each group has the order in which nodes were
+    /// examined.
     pub candidates: Vec<Candidate>,
     /// The reasons why the other nodes are not candidates.
     pub rejected: Diagnosis,
