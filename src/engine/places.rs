@@ -98,10 +98,12 @@ impl Engine {
 }
 
 impl PlaceCheck {
-    /// - Checks that each pod of the informers is in exactly one place: queued, in its cycle, assumed or bound. No other pod is
-    ///   in any place.
-    /// - Checks that the queue lists exactly those pods as in flight that are in their cycle or wait at `Permit`.
-    /// - Checks that no deleted pod has a nominated node, and that each node's sums are the sums over its pods.
+    /// Returns everything that is inconsistent. The checks are:
+    ///
+    /// - Each pod of the informers is in exactly one place: queued, in its cycle, assumed or bound. No other pod is in any place.
+    /// - The queue lists exactly those pods as in flight that are in their cycle or wait at `Permit`.
+    /// - No deleted pod has a nominated node.
+    /// - Each node's sums are the sums over its pods.
     ///
     /// The checks require `SchedulerQueueingHints`. Without that gate, as in upstream, a pod that changes during its cycle is
     /// queued at once, so it can be in two places until its next attempt.
