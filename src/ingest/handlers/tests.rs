@@ -277,7 +277,7 @@ fn without_hints_checks_decide() {
     assert_eq!(moved(&|world| world.node(None, node("n"))), "fits");
     assert_eq!(moved(&|world| world.node(Some(node("n")), node("n").label("x", "y"))), "fits");
     assert_eq!(moved(&|world| world.node(None, node("m"))), "");
-    // An assigned pod requeues only pods with affinity terms.
+    // An assigned pod requeues only pods with inter-pod affinity or topology spread constraints.
     assert_eq!(moved(&|world| world.pod(None, &pod("a").on("n").build())), "");
     let class = |mode: &str| -> Arc<dyn Any + Send + Sync> {
         let class = json!({"metadata": {"name": "c"}, "provisioner": "p", "volumeBindingMode": mode});
