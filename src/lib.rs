@@ -20,10 +20,11 @@
 //! Two modules hold code that the others share. [`go`] reproduces the output of Go's standard library byte for byte, and
 //! [`apimachinery`] has the parts of the API that clients and servers have in common.
 //!
-//! The modules, from vocabulary to process: [`k8s`] and [`model`] have the data types. [`framework`] is the contract with
-//! plugins, and [`plugins`] has the in-tree ones. [`cache`] and [`queue`] hold state, and [`scheduler`] acts on it. [`engine`]
-//! builds a whole scheduler from these parts. [`app`], [`simulate`] and [`explain`] are the commands, [`serve`] is the HTTPS
-//! server, and [`version`] has the version that the commands report.
+//! The modules, from vocabulary to process: [`k8s`] and [`model`] have the data types, and [`config`] the configuration.
+//! [`framework`] is the contract with plugins, and [`plugins`] has the in-tree ones. [`cache`], [`queue`] and [`listers`] hold
+//! state, and [`scheduler`] acts on it. [`engine`] builds a complete scheduler from these parts. [`app`], [`simulate`] and
+//! [`explain`] are the commands. The scheduler process also has leader [`election`] and the HTTPS server of [`serve`], and
+//! [`version`] has the versions that it reports. [`apiserver`] is an API server in memory, for [`simulate`] and tests.
 //!
 //! All requests to an API server go through [`client`]. [`dispatcher`] queues the scheduler's writes to pods: it merges writes
 //! to the same pod and sends them in order. `tests/tidy` has the table of permitted imports between modules.

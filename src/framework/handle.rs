@@ -206,7 +206,7 @@ impl Handle {
         self.pods_to_activate
     }
 
-    /// Returns the API client. May be called at any time, but not at the parallel points of a cycle.
+    /// Returns the API client. May be called at any time, but not at the hot points of a cycle, such as `Filter`.
     pub fn client(&self) -> Option<&kube::Client> {
         self.parts.client.as_ref()
     }

@@ -10,8 +10,8 @@ use crate::config::{AnyArgs, ArgsType, DefaultPlugin, FactoryArgs, Gate, PluginC
 /// Builds a plugin for one profile from its arguments in the configuration.
 pub type PluginFactory = Arc<dyn Fn(&AnyArgs, &Handle) -> Result<Registration, PluginError> + Send + Sync>;
 
-/// Error for a plugin name that is already registered. Follows `pkg/scheduler/framework/runtime/registry.go#Registry.Register
-/// @v1.36.3`.
+/// Error for a plugin name that is already registered. Follows
+/// `pkg/scheduler/framework/runtime/registry.go#Registry.Register @v1.36.3`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a plugin named {0} already exists")]
 pub struct DuplicatePlugin(String);

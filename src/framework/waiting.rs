@@ -11,8 +11,8 @@ use crate::clock::{Clock, Mono};
 use crate::go::duration::GoDuration;
 use crate::model::PodInfo;
 
-/// Longest time for which a plugin may make a pod wait. Follows `pkg/scheduler/framework/runtime/framework.go#maxTimeout
-/// @v1.36.3`.
+/// Longest time for which a plugin may make a pod wait. Follows
+/// `pkg/scheduler/framework/runtime/framework.go#maxTimeout @v1.36.3`.
 pub const MAX_PERMIT_TIMEOUT: Duration = Duration::from_mins(15);
 
 /// The end of a pod's wait.

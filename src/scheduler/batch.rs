@@ -66,7 +66,7 @@ impl Batch {
             return Some(BatchFlush::Expired);
         }
         let Some(node) = NodeRef::named(cx.snapshot, &self.last_node) else { return Some(BatchFlush::NodeMissing) };
-        // The node's new score is unknown. It does not matter only if the node is full.
+        // The node's new score is unknown, which is harmless only if the node is full.
         match framework.run_filters_on(cx, node) {
             Ok(Some(_)) => None,
             Ok(None) | Err(_) => Some(BatchFlush::NodeNotFull),

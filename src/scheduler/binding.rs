@@ -28,8 +28,8 @@ pub(super) struct BindingCycle {
 }
 
 impl BindingCycle {
-    /// Runs the binding cycle, and undoes the reservation if it fails. Follows `pkg/scheduler/schedule_one.go#runBindingCycle
-    /// @v1.36.3`.
+    /// Runs the binding cycle, and undoes the reservation if it fails. Follows
+    /// `pkg/scheduler/schedule_one.go#runBindingCycle @v1.36.3`.
     pub(super) async fn run(mut self) {
         let _running = self.shared.metrics.running(Operation::Binding);
         match self.bind().await {
@@ -38,8 +38,8 @@ impl BindingCycle {
         }
     }
 
-    /// Runs the extension points from `PreBindPreFlight` to `Bind`. Follows `pkg/scheduler/schedule_one.go#bindingCycle
-    /// @v1.36.3`.
+    /// Runs the extension points from `PreBindPreFlight` to `Bind`. Follows
+    /// `pkg/scheduler/schedule_one.go#bindingCycle @v1.36.3`.
     async fn bind(&mut self) -> Result<(), Failure> {
         let work = self.pre_flight()?;
         self.wait_on_permit().instrument(tracing::debug_span!("WaitOnPermit")).await?;
@@ -146,8 +146,8 @@ impl BindingCycle {
         shared.activate(&self.pods_to_activate, shared.clock.now());
     }
 
-    /// Handles a failure of the binding cycle. The pod's place on the node is free again, which may help other pods. A rejected
-    /// pod must not be requeued by this event itself. Follows `pkg/scheduler/schedule_one.go#handleBindingCycleError @v1.36.3`.
+    /// Handles a failure of the binding cycle. The pod's place on the node is free again, which may help other pods. The
+    /// event must not requeue a rejected pod itself. Follows `pkg/scheduler/schedule_one.go#handleBindingCycleError @v1.36.3`.
     async fn fail(self, failure: Failure) {
         let Self { shared, framework, state, reservation, queued, started, .. } = self;
         let pod = reservation.pod().clone();

@@ -8,8 +8,8 @@ use crate::framework::{BlockRun, Code, CycleContext, NodeOutcome, NodeRef, NodeR
 use crate::metrics::{Operation, Point};
 use crate::model::NodeOrdinal;
 
-/// If there are fewer nodes than this, all of them are examined. Follows `pkg/scheduler/schedule_one.go#minFeasibleNodesToFind
-/// @v1.36.3`.
+/// If there are fewer nodes than this, all of them are examined. Follows
+/// `pkg/scheduler/schedule_one.go#minFeasibleNodesToFind @v1.36.3`.
 const MIN_FEASIBLE_NODES_TO_FIND: usize = 100;
 
 /// Lower limit of the adaptive percentage.

@@ -41,7 +41,7 @@ const PREEMPTION_BY_SCHEDULER: &str = "PreemptionByScheduler";
 /// Message for nodes without pods of lower priority.
 const NO_VICTIMS: &str = "No preemption victims found for incoming pod";
 
-/// Message for nodes that were not examined.
+/// Message for all other nodes that are not candidates.
 const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
 
 /// A node that can take the pod once the victims are evicted.

@@ -72,9 +72,9 @@ impl Parts<'_> {
 }
 
 impl Framework {
-    /// Builds the profile with its plugins. The texts of errors are upstream's without the prefix `initializing profiles:
-    /// creating profile for scheduler name <name>: `. Follows `pkg/scheduler/framework/runtime/framework.go#NewFramework
-    /// @v1.36.3`.
+    /// Builds the profile with its plugins. The texts of errors are upstream's without the prefix
+    /// `initializing profiles: creating profile for scheduler name <name>: `. Follows
+    /// `pkg/scheduler/framework/runtime/framework.go#NewFramework @v1.36.3`.
     pub fn new(registry: &Registry, profile: &config::Profile, parts: Arc<HandleParts>) -> Result<Self, BuildError> {
         let handle = Handle::new(parts, &profile.scheduler_name);
         let registrations = build_plugins(registry, profile, &handle)?;

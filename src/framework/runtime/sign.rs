@@ -10,8 +10,8 @@ use crate::go::json;
 use crate::metrics::Point;
 use crate::model::PodInfo;
 
-/// Name of the fragment that every signature has. Follows `kube-scheduler/framework/signers.go#SchedulerNameSignerName
-/// @v1.36.3`.
+/// Name of the fragment that every signature has. Follows
+/// `kube-scheduler/framework/signers.go#SchedulerNameSignerName @v1.36.3`.
 const SCHEDULER_NAME: &str = "v1.Pod.Spec.SchedulerName";
 
 impl Framework {

@@ -19,8 +19,8 @@ pub struct SyntaxError(pub String);
 pub enum Source {
     /// The function `Unmarshal`: the text is exactly one value.
     Unmarshal,
-    /// The method `Decoder.Decode`: reads the first value of a stream. If the stream ends inside it, the error is `unexpected
-    /// EOF`.
+    /// The method `Decoder.Decode`: reads the first value of a stream. If the stream ends inside it, the error is
+    /// `unexpected EOF`.
     Stream,
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::client::retry::{DoublingWaits, jitter};
 use crate::clock::{Mono, Rng};
 
-/// Time after which the backoff starts again at its first value. `client-go/tools/cache/reflector.go#defaultBackoffReset
-/// @v1.36.3`.
+/// Time after which the backoff starts again at its first value.
+/// `client-go/tools/cache/reflector.go#defaultBackoffReset @v1.36.3`.
 const RESET: Duration = Duration::from_mins(2);
 
 /// Doubling backoff, in which each wait is extended by a random factor of up to 2.
