@@ -61,7 +61,7 @@ pub struct UnfinishedCycles {
 pub struct PlaceCheck {
     shared: Arc<SchedulerContext>,
     profiles: BTreeSet<Arc<str>>,
-    /// Whether the queue lists pods in flight. It does only with `SchedulerQueueingHints`.
+    /// Whether the queue lists pods in flight, which it does only with `SchedulerQueueingHints`.
     markers: bool,
 }
 
@@ -102,7 +102,7 @@ impl PlaceCheck {
     ///
     /// - Each pod of the informers is in exactly one place: queued, in its cycle, assumed or bound. No other pod is in any place.
     /// - The queue lists exactly those pods as in flight that are in their cycle or wait at `Permit`.
-    /// - No deleted pod has a nominated node.
+    /// - No deleted or bound pod has a nominated node.
     /// - Each node's sums are the sums over its pods.
     ///
     /// The checks require `SchedulerQueueingHints`. Without that gate, as in upstream, a pod that changes during its cycle is

@@ -38,8 +38,8 @@ pub struct Executor {
     pods: Lister<Pod>,
     /// Whether evictions run in a task, so that the cycle does not wait for them.
     asynchronous: bool,
-    /// Progress of asynchronous preemptions by the preemptor's UID. The lock guards the map and is held for one lookup. It is
-    /// taken while the queue's lock is held.
+    /// Progress of asynchronous preemptions by the preemptor's UID. The lock guards the map and is held for one lookup. It may
+    /// be taken while the queue's lock is held.
     running: Arc<Mutex<BTreeMap<String, Progress>>>,
 }
 
