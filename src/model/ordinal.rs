@@ -11,11 +11,13 @@ impl NodeOrdinal {
     /// # Panics
     ///
     /// Panics if the index does not fit into 32 bits. A cluster has fewer nodes.
+    #[inline]
     pub fn new(index: usize) -> Self {
         Self(u32::try_from(index).expect("a cluster has fewer nodes"))
     }
 
     /// The index into the list of nodes, and into every array with one entry per node.
+    #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }

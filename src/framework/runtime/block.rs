@@ -1,6 +1,5 @@
 //! Filtering of nodes in blocks.
 
-use std::iter::Peekable;
 use std::vec::IntoIter;
 
 use super::super::{Candidates, Code, CycleContext, CycleState, NodeOutcome, NodeRef, Scratch};
@@ -40,8 +39,8 @@ pub(crate) struct BlockReader<'a> {
     framework: &'a Framework,
     state: &'a CycleState,
     plain: IntoIter<NodeOutcome>,
-    scratch: Peekable<IntoIter<BlockSlot>>,
-    crowded: Peekable<IntoIter<(usize, NodeVerdict)>>,
+    scratch: IntoIter<BlockSlot>,
+    crowded: IntoIter<(usize, NodeVerdict)>,
     /// Position of the next node among the nodes without nominated pods.
     next_plain: usize,
     /// Position of the next node in the block.
@@ -138,8 +137,8 @@ impl BlockRun {
             framework,
             state,
             plain: self.outcomes.into_iter(),
-            scratch: self.scratch.into_iter().peekable(),
-            crowded: self.crowded.into_iter().peekable(),
+            scratch: self.scratch.into_iter(),
+            crowded: self.crowded.into_iter(),
             next_plain: 0,
             next: 0,
             calls: FilterCalls { passed: 0, ended: vec![[0; Code::ALL.len()]; framework.filter.len()] },
@@ -151,26 +150,34 @@ impl BlockRun {
 impl BlockReader<'_> {
     /// Returns the verdict on the next node, and counts its calls if `counts` is set. The caller must not read beyond the last
     /// node.
+    #[inline]
     pub(crate) fn next(&mut self, counts: bool) -> NodeRun {
         let at = self.next;
         self.next += 1;
-        if let Some((_, verdict)) = self.crowded.next_if(|(crowded, _)| *crowded == at) {
-            if counts {
-                self.framework.count_verdict(self.state, &verdict);
-            }
-            return (verdict.last.outcome, verdict.last.scratch);
+        // Slices are peeked at: a peekable iterator would move a verdict each time.
+        if self.crowded.as_slice().first().is_some_and(|(crowded, _)| *crowded == at) {
+            return self.next_crowded(counts);
         }
         let index = self.next_plain;
         self.next_plain += 1;
         let mut slots = Vec::new();
-        while let Some((_, filter, slot)) = self.scratch.next_if(|(node, ..)| *node as usize <= index) {
-            slots.push((filter, slot));
+        while self.scratch.as_slice().first().is_some_and(|(node, ..)| *node as usize <= index) {
+            slots.extend(self.scratch.next().map(|(_, filter, slot)| (filter, slot)));
         }
         let outcome = self.plain.next().unwrap_or(NodeOutcome::Feasible);
         if counts {
             self.calls.count(&outcome);
         }
         (outcome, slots)
+    }
+
+    #[cold]
+    fn next_crowded(&mut self, counts: bool) -> NodeRun {
+        let (_, verdict) = self.crowded.next().expect("the caller has seen it");
+        if counts {
+            self.framework.count_verdict(self.state, &verdict);
+        }
+        (verdict.last.outcome, verdict.last.scratch)
     }
 
     /// Counts the calls for this many nodes that passed every filter, without returning them.
@@ -185,6 +192,7 @@ impl BlockReader<'_> {
 }
 
 impl FilterCalls {
+    #[inline]
     fn count(&mut self, outcome: &NodeOutcome) {
         match outcome {
             NodeOutcome::Rejected(filter, _) | NodeOutcome::Failed(Some(filter), _) => {

@@ -18,10 +18,17 @@ pub(super) struct KeyCounts {
 
 impl KeyCounts {
     /// The count of the domain of the node, or `None` if the node does not have the label.
+    #[inline]
     pub(super) fn of(&self, node: NodeRef<'_>) -> Option<i64> {
         if let Some(ordinal) = node.ordinal {
             return Some(self.counts[self.domains.of(ordinal)?]);
         }
+        self.of_labels(node)
+    }
+
+    /// The count of the domain by the labels of a node that is not of the snapshot.
+    #[cold]
+    fn of_labels(&self, node: NodeRef<'_>) -> Option<i64> {
         let value = node.node().labels().get(&*self.key)?;
         Some(self.domains.find(value).map_or(0, |domain| self.counts[domain]))
     }
