@@ -1,34 +1,40 @@
-//! A scheduler for Kubernetes 1.36: the configuration, decisions and API effects of its own kube-scheduler, as a library
-//! and a binary.
+//! A scheduler for Kubernetes 1.36, as a library and a binary. It reads the configuration of kube-scheduler, makes the same
+//! decisions, and sends the same requests to the API server.
 //!
 //! ```text
-//!  kube-apiserver ──watch──▶ ingest ────┬──▶ cache    nodes, and the pods on them, assumed ones too
-//!        ▲                              ├──▶ queue    activeQ · backoffQ · unschedulablePods · in flight
-//!        │                              └──▶ listers  what plugins look up
-//!        │                                     │ pop
-//!        │       ┌───────── one thread ────────▼───────────────────────────────────────┐
-//!        │       │ scheduler::Scheduler::schedule_one: snapshot ▶ PreFilter ▶ Filter ▶ │
-//!        │       │ PreScore ▶ Score ▶ pick ▶ assume ▶ Reserve ▶ Permit   (or PostFilter)│
-//!        │       └─────────┬───────────────────────────────────────────────────────────┘
-//!        │                 ▼ one task a pod
-//!        └─ dispatcher ◀─ WaitOnPermit ▶ PreBind ▶ Bind ▶ PostBind      events ──▶ kube-apiserver
+//!  kube-apiserver ──watch──▶ ingest ──┬──▶ cache    nodes and the pods on them, including assumed pods
+//!    ▲                                ├──▶ queue    activeQ · backoffQ · unschedulablePods · in-flight events
+//!    │                                └──▶ listers  objects that plugins look up
+//!    │                                        │ pop
+//!    │         ┌───────── one thread ─────────▼────────────────────────────────────────┐
+//!    │         │ scheduler::Scheduler::schedule_one: snapshot ▶ PreFilter ▶ Filter ▶   │
+//!    │         │ PreScore ▶ Score ▶ pick ▶ assume ▶ Reserve ▶ Permit   (or PostFilter) │
+//!    │         └─────────┬─────────────────────────────────────────────────────────────┘
+//!    │                   ▼ one task per pod
+//!    │         WaitOnPermit ▶ PreBind ▶ Bind ▶ PostBind
+//!    │                   │
+//!  client ◀──┬── dispatcher   the scheduler's writes to pods: status patches, bindings, deletions
+//!            └── events       Events about pods
 //! ```
 //!
-//! Two modules serve all others: [`go`] writes what has to equal the output of Go's standard library, and [`apimachinery`]
-//! has what clients and servers of the API share.
+//! Two modules hold code that the others share. [`go`] reproduces the output of Go's standard library byte for byte, and
+//! [`apimachinery`] has the parts of the API that clients and servers have in common.
 //!
-//! Read from vocabulary to process: [`k8s`] and [`model`] say what there is, [`framework`] is the contract with plugins,
-//! [`plugins`] keep it, [`cache`] and [`queue`] hold state, [`scheduler`] acts on it, [`engine`] wires everything, and
-//! [`app`], [`simulate`] and [`explain`] are the commands around that; [`serve`] has the endpoints over HTTPS. All requests to
-//! an API server go through [`client`]; [`dispatcher`] merges and orders those that write pods.
-//! `tests/tidy` has the table of who may import whom.
+//! The modules, from vocabulary to process: [`k8s`] and [`model`] have the data types, and [`config`] the configuration.
+//! [`framework`] is the contract with plugins, and [`plugins`] has the in-tree ones. [`cache`], [`queue`] and [`listers`] hold
+//! state, and [`scheduler`] acts on it. [`engine`] builds a complete scheduler from these parts. [`app`], [`simulate`] and
+//! [`explain`] are the commands. The scheduler process also has leader [`election`] and the HTTPS server of [`serve`], and
+//! [`version`] has the versions that it reports. [`apiserver`] is an API server in memory, for [`simulate`] and tests.
 //!
-//! What is absent matters as much. The scheduling cycle knows no network and no runtime: it never awaits, and what has to be
-//! written is handed on; only the webhooks of [`extender`] make it wait, as they do upstream's. Nothing but [`clock`] reads
-//! a clock, and nothing but an argument brings chance in, so that [`simulate`] runs the same code in virtual time and prints
-//! the same for the same seed. Nothing is global: metrics, clients and clocks are handed down.
+//! All requests to an API server go through [`client`]. [`dispatcher`] queues the scheduler's writes to pods: it merges writes
+//! to the same pod and sends them in order. `tests/tidy` has the table of permitted imports between modules.
 //!
-//! A plugin from outside is added by [`app::App::with_plugin`]; `tests/examples` has two.
+//! Some things are absent on purpose. The scheduling cycle uses neither the network nor an async runtime: it never awaits, and
+//! it hands writes to tasks. The only exception is a call to an [`extender`], for which the cycle waits, as in upstream. Only
+//! [`clock`] reads the system's clock, and randomness is always an argument. So [`simulate`] runs the same code in virtual
+//! time, and prints the same output for the same seed. Nothing is global: metrics, clients and clocks are passed as arguments.
+//!
+//! [`app::App::with_plugin`] adds an out-of-tree plugin. `tests/examples` has two of them.
 
 pub mod apimachinery;
 pub mod apiserver;

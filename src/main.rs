@@ -1,4 +1,4 @@
-//! The `kube-scheduler` command.
+//! Binary of the `kube-scheduler` command.
 
 use std::process::ExitCode;
 

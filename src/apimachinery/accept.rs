@@ -1,6 +1,6 @@
-//! `Accept` headers: the forms of an answer that a client wants.
+//! `Accept` headers, by which a client chooses the format of a response.
 //!
-//! Follows `github.com/munnerlz/goautoneg` and `apiserver/pkg/endpoints/handlers/negotiation/negotiate.go @v1.36.3`.
+//! Follows `github.com/munnerz/goautoneg` and `apiserver/pkg/endpoints/handlers/negotiation/negotiate.go @v1.36.3`.
 
 use std::collections::BTreeMap;
 
@@ -20,15 +20,16 @@ pub struct Clause {
     pub params: BTreeMap<String, String>,
 }
 
-/// Value of the first `Accept` header, the only one that Go reads.
+/// Returns the value of the first `Accept` header. Go ignores any others.
 pub fn accept(headers: &HeaderMap) -> String {
     headers.get(header::ACCEPT).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).unwrap_or_default()
 }
 
-/// The clauses of an `Accept` header, the preferred one first. Follows `goautoneg/accept.go#ParseAccept`.
+/// Parses the clauses of an `Accept` header, most preferred first. Follows
+/// `github.com/munnerz/goautoneg/autoneg.go#ParseAccept`.
 pub fn clauses(header: &str) -> Vec<Clause> {
     let mut clauses: Vec<Clause> = header.split(',').filter_map(clause).collect();
-    // The comparison is not consistent, so the result depends on the algorithm.
+    // This order is inconsistent, so the result depends on the sort algorithm.
     sort_slice(&mut clauses, is_before);
     clauses
 }
@@ -78,23 +79,23 @@ impl Clause {
             || (self.kind == "*" && self.subkind == "*")
     }
 
-    /// Group, version and kind of the object that this clause asks for; none if it names no part of one.
+    /// Returns group, version and kind of the object that this clause asks for. `None` if it has none of the three.
     pub fn object(&self) -> Option<[&str; 3]> {
         let parts = ["g", "v", "as"].map(|name| self.params.get(name).map(String::as_str));
         parts.iter().any(Option::is_some).then(|| parts.map(Option::unwrap_or_default))
     }
 
-    /// Whether this clause asks for a stream or for an apiserver's version, which plain endpoints do not serve.
+    /// Whether this clause asks for a stream, or for a version of an apiserver. Plain endpoints serve neither.
     pub fn is_unservable(&self) -> bool {
         ["stream", "sv"].iter().any(|name| self.params.get(*name).is_some_and(|value| !value.is_empty()))
     }
 
-    /// Whether this clause asks for a watch, and not for an apiserver's version.
+    /// Whether this clause asks for a watch, without a version of an apiserver.
     pub fn is_watch(&self) -> bool {
         self.params.get("stream").is_some_and(|value| value == "watch") && !self.params.contains_key("sv")
     }
 
-    /// Whether this clause asks for JSON with line breaks.
+    /// Whether this clause asks for indented JSON.
     pub fn is_pretty(&self) -> bool {
         self.params.get("pretty").is_some_and(|value| value == "1")
     }

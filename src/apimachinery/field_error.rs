@@ -1,4 +1,4 @@
-//! Errors about single fields of an object, in upstream's words.
+//! Errors about single fields of an object, with upstream's texts.
 
 use std::fmt;
 
@@ -8,50 +8,50 @@ use serde_json::Value;
 use crate::go::json;
 use crate::go::quote::quote;
 
-/// Error about one field.
+/// An error about one field.
 /// Follows `apimachinery/pkg/util/validation/field/errors.go#Error @v1.36.3`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     /// Path of the field, such as `spec.tolerations[0].key`.
     pub field: String,
-    /// The kind of error.
+    /// The type of error.
     pub kind: FieldErrorKind,
-    /// The value as the message shows it.
+    /// The value, formatted for the message.
     pub value: String,
-    /// The rule that the value breaks.
+    /// The violated rule, or an explanation.
     pub detail: String,
 }
 
-/// Kinds of errors about fields.
+/// Types of errors about fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldErrorKind {
-    /// The value breaks a rule.
+    /// The value violates a rule.
     Invalid,
-    /// A value is missing.
+    /// A required value is missing.
     Required,
-    /// The value is not one of a list.
+    /// The value is not in the list of supported values.
     NotSupported,
-    /// The field may not be set.
+    /// The field must not be set.
     Forbidden,
-    /// The value occurs twice.
+    /// The value occurs more than once.
     Duplicate,
-    /// The value refers to something that does not exist.
+    /// The value refers to an object that does not exist.
     NotFound,
 }
 
-/// A value as messages show it: texts quoted, numbers and booleans plain, everything else as Go's JSON.
+/// A value, formatted for messages: strings are quoted, numbers and booleans are plain, and all other values are JSON as in Go.
 /// Follows `apimachinery/pkg/util/validation/field/errors.go#Error.ErrorBody @v1.36.3`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BadValue(String);
 
 impl BadValue {
-    /// A value of a type that Go shows as JSON. Those are also the types that are texts by another name.
+    /// Formats a value of a type that Go prints as JSON. This includes named string types.
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Self {
-        // Texts, numbers and lists of them always have a JSON form.
+        // Strings, numbers and lists of them can always be serialized.
         Self(json::to_string(value).unwrap_or_default())
     }
 
-    /// A value that is shown just as `text`.
+    /// Formats a value with its `Display` form.
     pub fn plain(text: impl fmt::Display) -> Self {
         Self(text.to_string())
     }
@@ -79,7 +79,7 @@ impl From<&str> for BadValue {
 }
 
 impl FieldErrorKind {
-    /// The machine-readable reason in the causes of a `Status`.
+    /// Returns the machine-readable reason for the causes of a `Status`.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Invalid => "FieldValueInvalid",
@@ -108,39 +108,39 @@ impl FieldError {
         Self { field: field.to_string(), kind, value: value.0, detail: detail.into() }
     }
 
-    /// A value that breaks a rule.
+    /// Creates an error for a value that violates a rule.
     pub fn invalid(field: impl fmt::Display, value: impl Into<BadValue>, detail: impl Into<String>) -> Self {
         Self::new(FieldErrorKind::Invalid, field, value.into(), detail)
     }
 
-    /// A value that is missing.
+    /// Creates an error for a missing value.
     pub fn required(field: impl fmt::Display, detail: impl Into<String>) -> Self {
         Self::new(FieldErrorKind::Required, field, BadValue::default(), detail)
     }
 
-    /// A value outside `supported`, which the message lists in the order given.
+    /// Creates an error for a value that is not in `supported`. The message lists the supported values in this order.
     pub fn not_supported(field: impl fmt::Display, value: impl Into<BadValue>, supported: &[&str]) -> Self {
         let list: Vec<String> = supported.iter().map(|value| quote(value)).collect();
         let detail = if list.is_empty() { String::new() } else { format!("supported values: {}", list.join(", ")) };
         Self::new(FieldErrorKind::NotSupported, field, value.into(), detail)
     }
 
-    /// A field that may not be set.
+    /// Creates an error for a field that must not be set.
     pub fn forbidden(field: impl fmt::Display, detail: impl Into<String>) -> Self {
         Self::new(FieldErrorKind::Forbidden, field, BadValue::default(), detail)
     }
 
-    /// A value that occurs twice.
+    /// Creates an error for a value that occurs more than once.
     pub fn duplicate(field: impl fmt::Display, value: impl Into<BadValue>) -> Self {
         Self::new(FieldErrorKind::Duplicate, field, value.into(), "")
     }
 
-    /// A value that refers to something that does not exist.
+    /// Creates an error for a value that refers to a missing object.
     pub fn not_found(field: impl fmt::Display, value: impl Into<BadValue>) -> Self {
         Self::new(FieldErrorKind::NotFound, field, value.into(), "")
     }
 
-    /// The text without the field, as the causes of a `Status` have it.
+    /// Returns the message without the field, as in the causes of a `Status`.
     pub fn body(&self) -> String {
         let title = self.kind.title();
         let mut text = match self.kind {
@@ -167,24 +167,24 @@ impl fmt::Display for FieldError {
 pub struct FieldPath(String);
 
 impl FieldPath {
-    /// The path that `path` spells.
+    /// Creates a path from its text.
     pub fn new(path: impl Into<String>) -> Self {
         Self(path.into())
     }
 
-    /// The path of the field `name` of this object.
+    /// Returns the path of the field `name` of this object.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
         Self(child(&self.0, name))
     }
 
-    /// The path of an element of this list.
+    /// Returns the path of an element of this list.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
         Self(format!("{}[{index}]", self.0))
     }
 
-    /// The path as text.
+    /// Returns the path as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -196,27 +196,27 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// The path of `name` under `path`. An empty path is the root.
+/// Returns the path of `name` under `path`. An empty path is the root.
 pub fn child(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// One or more errors about fields, displayed as by [`aggregate`].
+/// One or more errors about fields, displayed by [`aggregate`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldErrors(Vec<FieldError>);
 
 impl FieldErrors {
-    /// The errors, in the order in which they were found.
+    /// Iterates over the errors, in the order in which they were found.
     pub fn iter(&self) -> impl Iterator<Item = &FieldError> {
         self.0.iter()
     }
 
-    /// Whether there is none.
+    /// Whether there are no errors.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Adds `<path>: Invalid value: <shown>: <detail>`. A text goes through [`quote`] before it is shown.
+    /// Adds `<path>: Invalid value: <shown>: <detail>`. The caller must pass strings through [`quote`] first.
     pub fn invalid(&mut self, path: &FieldPath, shown: impl fmt::Display, detail: &str) {
         self.push(FieldError::invalid(path, BadValue::plain(shown), detail));
     }
@@ -236,8 +236,8 @@ impl FieldErrors {
         self.push(FieldError::forbidden(path, detail));
     }
 
-    /// Adds `<path>: Unsupported value: <value>: supported values: <supported>`. Values are of a type that is a text by
-    /// another name, so Go shows them as JSON.
+    /// Adds `<path>: Unsupported value: <value>: supported values: <supported>`. The values have a named string type, so Go
+    /// prints them as JSON.
     pub fn unsupported(&mut self, path: &FieldPath, value: &str, supported: &[&str]) {
         self.push(FieldError::not_supported(path, BadValue::json(value), supported));
     }
@@ -259,7 +259,7 @@ impl FieldErrors {
         self.0.append(&mut other.0);
     }
 
-    /// Returns `value` if there is no error.
+    /// Returns `value` if there are no errors.
     pub fn or<T>(self, value: T) -> Result<T, Self> {
         if self.is_empty() { Ok(value) } else { Err(self) }
     }
@@ -288,7 +288,7 @@ impl fmt::Display for FieldErrors {
 
 impl std::error::Error for FieldErrors {}
 
-/// Several messages in one: a single one stands alone, several stand in brackets, each once.
+/// Joins messages without repetitions. A single message stays as it is, several are put in brackets.
 /// Follows `apimachinery/pkg/util/errors/errors.go#aggregate.Error @v1.36.3`.
 pub fn aggregate<S: fmt::Display>(messages: impl IntoIterator<Item = S>) -> String {
     let mut once: Vec<String> = Vec::new();

@@ -1,7 +1,7 @@
-//! The API machinery that clients and servers of the Kubernetes API share: `Status` objects, errors about fields, `Accept`
-//! headers, patches, and protobuf envelopes.
+//! The parts of API machinery that clients and servers of the Kubernetes API share: `Status` objects, errors about fields,
+//! `Accept` headers, patches, and protobuf envelopes.
 //!
-//! No API type is known here: patches learn from a [`patch::PatchMeta`] how lists are merged.
+//! This module knows no API types: a [`patch::PatchMeta`] tells patches how to merge lists.
 
 pub mod accept;
 pub mod field_error;

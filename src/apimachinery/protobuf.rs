@@ -1,4 +1,4 @@
-//! Protobuf's wire format, and the envelope around API objects in it.
+//! Protobuf's wire format, and the envelope of API objects in this format.
 //!
 //! Follows `apimachinery/pkg/runtime/serializer/protobuf/protobuf.go @v1.36.3`.
 
@@ -8,19 +8,19 @@ pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// The first bytes of every envelope.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// An API object with its type, as it is sent. Follows `apimachinery/pkg/runtime/types.go#Unknown @v1.36.3`.
+/// An encoded API object with its type. Follows `apimachinery/pkg/runtime/types.go#Unknown @v1.36.3`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Envelope<'a> {
     /// The `apiVersion` of the object.
     pub version: String,
     /// The `kind` of the object.
     pub kind: String,
-    /// The object itself, encoded.
+    /// The encoded object itself.
     pub raw: &'a [u8],
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads an envelope from bytes. The error says what is wrong with the bytes.
+    /// Parses an envelope from bytes. The error describes the malformed bytes.
     pub fn read(bytes: &'a [u8]) -> Result<Self, String> {
         let unknown = bytes.strip_prefix(MAGIC).ok_or("the body has no protobuf prefix")?;
         let mut envelope = Self::default();
@@ -42,7 +42,7 @@ impl<'a> Envelope<'a> {
         Ok(envelope)
     }
 
-    /// Returns the envelope's bytes. Empty fields are written too, as upstream writes them.
+    /// Returns the encoded envelope. As in upstream, empty fields are encoded too.
     pub fn write(&self) -> Vec<u8> {
         let types = Message::default().bytes(1, &self.version).bytes(2, &self.kind);
         let unknown = Message::default().message(1, types).bytes(2, self.raw).bytes(3, "").bytes(4, "");
@@ -50,12 +50,12 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Value of a field in the wire format, of the types that the API has.
+/// Value of a field in the wire format, for the types that the API uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field<'a> {
-    /// An integer, a boolean or an enumeration's value.
+    /// An integer, a boolean or an enum value.
     Number(u64),
-    /// A text, bytes, a message, or packed numbers.
+    /// A string, bytes, a message, or packed numbers.
     Bytes(&'a [u8]),
 }
 
@@ -81,7 +81,7 @@ pub fn for_each_field<'a>(
     Ok(())
 }
 
-/// Takes a number of variable length off the front of `bytes`.
+/// Reads a varint from the start of `bytes`, and advances `bytes`.
 pub fn varint(bytes: &mut &[u8]) -> Result<u64, String> {
     let mut value = 0;
     for shift in (0..70).step_by(7) {
@@ -95,22 +95,22 @@ pub fn varint(bytes: &mut &[u8]) -> Result<u64, String> {
     Err("a number has too many bytes".to_owned())
 }
 
-/// The text of a field.
+/// Decodes the string value of a field.
 pub fn text(bytes: &[u8]) -> Result<String, String> {
     String::from_utf8(bytes.to_vec()).map_err(|error| error.to_string())
 }
 
-/// A message that is being written, field by field.
+/// A message under construction, written field by field.
 #[derive(Clone, Debug, Default)]
 pub struct Message(Vec<u8>);
 
-/// Wire types: the layouts of a field's value.
+/// Wire types, the encodings of a field's value.
 const VARINT: u32 = 0;
 const FIXED64: u32 = 1;
 const DELIMITED: u32 = 2;
 
 impl Message {
-    /// Adds a text or bytes.
+    /// Adds a string or bytes field.
     #[must_use]
     pub fn bytes(mut self, field: u32, value: impl AsRef<[u8]>) -> Self {
         let value = value.as_ref();
@@ -134,7 +134,7 @@ impl Message {
         self
     }
 
-    /// Adds a 64-bit float.
+    /// Adds a 64-bit float field.
     #[must_use]
     pub fn double(mut self, field: u32, value: f64) -> Self {
         self.key(field, FIXED64);
@@ -142,12 +142,12 @@ impl Message {
         self
     }
 
-    /// The bytes of the message.
+    /// Returns the encoded message.
     pub fn finish(self) -> Vec<u8> {
         self.0
     }
 
-    /// Writes the message with its length before it.
+    /// Appends the message to `out`, preceded by its length.
     pub fn delimited(self, out: &mut Vec<u8>) {
         let mut length = Self::default();
         length.varint(self.0.len() as u64);

@@ -1,4 +1,4 @@
-//! The `Status` object: how a server of the API says that a request failed, or that there is nothing else to say.
+//! The `Status` object, with which an API server reports a failure or a success without object.
 
 use std::fmt;
 
@@ -10,25 +10,25 @@ use super::field_error::{FieldError, aggregate};
 use super::protobuf::{Envelope, Message};
 use crate::go::quote::quote;
 
-/// Result of a request, as clients see it. Serialises in the order of upstream's fields.
+/// Result of a request, as clients see it. It is serialized in the order of upstream's fields.
 /// Follows `apimachinery/pkg/apis/meta/v1/types.go#Status @v1.36.3`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// HTTP status code; 0 if the object leaves it out.
+    /// HTTP status code of the response. 0 if the object leaves it out.
     pub code: u16,
     /// Whether the request succeeded.
     pub is_success: bool,
-    /// Machine-readable reason; empty for an error of unknown kind.
+    /// Machine-readable reason of the failure. Empty for an unknown error.
     pub reason: &'static str,
-    /// The text for people.
+    /// The message for people to read.
     pub message: String,
-    /// The object that the result is about, and the causes of a failure.
+    /// The object of the result, and the causes of a failure.
     pub details: Option<Box<Details>>,
-    /// A token that goes on where an expired one stopped.
+    /// Continue token that replaces an expired one.
     pub continue_token: Option<String>,
 }
 
-/// Object and causes of a [`Status`].
+/// The object and the causes of a [`Status`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Details {
@@ -41,13 +41,13 @@ pub struct Details {
     /// Plural resource name, or the kind for validation errors.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// UID of the object, in answers to deletes.
+    /// UID of the object, in responses to deletions.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// Single causes of a failure.
+    /// The individual causes of a failure.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
-    /// Seconds after which to try again; 0 for unsaid.
+    /// Seconds after which the client should retry. 0 if not set.
     #[serde(skip_serializing_if = "is_zero")]
     pub retry_after_seconds: u32,
 }
@@ -58,10 +58,10 @@ pub struct Cause {
     /// Machine-readable reason, such as `FieldValueInvalid`.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub reason: &'static str,
-    /// The text for people.
+    /// The message for people to read.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// Path of the field; empty if none.
+    /// Path of the field. Empty if there is none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub field: String,
 }
@@ -72,17 +72,17 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Status {
-    /// The status of a failure.
+    /// Creates the status of a failure.
     pub fn failure(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self { code, is_success: false, reason, message: message.into(), details: None, continue_token: None }
     }
 
-    /// The status of a success. A code of 0 is left out.
+    /// Creates the status of a success. A code of 0 is left out.
     pub fn success(code: u16) -> Self {
         Self { is_success: true, ..Self::failure(code, "", "") }
     }
 
-    /// Names the object that the result is about. Empty texts make details that say nothing.
+    /// Sets the object of the result. With empty strings, the details are empty but present.
     #[must_use]
     pub fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
         let details = self.details.get_or_insert_default();
@@ -100,36 +100,36 @@ impl Status {
         self
     }
 
-    /// Asks the client to try again after some seconds.
+    /// Asks the client to retry after some seconds.
     #[must_use]
     pub fn retry_after(mut self, seconds: u32) -> Self {
         self.details.get_or_insert_default().retry_after_seconds = seconds;
         self
     }
 
-    /// A request that makes no sense. Follows `apimachinery/pkg/api/errors/errors.go#NewBadRequest @v1.36.3`.
+    /// Status for a malformed request. Follows `apimachinery/pkg/api/errors/errors.go#NewBadRequest @v1.36.3`.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::failure(400, "BadRequest", message)
     }
 
-    /// A client that did not authenticate.
+    /// Status for a client that is not authenticated.
     pub fn unauthorized() -> Self {
         Self::failure(401, "Unauthorized", "Unauthorized")
     }
 
-    /// An error without reason, as an untyped error of the server's own code becomes one.
+    /// Status for an error without reason, such as an untyped error inside the server.
     pub fn unknown(message: impl Into<String>) -> Self {
         Self::failure(500, "", message)
     }
 
-    /// A patch that does not apply, of which upstream does not say why.
+    /// Status for a patch that cannot be applied. Upstream gives no reason.
     /// Follows `apimachinery/pkg/api/errors/errors.go#NewGenericServerResponse @v1.36.3`.
     pub fn unprocessable() -> Self {
         Self::failure(422, "Invalid", "the server rejected our request due to an error in our request")
             .about("", "", "")
     }
 
-    /// No media type of the `Accept` header can be served.
+    /// Status for an `Accept` header without any supported media type.
     /// Follows `apiserver/pkg/endpoints/handlers/negotiation/errors.go#errNotAcceptable @v1.36.3`.
     pub fn not_acceptable(served: &[impl AsRef<str>]) -> Self {
         let served: Vec<&str> = served.iter().map(AsRef::as_ref).collect();
@@ -137,7 +137,7 @@ impl Status {
         Self::failure(406, "NotAcceptable", message)
     }
 
-    /// An object that breaks rules. The name is empty for options.
+    /// Status for an object that violates validation rules. The name is empty for options.
     /// Follows `apimachinery/pkg/api/errors/errors.go#NewInvalid @v1.36.3`.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let text = aggregate(errors);
@@ -154,7 +154,7 @@ impl Status {
         if self.is_success { "Success" } else { "Failure" }
     }
 
-    /// The object in protobuf, in its envelope. Upstream writes empty fields too.
+    /// Encodes the object as protobuf, in its envelope. As in upstream, empty fields are encoded too.
     /// Follows `apimachinery/pkg/apis/meta/v1/generated.proto @v1.36.3`.
     pub fn to_protobuf(&self) -> Vec<u8> {
         let token = self.continue_token.as_deref().unwrap_or_default();
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn protobuf_is_what_upstream_sends() {
-        // Answer of upstream's scheduler to an unknown token.
+        // Response of upstream's scheduler to an unknown token.
         let expected: &[u8] = &[
             0x6b, 0x38, 0x73, 0x00, 0x0a, 0x0c, 0x0a, 0x02, 0x76, 0x31, 0x12, 0x06, 0x53, 0x74, 0x61, 0x74, 0x75, 0x73,
             0x12, 0x30, 0x0a, 0x06, 0x0a, 0x00, 0x12, 0x00, 0x1a, 0x00, 0x12, 0x07, 0x46, 0x61, 0x69, 0x6c, 0x75, 0x72,

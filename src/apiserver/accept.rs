@@ -1,4 +1,4 @@
-//! Which form of an answer a request asks for.
+//! Content negotiation: the form of the reply that a request asks for.
 //!
 //! Follows `apiserver/pkg/endpoints/handlers/negotiation/negotiate.go#NegotiateMediaTypeOptions @v1.36.3`.
 
@@ -8,30 +8,30 @@ use super::route::Query;
 use crate::apimachinery::Status;
 use crate::apimachinery::accept::{Clause, accept, clauses};
 
-/// Media types that messages name.
+/// Media types that the 406 message lists.
 const SERVED: &[&str] = &["application/json", "application/yaml", "application/json;as=Table;g=meta.k8s.io;v=v1"];
 
-/// The form of an answer.
+/// Form of a reply's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Objects as they are.
+    /// JSON, with objects unchanged.
     Json,
-    /// The same as YAML; streams have no such form.
+    /// YAML, which is not available for streams.
     Yaml,
     /// Rows of cells, as kubectl prints them.
     Table(Table),
-    /// The groups of an API with all of their resources, for discovery alone.
+    /// All API groups with their resources, for discovery only.
     Groups,
 }
 
-/// How a table is wanted.
+/// Options of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Table {
     pub(super) version: &'static str,
     pub(super) include: Include,
 }
 
-/// What a table's rows say of their objects besides the cells.
+/// Part of the object that each table row includes besides the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Include {
     Nothing,
@@ -39,7 +39,7 @@ pub(super) enum Include {
     Object,
 }
 
-/// What is asked for: not every form fits everywhere.
+/// Type of reply that a request gets. Not every form is available for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answers {
     Objects,
@@ -47,7 +47,7 @@ pub(super) enum Answers {
     Discovery,
 }
 
-/// The first form of the `Accept` header that can be had; JSON if there is none.
+/// Returns the first form of the `Accept` header that is available; JSON if there is no header.
 pub(super) fn form(parts: &Parts, query: &Query, answers: Answers) -> Result<Form, Status> {
     let header = accept(&parts.headers);
     if header.trim().is_empty() || header == "application/json" {
@@ -70,7 +70,7 @@ fn include(query: &Query) -> Result<Include, Status> {
     }
 }
 
-/// The form that a clause of the header asks for, if it can be had.
+/// Returns the form that a clause of the header asks for, if it is available.
 fn wanted(clause: &Clause, answers: Answers) -> Option<Form> {
     let plain = if clause.wants("application", "json") {
         Form::Json

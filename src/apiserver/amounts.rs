@@ -8,22 +8,22 @@ use super::meta;
 use crate::k8s::Quantity;
 use crate::k8s::requests::is_pod_level_resource;
 
-/// Amounts by resource.
+/// Quantities by resource name.
 pub(super) type Amounts = BTreeMap<String, Quantity>;
 
-/// The amounts of a resource list.
+/// Returns the quantities of a resource list. Invalid ones are left out.
 pub(super) fn of_list(list: &Value) -> Amounts {
     let entries = list.as_object().into_iter().flatten();
     entries.filter_map(|(name, amount)| Some((name.clone(), quantity(amount)?))).collect()
 }
 
-/// The quantity that a text is.
+/// Parses a quantity in JSON.
 pub(super) fn quantity(amount: &Value) -> Option<Quantity> {
     Quantity::parse(amount.as_str()?).ok()
 }
 
-/// What the containers of a pod specification add up to in `list` (`requests` or `limits`): the larger of all running
-/// ones together and each initialising one with the restartable ones before it.
+/// Returns the total of a pod's containers in `list` (`requests` or `limits`): the larger of all app containers and sidecars
+/// together, and of each init container together with the sidecars before it.
 /// Follows `component-helpers/resource/helpers.go#AggregateContainerRequests @v1.36.3`.
 pub(super) fn of_containers(spec: &Map<String, Value>, list: &str) -> Amounts {
     let containers = |name: &str| spec.get(name).map(meta::list).into_iter().flatten();
@@ -45,7 +45,7 @@ pub(super) fn of_containers(spec: &Map<String, Value>, list: &str) -> Amounts {
     sum
 }
 
-/// What a pod adds up to, its own resources before those of its containers, overhead left out.
+/// Returns the total of a pod without overhead. Pod-level resources take precedence over those of its containers.
 /// Follows `plugin/pkg/admission/limitranger/admission.go#podRequests @v1.36.3`.
 pub(super) fn of_pod(spec: &Map<String, Value>, list: &str) -> Amounts {
     let mut sum = of_containers(spec, list);

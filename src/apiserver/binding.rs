@@ -1,7 +1,7 @@
-//! The binding subresource: the one write that every scheduled pod needs, and so the one that is made fast.
+//! The binding subresource of pods. Every scheduled pod needs this write, so it is optimized for speed.
 //!
-//! Follows `pkg/registry/core/pod/storage/storage.go#BindingREST.Create @v1.36.3`. A pod's bytes are cut into metadata,
-//! spec and status; only the members that change are parsed, and the rest is copied as text.
+//! Follows `pkg/registry/core/pod/storage/storage.go#BindingREST.Create @v1.36.3`. A pod's bytes are split into metadata,
+//! spec and status. Only the members that change are parsed; the rest is copied as text.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use super::{meta, pods};
 use crate::apimachinery::field_error::aggregate;
 use crate::apimachinery::{FieldError, Status};
 
-/// Labels that a node hands on to the pods bound to it.
+/// Node labels that are copied to the pods bound to the node.
 /// `plugin/pkg/admission/podtopologylabels/admission.go#defaultConfig @v1.36.3`.
 pub(super) const TOPOLOGY_LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
 
-/// Members of an object in the order of their names, as the canonical layout has them.
+/// Members of an object sorted by name, as in the canonical layout.
 type Members<'a> = BTreeMap<&'a str, &'a RawValue>;
 
 /// The parts of a pod's bytes that a binding reads or writes.
@@ -36,7 +36,7 @@ struct PodParts<'a> {
 }
 
 impl State {
-    /// Binds a pod to a node; `name` is the URL's, `None` for the legacy collection.
+    /// Binds a pod to a node. `name` comes from the URL; it is `None` for the legacy collection.
     pub(super) fn bind(
         &mut self,
         namespace: &str,
@@ -93,7 +93,7 @@ impl State {
         Ok(())
     }
 
-    /// The bound pod under the next version.
+    /// Encodes the bound pod under the next version.
     fn bound(&self, pod: &Arc<Object>, node: &str, metadata: &Map<String, Value>, cut: &PodParts<'_>) -> Object {
         let version = self.version + 1;
         let mut rest = Vec::with_capacity(pod.bytes.len() + 128);
@@ -116,10 +116,10 @@ impl State {
         }
     }
 
-    /// Lays the binding's annotations and labels, and the node's topology labels, over the pod's.
+    /// Merges the binding's annotations and labels, and the node's topology labels, into the pod's metadata.
     fn merge_metadata(&self, metadata: &mut Map<String, Value>, body: &Value, node: &str) {
         let mut labels: Map<String, Value> = body["metadata"]["labels"].as_object().cloned().unwrap_or_default();
-        // `plugin/pkg/admission/podtopologylabels/admission.go#Plugin.admitBinding` looks at bindings that name the kind.
+        // `plugin/pkg/admission/podtopologylabels/admission.go#Plugin.admitBinding` handles only bindings that name the kind.
         if body["target"]["kind"] == "Node"
             && let Some(node) = self.find(&NODES, node)
         {
@@ -145,7 +145,7 @@ impl State {
     }
 }
 
-/// The node that a binding names.
+/// Returns the node that a binding names.
 /// Follows `pkg/apis/core/validation/validation.go#ValidatePodBinding @v1.36.3`, whose errors come without a reason.
 fn target(body: &Value) -> Result<&str, Status> {
     let kind = body["target"]["kind"].as_str().unwrap_or_default();
@@ -160,6 +160,7 @@ fn target(body: &Value) -> Result<&str, Status> {
     if errors.is_empty() { Ok(name) } else { Err(Status::unknown(aggregate(&errors))) }
 }
 
+/// Checks the UID and the resource version that a binding may require of the pod.
 /// Follows `apiserver/pkg/storage/interfaces.go#Preconditions.Check @v1.36.3`.
 fn check_precondition(pod: &Object, body: &Value) -> Result<(), Status> {
     let (uid, version) = (meta::text(body, "uid"), meta::text(body, "resourceVersion"));

@@ -1,4 +1,4 @@
-//! The bodies of replies: slices of stored objects, or the open end of a watch.
+//! Bodies of replies: slices of stored objects, or the stream of a watch.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,8 +11,8 @@ use http_body::{Body, Frame, SizeHint};
 use super::ApiServer;
 use super::watcher::End;
 
-/// A reply's body. The request counts as open until a plain body is read to its end or dropped, and a watch's lines count
-/// as undelivered until they are read.
+/// Body of a reply. The request counts as open until a plain body is dropped, and each line of a watch counts as undelivered
+/// until it is read.
 pub struct ReplyBody(Kind);
 
 enum Kind {
@@ -39,7 +39,7 @@ impl Drop for OpenRequest {
 struct WatchBody {
     server: ApiServer,
     id: u64,
-    /// What is left of the line being read.
+    /// Unread slices of the line being read.
     line: VecDeque<Bytes>,
     done: bool,
 }

@@ -1,4 +1,4 @@
-//! What each request does: its method, its target and its options, brought to the store.
+//! Dispatch of requests: calls the store according to method, target and options.
 
 use http::request::Parts;
 use http::{Method, header};
@@ -21,15 +21,15 @@ use super::watch::WatchOptions;
 use super::{discovery, meta, openapi, table};
 use crate::apimachinery::{FieldError, Status};
 
-/// What handling a request comes to.
+/// Outcome of handling a request.
 pub(super) enum Outcome {
     Reply(Reply),
     Watch(u64),
-    /// The server has not reached this version yet.
+    /// The request has to wait, because the server has not reached this version yet.
     Await(u64),
 }
 
-/// The one place where requests meet the store.
+/// Handles a request with the store. Every request takes this path.
 pub(super) fn route(state: &mut State, parts: &Parts, body: &[u8]) -> Outcome {
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let validation = match query.text("fieldValidation") {
@@ -42,7 +42,7 @@ pub(super) fn route(state: &mut State, parts: &Parts, body: &[u8]) -> Outcome {
         state.author = Some(Author::of(parts, &query));
     }
     let outcome = to_target(state, parts, &query, body);
-    // Nothing is odd about what the server itself writes.
+    // Taking the findings also clears them, so that the server's own writes are decoded without field validation.
     let warnings = std::mem::take(&mut state.oddities).warnings;
     match outcome.unwrap_or_else(|status| Outcome::Reply(Reply::failure(&status))) {
         Outcome::Reply(reply) => Outcome::Reply(reply.warning(warnings)),
@@ -89,7 +89,7 @@ fn media_type(parts: &Parts) -> &str {
     value.split(';').next().unwrap_or_default().trim()
 }
 
-/// A request that has found its target.
+/// A request whose target is known.
 pub(super) struct Call<'a> {
     parts: &'a Parts,
     pub(super) method: &'a Method,
@@ -103,22 +103,22 @@ impl Call<'_> {
         self.query.text("dryRun") == "All"
     }
 
-    /// The body, which should hold an object of a kind.
+    /// Decodes the body, which should hold an object of a kind.
     pub(super) fn object(&self, state: &mut State, kind_name: &str) -> Result<Value, Status> {
         decode::body(kind_name, self.content_type, self.body, &mut state.oddities)
     }
 
-    /// The form of an answer that is an object, or several.
+    /// Returns the form of a reply that contains one or more objects.
     pub(super) fn form(&self) -> Result<Form, Status> {
         accept::form(self.parts, self.query, Answers::Objects)
     }
 
-    /// A patch of an object.
+    /// Parses the body as a patch.
     pub(super) fn patch_body(&self) -> Result<Patch, Status> {
         Patch::parse(self.content_type, self.body)
     }
 
-    /// Checks the parameters that all writes have; `options` is what messages call them.
+    /// Checks the parameters that all writes have in common. Messages call them `options`.
     /// Follows `apimachinery/pkg/apis/meta/v1/validation/validation.go#ValidateCreateOptions @v1.36.3`.
     pub(super) fn check_options(&self, options: &str) -> Result<(), Status> {
         let mut errors = Vec::new();
@@ -133,7 +133,7 @@ impl Call<'_> {
         if errors.is_empty() { Ok(()) } else { Err(Status::invalid("meta.k8s.io", options, "", &errors)) }
     }
 
-    /// The options of a delete: the body's, or without one the query's.
+    /// Parses the options of a delete: those in the body, or without a body those in the query.
     fn delete_options(&self) -> Result<DeleteOptions, Status> {
         if !self.body.is_empty() {
             return DeleteOptions::parse(&decode::delete_options(self.content_type, self.body)?);
@@ -179,7 +179,7 @@ impl Call<'_> {
             Method::DELETE => {
                 let selection = self.selection(kind, namespace)?;
                 let options = self.delete_options()?;
-                // The answer is the list that the deletes went by.
+                // The reply lists the objects as they were before the deletes.
                 let metadata = json!({"resourceVersion": state.version.to_string()});
                 let gone = state.delete_collection(kind, &selection, &options)?;
                 Ok(Outcome::Reply(Reply::frames(200, list::list_frames(kind, &metadata, &gone))))
@@ -297,7 +297,7 @@ impl Call<'_> {
         Ok(Outcome::Reply(Reply::created()))
     }
 
-    /// What a namespace's finalizers are taken away with.
+    /// Replaces the finalizers of a namespace.
     fn finalize(&self, state: &mut State, kind: &'static Kind, name: &str) -> Result<Outcome, Status> {
         if *self.method != Method::PUT {
             return Err(Status::method_not_allowed());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::object::Object;
 
-/// Kind of a write: the type of the watch event that it causes.
+/// Type of a write, which is also the type of the watch event that it causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChangeKind {
     Added,
@@ -13,7 +13,7 @@ pub(super) enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// The name of the event type in a watch.
+    /// Returns the name of the watch event type.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -27,7 +27,7 @@ impl ChangeKind {
 #[derive(Clone, Debug)]
 pub(super) struct Change {
     pub(super) kind: ChangeKind,
-    /// The object after the write; for a delete, its last state under the version of the delete.
+    /// The object after the write. For a delete, its last state under the version of the delete.
     pub(super) object: Arc<Object>,
     /// The object before the write.
     pub(super) previous: Option<Arc<Object>>,

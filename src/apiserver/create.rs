@@ -1,4 +1,4 @@
-//! Creating objects: the steps of a POST, in upstream's order, and the load of objects as another cluster had them.
+//! Creation of objects: the steps of a POST, in upstream's order, and the loading of objects from other clusters.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use super::store::State;
 use super::{admission, defaulting, events, meta, owners, strategy, validation};
 use crate::apimachinery::Status;
 
-/// How often a generated name is tried. `apiserver/pkg/registry/generic/registry/store.go#maxNameGenerationCreateAttempts
-/// @v1.36.3`.
+/// Number of attempts to find a free generated name.
+/// `apiserver/pkg/registry/generic/registry/store.go#maxNameGenerationCreateAttempts @v1.36.3`.
 const NAME_ATTEMPTS: usize = 8;
-/// What a generated name keeps of its prefix: 63 characters less the random ones.
+/// Largest length of the prefix in a generated name: 63 characters less the 5 random ones.
 /// `apiserver/pkg/storage/names/generate.go#MaxGeneratedNameLength @v1.36.3`.
 const PREFIX_LENGTH: usize = 58;
 
 impl State {
-    /// Creates an object; `namespace` is the URL's, empty to take the object's own.
+    /// Creates an object of `kind`. `namespace` comes from the URL; if it is empty, the object's own namespace is used.
     pub(super) fn create(
         &mut self,
         kind: &'static Kind,
@@ -77,7 +77,7 @@ impl State {
             return Err(Status::invalid(kind.error_group(), kind.kind, &name, &errors));
         }
         admission::check_create(self, kind, &value, origin)?;
-        // A dry run is not told, since only what stores objects asks.
+        // A dry run skips this check, because upstream makes it only when it stores the object.
         if is_versioned && !dry_run {
             return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
         }
@@ -133,7 +133,7 @@ impl State {
         }
     }
 
-    /// Admits a create only into a living namespace.
+    /// Checks that the namespace exists and is not being deleted. Creates a missing namespace if the settings allow that.
     /// Follows `apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go#Lifecycle.Admit @v1.36.3`.
     fn require_namespace(&mut self, kind: &Kind, namespace: &str, value: &Value) -> Result<(), Status> {
         let Some(found) = self.find(&NAMESPACES, namespace) else {
@@ -156,7 +156,7 @@ impl State {
     }
 }
 
-/// Makes the object's namespace the URL's.
+/// Sets the object's namespace to that of the URL. Rejects an object that names another namespace.
 /// Follows `apiserver/pkg/registry/rest/meta.go#EnsureObjectNamespaceMatchesRequestNamespace @v1.36.3`.
 pub(super) fn set_namespace(kind: &Kind, namespace: &str, value: &mut Value) -> Result<(), Status> {
     let metadata = meta::metadata(value);

@@ -1,4 +1,4 @@
-//! Reading request bodies: the checks that Go's decoder makes before any rule of the API applies.
+//! Decoding of request bodies: the checks that Go's decoder makes before any rule of the API applies.
 
 use std::fmt::{self, Write as _};
 
@@ -12,7 +12,7 @@ use crate::apimachinery::{Status, protobuf};
 use crate::go::json::{Source, syntax_error};
 use crate::k8s::Pod;
 
-/// What is to be done about members that the API does not know, or that are there twice.
+/// Treatment of unknown and duplicate members.
 /// Follows `apimachinery/pkg/apis/meta/v1/types.go#FieldValidationIgnore` and its siblings `@v1.36.3`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum FieldValidation {
@@ -22,19 +22,19 @@ pub(super) enum FieldValidation {
     Strict,
 }
 
-/// Findings about the members of a request's body that are no errors: unknown and repeated members.
+/// Findings about a request's body that are not errors: unknown and duplicate members.
 #[derive(Debug, Default)]
 pub(super) struct BodyFindings {
-    /// Whether there is a request: those who use the server without one are told more.
+    /// Whether the object comes from a request. Errors of direct calls are more detailed.
     pub(super) is_request: bool,
     pub(super) validation: FieldValidation,
-    /// Paths of members that are there twice.
+    /// Paths of members that occur twice.
     pub(super) duplicates: Vec<String>,
-    /// Texts for the reply's `Warning` headers.
+    /// Texts of the reply's `Warning` headers.
     pub(super) warnings: Vec<String>,
 }
 
-/// Parses a body that should hold an object of `kind_name`; YAML is accepted where the request says so.
+/// Parses a body that should hold an object of `kind_name`. The content type may be JSON, YAML or protobuf.
 pub(super) fn body(
     kind_name: &str,
     content_type: &str,
@@ -73,7 +73,7 @@ pub(super) fn body(
     }
 }
 
-/// Parses the body of a delete, whose complaints do not name what it should be.
+/// Parses the body of a delete. Its error messages do not name the expected type.
 pub(super) fn delete_options(content_type: &str, body: &[u8]) -> Result<Value, Status> {
     const KIND: &str = "DeleteOptions";
     let mut value = self::body(KIND, content_type, body, &mut BodyFindings::default()).map_err(|mut status| {
@@ -90,7 +90,7 @@ pub(super) fn delete_options(content_type: &str, body: &[u8]) -> Result<Value, S
     Ok(value)
 }
 
-/// The start of a body in hexadecimal, as messages about unreadable bodies end.
+/// Returns the start of a body, in hexadecimal unless it looks like JSON, for messages about unreadable bodies.
 /// Follows `apiserver/pkg/endpoints/handlers/rest.go#summarizeData @v1.36.3`.
 fn excerpt(body: &[u8]) -> String {
     const LIMIT: usize = 30;
@@ -109,7 +109,7 @@ fn excerpt(body: &[u8]) -> String {
     shown
 }
 
-/// What Go says of a text that has no version and kind because it is no object, or because they are no texts.
+/// Returns Go's error if the value is not an object, or if its `apiVersion` or `kind` is not a string.
 fn without_kind(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
@@ -127,24 +127,24 @@ fn without_kind(value: &Value) -> Option<String> {
 }
 
 impl BodyFindings {
-    /// Checks that the value says it is a `kind`, or says nothing, which counts as that, and reads it.
+    /// Decodes an object of `kind`. A value without `apiVersion` or `kind` is taken as one.
     pub(super) fn typed(&mut self, kind: &Kind, value: Value) -> Result<Value, Status> {
         let (value, unknown) = read(kind, value, !self.is_request)?;
         self.add(unknown).map_err(|why| mistyped(kind, &why))?;
         Ok(value)
     }
 
-    /// Reads a binding, which is no kind that is stored.
+    /// Decodes a `Binding`, which is not a stored kind.
     pub(super) fn typed_binding(&mut self, value: Value) -> Result<Value, Status> {
         self.typed_as("core", "v1", "Binding", value)
     }
 
-    /// Reads a scale, which is none, either.
+    /// Decodes a `Scale`, which is not a stored kind.
     pub(super) fn typed_scale(&mut self, value: Value) -> Result<Value, Status> {
         self.typed_as("autoscaling", "autoscaling/v1", "Scale", value)
     }
 
-    /// Reads an eviction, which is none, either.
+    /// Decodes an `Eviction`, which is not a stored kind.
     pub(super) fn typed_eviction(&mut self, value: Value) -> Result<Value, Status> {
         self.typed_as("policy", "policy/v1", "Eviction", value)
     }
@@ -174,7 +174,7 @@ impl BodyFindings {
         Ok(value)
     }
 
-    /// Takes note of unknown members, and of those that were there twice. The error is what strictness says of them.
+    /// Records unknown and duplicate members. Returns an error for them if validation is strict.
     pub(super) fn add(&mut self, unknown: Vec<String>) -> Result<(), String> {
         let duplicates = std::mem::take(&mut self.duplicates);
         let found = duplicates
@@ -195,8 +195,8 @@ impl BodyFindings {
     }
 }
 
-/// Reads a value that says it is a `kind`, or says nothing; gives the paths of unknown members, too. With `names_paths`,
-/// every error says where it is.
+/// Decodes an object of `kind`, and returns it with the paths of unknown members. A value without `apiVersion` or `kind` is
+/// taken as an object of `kind`. With `names_paths`, every error says where it is.
 pub(super) fn read(kind: &Kind, mut value: Value, names_paths: bool) -> Result<(Value, Vec<String>), Status> {
     let expected = kind.api_version();
     if value.is_object() {
@@ -211,8 +211,8 @@ pub(super) fn read(kind: &Kind, mut value: Value, names_paths: bool) -> Result<(
     Ok((value, findings.unknown))
 }
 
-/// Checks what an object says it is: it is the kind, or one that the server can turn into it, or one that it cannot, or one
-/// that it does not know.
+/// Checks that an object has this API version and kind. The error says whether the object has an older version, another known
+/// kind, or an unknown kind.
 fn check_kind(kind: &Kind, api_version: &str, name: &str) -> Result<(), Status> {
     let expected = kind.api_version();
     if api_version == expected && name == kind.kind {
@@ -236,14 +236,14 @@ fn check_kind(kind: &Kind, api_version: &str, name: &str) -> Result<(), Status> 
     Err(Status::bad_request(format!("{name} in version {version:?} cannot be handled as a {}: {why}", kind.kind)))
 }
 
-/// Whether there is such a kind, stored or not.
+/// Whether such a kind exists, stored or not.
 fn is_known(api_version: &str, name: &str) -> bool {
     kinds::by_name(api_version, name).is_some()
         || name.strip_suffix("List").is_some_and(|item| kinds::by_name(api_version, item).is_some())
         || matches!((api_version, name), ("v1", "Binding") | ("policy/v1", "Eviction") | ("autoscaling/v1", "Scale"))
 }
 
-/// Reads a pod as scheduling sees it, which is what a scheduler's client will do with it.
+/// Decodes a pod as the scheduler does, to reject a pod that its client could not decode.
 pub(super) fn pod(value: &Value) -> Result<Pod, Status> {
     Pod::deserialize(value).map_err(|error| mistyped(&PODS, &error.to_string()))
 }
@@ -252,7 +252,7 @@ pub(super) fn mistyped(kind: &Kind, why: &str) -> Status {
     Status::bad_request(format!("{0} in version {1:?} cannot be handled as a {0}: {why}", kind.kind, kind.version))
 }
 
-/// Reads any JSON, and notes the paths of members that are there twice; the last one counts.
+/// Decodes any JSON and records the paths of duplicate members. The last one wins.
 struct Seed<'a> {
     path: String,
     duplicates: &'a mut Vec<String>,

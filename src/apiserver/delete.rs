@@ -1,4 +1,4 @@
-//! Deleting objects: grace, finalizers, preconditions, and collections.
+//! Deletion of objects: grace periods, finalizers, preconditions, and collections.
 //!
 //! Follows `apiserver/pkg/registry/generic/registry/store.go#Store.Delete` and
 //! `apiserver/pkg/registry/rest/delete.go#BeforeDelete @v1.36.3`.
@@ -15,27 +15,27 @@ use super::selectors::Selection;
 use super::store::State;
 use crate::apimachinery::{FieldError, Status};
 
-/// What a delete asks for.
+/// Options of a delete request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
-    /// Seconds between the delete and the end of the object; absent for the object's own.
+    /// Grace period in seconds; absent for the object's own.
     pub grace_period_seconds: Option<i64>,
-    /// Only the object with this UID.
+    /// Precondition: delete only the object with this UID.
     pub uid: Option<String>,
-    /// Only this version of the object.
+    /// Precondition: delete only this version of the object.
     pub resource_version: Option<String>,
-    /// `Background` (also when absent), `Foreground` or `Orphan`.
+    /// Propagation policy: `Background` (also when absent), `Foreground` or `Orphan`.
     pub propagation_policy: Option<String>,
-    /// Whether to store nothing.
+    /// Whether the request is a dry run, which stores nothing.
     pub dry_run: bool,
 }
 
-/// What a delete did.
+/// Result of a delete request.
 #[derive(Clone, Debug)]
 pub struct Deleted {
-    /// The object as it was left, or as it was when it went.
+    /// The object as stored after the delete, or its last state if it was removed.
     pub object: Arc<Object>,
-    /// Whether the object is gone.
+    /// Whether the object was removed.
     pub gone: bool,
 }
 
@@ -43,7 +43,7 @@ const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
 impl DeleteOptions {
-    /// Reads the options of a delete; `value` is the body, or what the query says.
+    /// Parses the options of a delete from the body, or from an object made of the query parameters.
     /// Follows `apimachinery/pkg/apis/meta/v1/validation/validation.go#ValidateDeleteOptions @v1.36.3`.
     pub(super) fn parse(value: &Value) -> Result<Self, Status> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -80,16 +80,16 @@ impl DeleteOptions {
 
 /// Effect of the grace period on an object.
 enum GraceOutcome {
-    /// It goes at once, without a write before.
+    /// There is no grace period: the object is removed at once, without another write.
     None,
-    /// It has been deleted already, and nothing shortens that.
+    /// The object is already marked as deleted, and this request does not shorten its grace period.
     Pending,
-    /// It is marked, and goes after this many seconds.
+    /// The object is marked as deleted and removed after this many seconds.
     Marked(i64),
 }
 
 impl State {
-    /// Deletes an object, or marks it as deleted if something keeps it.
+    /// Deletes an object, or only marks it as deleted if a grace period or a finalizer keeps it.
     pub(super) fn delete(
         &mut self,
         kind: &'static Kind,
@@ -125,7 +125,7 @@ impl State {
                 mark_without_grace(self.now, &mut value);
                 false
             }
-            // There is no write before the removal, not even of finalizers that the propagation policy takes away.
+            // The object is removed without another write, even if the propagation policy has removed finalizers.
             GraceOutcome::None if !options.dry_run => return Ok(Deleted { object: self.remove(&object), gone: true }),
             GraceOutcome::None => true,
             GraceOutcome::Marked(seconds) => seconds == 0 && !kept_by_finalizer,
@@ -142,7 +142,7 @@ impl State {
         Ok(Deleted { object: marked, gone: false })
     }
 
-    /// Marks a namespace as deleted. One that is marked goes once nothing finalizes it any more.
+    /// Marks a namespace as deleted. If it is marked already, removes it once it has no finalizers.
     /// Follows `pkg/registry/core/namespace/storage/storage.go#REST.Delete @v1.36.3`.
     fn delete_namespace(&mut self, object: &Arc<Object>, options: &DeleteOptions) -> Deleted {
         let mut value = object.value();
@@ -164,7 +164,7 @@ impl State {
         Deleted { object: marked, gone: false }
     }
 
-    /// Deletes every object of a selection; answers with what was deleted.
+    /// Deletes every object of a selection. Returns the selected objects.
     pub(super) fn delete_collection(
         &mut self,
         kind: &'static Kind,
@@ -182,7 +182,7 @@ impl State {
         Ok(selected)
     }
 
-    /// Writes the marks of a graceful deletion into `value`. Only pods have one.
+    /// Writes the marks of a graceful deletion into `value`. Only pods are deleted gracefully.
     fn mark(&self, kind: &Kind, value: &mut Value, options: &DeleteOptions) -> GraceOutcome {
         let asked = options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
         if kind.slot != PODS.slot {
@@ -207,7 +207,7 @@ impl State {
         GraceOutcome::Marked(seconds)
     }
 
-    /// A second delete: only a shorter grace period counts.
+    /// Handles a repeated delete. Only a shorter grace period has an effect.
     fn shorten(&self, value: &mut Value, asked: Option<i64>) -> GraceOutcome {
         let current = value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
         if current == 0 {
@@ -237,6 +237,7 @@ fn count_generation(value: &mut Value) {
     }
 }
 
+/// Marks an object as deleted with a grace period of 0.
 /// Follows `apiserver/pkg/registry/generic/registry/store.go#markAsDeleting @v1.36.3`.
 fn mark_without_grace(now: Timestamp, value: &mut Value) {
     if !meta::is_deleting(value) {
@@ -250,11 +251,11 @@ fn mark_without_grace(now: Timestamp, value: &mut Value) {
     metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
 }
 
-/// Adds or takes away the finalizers that tell a garbage collector what to do.
+/// Adds or removes the finalizers that tell the garbage collector what to do with the object's dependents.
 /// Follows `apiserver/pkg/registry/generic/registry/store.go#deletionFinalizersForGarbageCollection @v1.36.3`.
 fn set_propagation(kind: &Kind, value: &mut Value, options: &DeleteOptions) {
     let is_decided = meta::finalizers(value).any(|name| matches!(name, FOREGROUND | ORPHAN));
-    // The older controllers leave their pods behind unless they are told not to.
+    // Upstream orphans the pods of jobs and replication controllers by default.
     let orphans = kind.slot == JOBS.slot || kind.slot == REPLICATION_CONTROLLERS.slot;
     let policy = options.propagation_policy.as_deref().or((orphans && !is_decided).then_some("Orphan"));
     let Some(policy) = policy else { return };

@@ -1,6 +1,6 @@
-//! The server without HTTP: what loads a cluster, and what the controllers of a simulation use.
+//! Direct calls without HTTP, for loading a cluster and for the controllers of a simulation.
 //!
-//! Each call is the code of the request of the same name, less the reading and writing of bytes.
+//! Each call runs the same code as the corresponding request, without encoding and decoding.
 
 use std::sync::Arc;
 
@@ -18,16 +18,15 @@ use super::{ApiServer, decode, events};
 use crate::apimachinery::Status;
 
 impl ApiServer {
-    /// Creates an object, as a POST does. Its namespace is its own, or `default`.
+    /// Creates an object, as a POST does. The namespace is the object's own, or `default`.
     pub fn create(&self, value: Value) -> Result<Arc<Object>, Status> {
         self.add(value, Origin::Client)
     }
 
-    /// Takes in an object as a dump of a cluster, or a manifest that describes half a cluster, has it: UID, times, status,
-    /// node and priority are kept where it has them, and made up as for a new object where it has not. One without a UID
-    /// comes from no cluster and has to be valid. What every cluster has from the start, such as the namespace `default`, is
-    /// replaced.
-    /// Classes and nodes have to be there before the pods that name them.
+    /// Loads an object from a dump of a cluster, or from a manifest that describes part of a cluster. UID, times, status, node
+    /// and priority are kept where the object has them, and filled in as for a new object otherwise. An object without a
+    /// UID comes from a manifest and must be valid. The loaded object replaces a built-in one of the same name, such as the
+    /// namespace `default`. Classes and nodes must be loaded before the pods that name them.
     pub fn load(&self, value: Value) -> Result<Arc<Object>, Status> {
         let is_dump = !meta::text(&value, "uid").is_empty();
         let kind = kind_of(&value)?;
@@ -37,9 +36,9 @@ impl ApiServer {
         })
     }
 
-    /// Checks the types of all of an object's members, also of those that no scheduler reads. Gives the paths of those that
-    /// the API does not know, such as `spec.nodeSelectors`: they count for nothing, as with a real server that is not told
-    /// to be strict.
+    /// Checks the types of all members of an object, including members that no scheduler reads. Returns the paths of members
+    /// that the API does not know, such as `spec.nodeSelectors`. These are ignored, as by a real server without strict field
+    /// validation.
     pub fn check_members(value: &Value) -> Result<Vec<String>, Status> {
         let kind = kind_of(value)?;
         decode::read(kind, value.clone(), true).map(|(_, unknown)| unknown)
@@ -50,17 +49,17 @@ impl ApiServer {
         self.with(|state| state.create(kind, "", value, origin, false))
     }
 
-    /// An object; `namespace` is empty for cluster-scoped kinds.
+    /// Returns an object; `namespace` is empty for cluster-scoped kinds.
     pub fn get(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Object>> {
         self.with(|state| state.existing(kind, namespace, name).ok())
     }
 
-    /// All objects of a kind, in the order of their keys.
+    /// Returns all objects of a kind, in the order of their keys.
     pub fn list(&self, kind: &'static Kind) -> Vec<Arc<Object>> {
         self.with(|state| state.shelf(kind).objects.values().cloned().collect())
     }
 
-    /// The objects of a kind in one namespace that match a label selector.
+    /// Returns the objects of a kind in one namespace that match a label selector.
     pub fn select(&self, kind: &'static Kind, namespace: &str, labels: &str) -> Result<Vec<Arc<Object>>, Status> {
         let selection = Selection::parse(kind, namespace, labels, "")?;
         self.with(|state| {
@@ -100,7 +99,7 @@ impl ApiServer {
         self.with(|state| state.patch(kind, (namespace, name), Part::Status, &Patch::Strategic(patch), false))
     }
 
-    /// Deletes an object.
+    /// Deletes an object, as a DELETE does.
     pub fn delete(
         &self,
         kind: &'static Kind,
@@ -111,7 +110,7 @@ impl ApiServer {
         self.with(|state| state.delete(kind, (namespace, name), options))
     }
 
-    /// How often pods were deleted so far: a cheap way to learn whether there is something to look at.
+    /// Number of pod deletions so far: a cheap way to learn whether pods were deleted.
     pub fn pod_deletions(&self) -> u64 {
         self.with(|state| state.pod_deletions)
     }
@@ -121,7 +120,7 @@ impl ApiServer {
         self.with(|state| state.bind(namespace, None, binding, false))
     }
 
-    /// An object in the form of `kind`, which for core events is not the stored one.
+    /// Returns an object in the form of `kind`. For core events, this is not the stored form.
     pub fn value_as(&self, kind: &'static Kind, object: &Object) -> Value {
         let mut value = object.value();
         events::to_view(kind, &mut value);
@@ -129,7 +128,7 @@ impl ApiServer {
     }
 }
 
-/// The kind that an object says it is.
+/// Returns the kind that an object names in `apiVersion` and `kind`.
 fn kind_of(value: &Value) -> Result<&'static Kind, Status> {
     let (version, name) =
         (value["apiVersion"].as_str().unwrap_or_default(), value["kind"].as_str().unwrap_or_default());

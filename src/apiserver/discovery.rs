@@ -1,6 +1,6 @@
-//! What the server says it has: its groups, their kinds, and the verbs of each.
+//! Discovery documents: the server's groups, their kinds, and the verbs of each kind.
 //!
-//! There are two forms: one document a group (`kube-aggregator`'s legacy discovery), and one document for all of them
+//! There are two forms: one document per group (`kube-aggregator`'s legacy discovery), and one document for all groups
 //! (`apidiscovery.k8s.io/v2`), which kubectl asks for first.
 
 use std::collections::BTreeMap;
@@ -13,10 +13,10 @@ use super::kinds::{self, Kind};
 use super::reply::Reply;
 use crate::version::KUBERNETES;
 
-/// The content type of the document of all groups.
+/// Content type of the document of all groups.
 const GROUPS: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// Groups in the order in which upstream prefers their kinds where a short name has several; all others follow by name.
+/// Groups in upstream's order of preference, for short names that several groups have. All other groups follow by name.
 /// `pkg/controlplane/apiserver/aggregator.go#DefaultGenericAPIServicePriorities @v1.36.3`.
 const ORDER: [&str; 10] = [
     "apps",
@@ -33,7 +33,7 @@ const ORDER: [&str; 10] = [
 
 const READ_WRITE: [&str; 3] = ["get", "patch", "update"];
 
-/// `/version`.
+/// Returns the document at `/version`.
 pub(super) fn version() -> Value {
     json!({
         "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36", "minCompatibilityMajor": "1",
@@ -42,7 +42,7 @@ pub(super) fn version() -> Value {
     })
 }
 
-/// The reply at a path below `/api` or `/apis`.
+/// Returns the reply at a path below `/api` or `/apis`.
 pub(super) fn reply(path: &[String], form: Form) -> Reply {
     if let (Form::Groups, [root]) = (form, path) {
         let document = aggregated(root == "api");
@@ -51,14 +51,14 @@ pub(super) fn reply(path: &[String], form: Form) -> Reply {
     document(path).map_or_else(Reply::not_found_page, |value| Reply::json(200, &value))
 }
 
-/// A short text that differs where a document does.
+/// Returns a short hash of a document.
 pub(super) fn hash(document: &Value) -> String {
     let mut hasher = DefaultHasher::new();
     document.to_string().hash(&mut hasher);
     format!("{:016X}", hasher.finish())
 }
 
-/// The groups that have kinds, without the core group.
+/// Returns the groups that have kinds, except the core group.
 fn groups() -> Vec<&'static str> {
     let mut groups: Vec<&str> = kinds::served().map(|kind| kind.group).filter(|group| !group.is_empty()).collect();
     let place = |group: &str| ORDER.iter().position(|known| *known == group).unwrap_or(ORDER.len());
@@ -67,7 +67,7 @@ fn groups() -> Vec<&'static str> {
     groups
 }
 
-/// The kinds of a group in one version, by their names in URLs.
+/// Returns the kinds of a version of a group, by their plural names.
 pub(super) fn kinds_of(group: &str, version: &str) -> BTreeMap<&'static str, &'static Kind> {
     let found = kinds::served().filter(|kind| kind.group == group && kind.version == version);
     found.map(|kind| (kind.plural, kind)).collect()
@@ -99,7 +99,7 @@ fn group(name: &str) -> Option<Value> {
     Some(json!({"name": name, "versions": [version], "preferredVersion": version}))
 }
 
-/// A resource or subresource that is no kind of its own.
+/// A subresource as discovery describes it.
 struct Subresource {
     name: &'static str,
     group: &'static str,
@@ -108,7 +108,7 @@ struct Subresource {
     verbs: &'static [&'static str],
 }
 
-/// The subresources of a kind, by name.
+/// Returns the subresources of a kind, sorted by name.
 fn subresources(kind: &Kind) -> Vec<Subresource> {
     let own = |name, verbs| Subresource { name, group: "", version: "", kind: kind.kind, verbs };
     let mut list = Vec::new();
@@ -130,7 +130,7 @@ fn subresources(kind: &Kind) -> Vec<Subresource> {
 
 fn verbs(kind: &Kind) -> Vec<&'static str> {
     let mut verbs = vec!["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-    // Namespaces are deleted one by one.
+    // Namespaces can only be deleted one by one.
     verbs.retain(|verb| kind.plural != "namespaces" || *verb != "deletecollection");
     verbs
 }
@@ -144,7 +144,7 @@ fn is_in_all(kind: &Kind) -> bool {
         || kind.group.is_empty() && matches!(kind.plural, "pods" | "replicationcontrollers" | "services")
 }
 
-/// Names that only kinds with short names and categories have.
+/// Adds the short names and categories of a kind, if it has any.
 fn add_names(entry: &mut Value, kind: &Kind) {
     if !kind.short_names.is_empty() {
         entry["shortNames"] = json!(kind.short_names);
@@ -164,7 +164,7 @@ fn resources(group: &str, version: &str) -> Option<Value> {
         list.insert(0, bindings);
     }
     let mut document = json!({"kind": "APIResourceList", "groupVersion": api_version, "resources": list});
-    // The core group is older than this member.
+    // For the core group, upstream omits this member.
     if !group.is_empty() {
         document["apiVersion"] = json!("v1");
     }
@@ -190,7 +190,7 @@ fn entries(kind: &Kind) -> Vec<Value> {
     list
 }
 
-/// All groups with all their kinds, or the core group alone.
+/// Returns the document of all groups with their kinds, or that of the core group alone.
 /// Follows `apiserver/pkg/endpoints/discovery/aggregated @v1.36.3`.
 fn aggregated(is_core: bool) -> Value {
     let names = if is_core { vec![""] } else { groups() };

@@ -1,4 +1,4 @@
-//! The two forms of events: objects are stored in the form of `events.k8s.io/v1`, and `core/v1` is a view of them.
+//! Conversion of events: they are stored in the form of `events.k8s.io/v1`, and `core/v1` is a view of that form.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::kinds::Kind;
 use super::object::Object;
 use super::schema;
 
-/// What the two groups call the same field: stored name, core name, and whether the core form always prints it.
+/// Fields with different names in the two groups: the stored name, and the name in core.
 const NAMES: [(&str, &str); 7] = [
     ("note", "message"),
     ("regarding", "involvedObject"),
@@ -18,7 +18,7 @@ const NAMES: [(&str, &str); 7] = [
     ("deprecatedCount", "count"),
 ];
 
-/// The object's bytes as `kind` shows them.
+/// Returns the object's bytes in the form of `kind`.
 pub(super) fn view(kind: &Kind, object: &Object) -> Bytes {
     if !kind.is_view() || object.raw {
         return object.bytes.clone();
@@ -28,7 +28,7 @@ pub(super) fn view(kind: &Kind, object: &Object) -> Bytes {
     value.to_string().into()
 }
 
-/// Turns a stored object into `kind`'s form.
+/// Converts an object from the stored form to that of `kind`.
 pub(super) fn to_view(kind: &Kind, value: &mut Value) {
     if kind.is_view() {
         rename(value, |(stored, core)| (stored, core));
@@ -37,7 +37,7 @@ pub(super) fn to_view(kind: &Kind, value: &mut Value) {
     }
 }
 
-/// Turns an object in `kind`'s form into the stored one.
+/// Converts an object from the form of `kind` to the stored form.
 pub(super) fn to_storage(kind: &Kind, value: &mut Value) {
     if kind.is_view() {
         rename(value, |(stored, core)| (core, stored));

@@ -1,4 +1,4 @@
-//! The eviction subresource: a delete of a pod that asks its disruption budget first, which is how nodes are drained.
+//! The eviction subresource: deletes a pod if its disruption budget allows it. `kubectl drain` uses it.
 //!
 //! Follows `pkg/registry/core/pod/storage/eviction.go#EvictionREST.Create @v1.36.3`.
 
@@ -19,7 +19,7 @@ use super::update::UpdateBase;
 use crate::apimachinery::{FieldError, Status};
 use crate::k8s::label_selector::Selector;
 
-/// Evictions that a budget's controller has not confirmed yet may be this many.
+/// Largest number of evictions that a budget's controller may have left unconfirmed.
 /// `pkg/registry/core/pod/storage/eviction.go#MaxDisruptedPodSize @v1.36.3`.
 const MOST_UNCONFIRMED: usize = 2000;
 
@@ -27,7 +27,7 @@ const VIOLATES: &str = "Cannot evict pod as it would violate the pod's disruptio
 
 /// Options of an eviction request.
 struct EvictionRequest {
-    /// The options of the delete.
+    /// Options of the delete.
     options: Value,
     is_dry: bool,
 }
@@ -35,12 +35,13 @@ struct EvictionRequest {
 /// Decision of the disruption budgets about an eviction.
 enum BudgetDecision {
     Granted,
-    /// Without counting it, as long as the pod stays as it is. The budget's name is for the refusal if it does not.
+    /// The eviction is allowed without being counted, provided that the pod has not changed. The budget's name is for the
+    /// refusal if it has.
     Uncounted(String),
 }
 
 impl EvictionRequest {
-    /// The options in the body, with the request's dry run. Follows `#propagateDryRun`.
+    /// Reads the options in the body and adds the request's dry run. Follows `#propagateDryRun`.
     fn of(eviction: &Value, dry_run: bool) -> Result<Self, Status> {
         let mut options = eviction["deleteOptions"].clone();
         if options["ignoreStoreReadErrorWithClusterBreakingPotential"] == true {
@@ -67,7 +68,7 @@ impl EvictionRequest {
 }
 
 impl State {
-    /// Evicts a pod.
+    /// Evicts a pod if its disruption budget allows it.
     pub(super) fn evict(&mut self, at: (&str, &str), eviction: &Value, dry_run: bool) -> Result<(), Status> {
         let (namespace, name) = at;
         if meta::text(eviction, "name") != name {
@@ -76,7 +77,7 @@ impl State {
         let mut wish = EvictionRequest::of(eviction, dry_run)?;
         let pod = self.existing(&PODS, namespace, name)?;
         let value = pod.value();
-        // It disrupts nothing if it does not run, or is on its way already.
+        // Evicting a pod that does not run, or is already being deleted, disrupts nothing.
         let is_free = matches!(value["status"]["phase"].as_str(), Some("Succeeded" | "Failed" | "Pending"));
         let leave = if is_free || meta::is_deleting(&value) {
             BudgetDecision::Granted
@@ -94,7 +95,7 @@ impl State {
         };
         let has_version = !wish.options["preconditions"]["resourceVersion"].is_null();
         if matches!(leave, BudgetDecision::Uncounted(_)) {
-            // Even if another version was asked for.
+            // This replaces a version that the request may have asked for.
             let conditions = meta::child(&mut wish.options, "preconditions");
             conditions.insert("resourceVersion".to_owned(), json!(pod.version().to_string()));
         }
@@ -108,7 +109,7 @@ impl State {
         }
     }
 
-    /// The budgets that select a pod. Follows `#EvictionREST.getPodDisruptionBudgets`.
+    /// Returns the budgets that select a pod. Follows `#EvictionREST.getPodDisruptionBudgets`.
     fn budgets_of(&self, pod: &Object) -> Vec<Arc<Object>> {
         let selects = |budget: &Value| {
             let selector = LabelSelector::deserialize(&budget["spec"]["selector"]).ok();
@@ -120,7 +121,7 @@ impl State {
         near.filter(|budget| selects(&budget.value())).cloned().collect()
     }
 
-    /// Asks a budget, and has it count the pod.
+    /// Asks a budget whether the pod may be evicted, and counts the eviction in the budget.
     fn ask(&mut self, budget: &Arc<Object>, pod: &Value, wish: &EvictionRequest) -> Result<BudgetDecision, Status> {
         let value = budget.value();
         let status = &value["status"];
@@ -136,7 +137,7 @@ impl State {
         check(budget.name(), &value)?;
         let spent = self.spend(value, meta::text(pod, "name"));
         if !wish.is_dry {
-            // The server itself writes this.
+            // The server itself writes the budget, not the client.
             let author = self.author.take();
             let before = UpdateBase::read(budget.clone(), Part::Status, true)?;
             let written = self.update(&POD_DISRUPTION_BUDGETS, &before, Part::Status, spent, false);
@@ -146,7 +147,7 @@ impl State {
         Ok(BudgetDecision::Granted)
     }
 
-    /// A budget after one more eviction. Follows `#EvictionREST.checkAndDecrement`.
+    /// Returns a budget after one more eviction. Follows `#EvictionREST.checkAndDecrement`.
     fn spend(&self, mut budget: Value, pod: &str) -> Value {
         let now = meta::time_text(self.now);
         let observed = budget["status"]["observedGeneration"].clone();
@@ -169,7 +170,7 @@ impl State {
         budget
     }
 
-    /// Says in the pod's status why it goes, and deletes it. Follows `#addConditionAndDeletePod`.
+    /// Adds the reason of the eviction to the pod's status, and deletes the pod. Follows `#addConditionAndDeletePod`.
     fn mark_and_delete(&mut self, pod: &Arc<Object>, wish: EvictionRequest) -> Result<(), Status> {
         let mut asked = wish.options;
         if !wish.is_dry {
@@ -183,7 +184,7 @@ impl State {
                 "message": "Eviction API: evicting", "lastProbeTime": null,
                 "lastTransitionTime": meta::time_text(self.now)});
             put_condition(meta::child(&mut value, "status"), condition);
-            // This is no write of a client's: nobody comes to own it.
+            // The server itself writes this status, so no manager becomes its owner.
             self.applied = self.settings.exact.then(|| Managed::of(before.value()));
             let marked = self.update(&PODS, &before, Part::Status, value, false);
             self.applied = None;
@@ -197,7 +198,7 @@ impl State {
     }
 }
 
-/// Puts a condition in the place of that of its type, whose time it keeps if it says the same.
+/// Replaces the condition of the same type, or adds one. The transition time is kept if the status is unchanged.
 fn put_condition(status: &mut Map<String, Value>, mut condition: Value) {
     let list = status.entry("conditions").or_insert_with(|| json!([]));
     if !list.is_array() {
@@ -215,7 +216,7 @@ fn put_condition(status: &mut Map<String, Value>, mut condition: Value) {
     }
 }
 
-/// Whether a budget lets a pod go. Follows `#EvictionREST.checkAndDecrement`.
+/// Checks whether a budget allows an eviction. Follows `#EvictionREST.checkAndDecrement`.
 fn check(name: &str, budget: &Value) -> Result<(), Status> {
     let status = &budget["status"];
     let count = |key: &str| status[key].as_i64().unwrap_or(0);
@@ -252,7 +253,7 @@ fn check(name: &str, budget: &Value) -> Result<(), Status> {
     ))
 }
 
-/// The refusal while a budget's controller has not looked at it. Follows `#createTooManyRequestsError`.
+/// Returns the refusal while a budget's controller has not processed it. Follows `#createTooManyRequestsError`.
 fn unprocessed(name: &str) -> Status {
     let why = format!("The disruption budget {name} is still being processed by the server.");
     Status::too_many_requests(VIOLATES).cause("DisruptionBudget", why, "").retry_after(10)

@@ -1,7 +1,7 @@
 //! Faults that a test injects.
 //!
-//! A hook sees the head of each request before the server does and says what goes wrong with it. Nothing here is random
-//! and nothing waits for time: a held request waits for its [`Gate`].
+//! A hook sees the head of each request before the server does, and decides which fault the request gets. Nothing here is
+//! random, and nothing waits for time: a held request waits for its [`Gate`].
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,37 +16,37 @@ use super::watcher::End;
 use super::{ApiServer, Object};
 use crate::apimachinery::Status;
 
-/// What goes wrong with a request.
+/// Fault that a request gets.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// It is answered with this code, and with a `Retry-After` of so many seconds.
+    /// The reply has this status code, and a `Retry-After` header of this many seconds if given.
     Status(u16, Option<u32>),
-    /// It is answered with this status, by a test that cares for the text.
+    /// The reply is this status, for tests that check its text.
     Reply(Box<Status>),
-    /// It is held until the gate opens, then served.
+    /// The request is held until the gate opens, then served.
     Delay(Gate),
-    /// If it is a watch, the stream breaks as it opens.
+    /// If the request is a watch, the stream breaks as it opens.
     DropWatch,
-    /// The connection breaks and the server has done nothing.
+    /// The connection breaks before the server has done anything.
     DropConnectionBeforeReply,
-    /// The connection breaks after the server has done what was asked.
+    /// The connection breaks after the server has served the request.
     DropConnectionAfterCommit,
 }
 
-/// Decides about a request by its head.
+/// Function that chooses the fault for a request from its head.
 pub type Hook = dyn Fn(&Parts) -> Option<Fault> + Send + Sync;
 
-/// Where held requests wait. Clones are the same gate.
+/// Gate at which held requests wait. Clones share the same gate.
 #[derive(Clone, Debug)]
 pub struct Gate(Arc<watch::Sender<bool>>);
 
 impl Gate {
-    /// A closed gate.
+    /// Creates a closed gate.
     pub fn new() -> Self {
         Self(Arc::new(watch::Sender::new(false)))
     }
 
-    /// Lets everybody through, now and from now on.
+    /// Opens the gate: releases the held requests and lets later ones pass.
     pub fn open(&self) {
         self.0.send_replace(true);
     }
@@ -64,7 +64,7 @@ impl Default for Gate {
     }
 }
 
-/// A test's hand in the server.
+/// A test's handle for injecting faults.
 #[derive(Clone)]
 pub struct Faults {
     server: ApiServer,
@@ -92,17 +92,17 @@ impl Faults {
         Self { server }
     }
 
-    /// Asks `hook` about every request from now on, instead of the hook before.
+    /// Calls `hook` for every request from now on. Replaces the previous hook.
     pub fn set(&self, hook: impl Fn(&Parts) -> Option<Fault> + Send + Sync + 'static) {
         *self.server.hook().0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(hook));
     }
 
-    /// Serves every request from now on.
+    /// Removes the hook, so that every request is served normally.
     pub fn clear(&self) {
         *self.server.hook().0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Breaks the open watches of a kind, with what they have not delivered.
+    /// Breaks the open watches of a kind. Their undelivered events are lost.
     pub fn drop_watches(&self, kind: &Kind) {
         self.server.with(|state| state.drop_watches(Some(kind)));
     }
@@ -112,7 +112,7 @@ impl Faults {
         self.server.with(|state| state.drop_watches(None));
     }
 
-    /// Ends the open watches of a kind as a timeout does, after what is queued.
+    /// Ends the open watches of a kind as a timeout does, after their queued events.
     pub fn end_watches(&self, kind: &Kind) {
         self.server.with(|state| {
             for id in state.shelf(kind).watchers.clone() {
@@ -121,13 +121,13 @@ impl Faults {
         });
     }
 
-    /// Forgets the history of a kind, so that a watch from an earlier version is answered with 410.
+    /// Deletes the history of a kind, so that a watch from an earlier version gets 410.
     pub fn compact(&self, kind: &Kind) {
         self.server.with(|state| state.compact(kind));
     }
 
-    /// What each write of a kind after version `after` left, oldest first; of a deletion, the object's last state. None if
-    /// that has been forgotten.
+    /// Returns the object after each write of a kind later than version `after`, oldest first. For a deletion, it is the
+    /// object's last state. Returns `None` if the history no longer reaches back to `after`.
     pub fn history(&self, kind: &Kind, after: u64) -> Option<Vec<Arc<Object>>> {
         self.server.with(|state| {
             let kept = state.shelf(kind);
@@ -136,8 +136,8 @@ impl Faults {
         })
     }
 
-    /// Puts bytes into store and watches as they are, for objects that no client can decode. Answers with the version
-    /// that they got. The bytes should be one JSON object on one line, or lists and watches break with them.
+    /// Stores bytes unchecked and sends them to watches, to test objects that no client can decode. Returns their resource
+    /// version. The bytes should be one JSON object on one line; otherwise lists and watches are malformed too.
     pub fn inject_raw(&self, kind: &'static Kind, namespace: &str, name: &str, bytes: impl Into<Bytes>) -> u64 {
         let bytes = bytes.into();
         self.server.with(|state| state.add_raw(kind, key_of(namespace, name), bytes))

@@ -1,95 +1,95 @@
-//! The table of kinds that the server knows: what they are called and how their storage behaves.
+//! Table of the kinds that the server knows: their names and the behavior of their storage.
 //!
-//! A kind that is not here does not exist. Everything that differs from kind to kind without being code of its own
-//! (subresources, generations, selectable fields, what a PUT may do) is a column of this table.
+//! A kind that is not in this table is unknown to the server. Every difference between kinds that needs no code of its own
+//! (subresources, generations, selectable fields, PUT semantics) is a column of this table.
 
 use serde_json::Value;
 
-/// Every kind, in the order of the table.
+/// All stored kinds, in the order of the table.
 pub static ALL: &[&Kind] = &KINDS;
 
-/// One kind of object, as its REST storage behaves.
+/// One kind of object, with the behavior of its REST storage.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "a row of a table, written by name")]
 pub struct Kind {
-    /// Where its objects are stored.
+    /// Position of the kind's objects in the store.
     pub(super) slot: Slot,
-    /// API group; empty for the core group.
+    /// The API group; empty for the core group.
     pub group: &'static str,
-    /// Version inside the group.
+    /// The version within the API group.
     pub version: &'static str,
-    /// Name in URLs.
+    /// Plural name, as used in URLs.
     pub plural: &'static str,
-    /// Name in objects.
+    /// Name of the kind, as used in objects.
     pub kind: &'static str,
-    /// Whether its objects live in namespaces.
+    /// Whether objects of this kind are namespaced.
     pub namespaced: bool,
-    /// Whether it has a status subresource.
+    /// Whether the kind has a status subresource.
     pub has_status: bool,
-    /// Whether `metadata.generation` counts changes of everything but metadata and status.
+    /// Whether `metadata.generation` counts changes of everything except metadata and status.
     pub generation: bool,
     /// Whether a PUT of a missing object creates it (`AllowCreateOnUpdate`).
     pub create_on_update: bool,
     /// Whether an update may leave out the resource version (`AllowUnconditionalUpdate`).
     pub unconditional_update: bool,
-    /// Whether a delete answers with the object (`ReturnDeletedObject`).
+    /// Whether a delete returns the object instead of a status (`ReturnDeletedObject`).
     pub returns_deleted: bool,
     /// Fields that a field selector may name besides `metadata.name` and `metadata.namespace`.
     pub fields: &'static [Field],
-    /// Short names, as discovery lists them.
+    /// Short names that discovery lists.
     pub short_names: &'static [&'static str],
 }
 
-/// A field that selectors can name.
+/// A field that field selectors can name.
 #[derive(Debug)]
 pub struct Field {
-    /// The name in selectors; with a `#` in front, no selector can name it.
+    /// Name of the field in selectors. Selectors cannot name a field whose label starts with `#`.
     pub label: &'static str,
-    /// Where the value is in the stored object.
+    /// Path to the value in the stored object.
     pub path: &'static [&'static str],
-    /// The value of an object without that field.
+    /// Value for an object that does not have the field.
     pub absent: &'static str,
 }
 
 impl Kind {
-    /// `v1` or `group/version`.
+    /// Returns the `apiVersion`: `v1` or `group/version`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// The resource as messages name it: `pods`, `leases.coordination.k8s.io`.
+    /// Returns the resource as messages name it: `pods`, `leases.coordination.k8s.io`.
     /// Follows `apimachinery/pkg/runtime/schema/group_version.go#GroupResource.String @v1.36.3`.
     pub fn qualified(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// The group that messages about invalid objects name: that of the type which upstream checks.
+    /// Group that messages about invalid objects name: the group of the type that upstream validates.
     pub(super) fn error_group(&self) -> &'static str {
         if self.slot == Slot::Event { "" } else { self.group }
     }
 
-    /// The kind under whose name objects are stored: `self`, but for core events, which are another view of the
-    /// objects of `events.k8s.io`.
+    /// The kind in whose form objects are stored. This is `self`, except for core events, which are a view of the objects of
+    /// `events.k8s.io`.
     pub(super) fn storage(&self) -> &'static Kind {
         KINDS[self.slot as usize]
     }
 
-    /// Whether objects are stored in another form than this kind's.
+    /// Whether objects of this kind are stored in the form of another kind.
     pub(super) fn is_view(&self) -> bool {
         !std::ptr::eq(self, self.storage())
     }
 
-    /// Whether selectors may name more than metadata.
+    /// Whether field selectors may name other fields than metadata.
     pub(super) fn has_own_fields(&self) -> bool {
         self.fields.iter().any(|field| !field.label.starts_with('#'))
     }
 
-    /// Whether its objects say how many pods they want, so that the `scale` subresource can.
+    /// Whether the kind has a `scale` subresource.
     pub(super) fn has_scale(&self) -> bool {
         matches!(self.kind, "Deployment" | "ReplicaSet" | "ReplicationController" | "StatefulSet")
     }
 
-    /// The position of a field.
+    /// Returns the position of a field.
     pub(super) fn field(&self, label: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.label == label)
     }
@@ -169,7 +169,7 @@ impl Field {
         self
     }
 
-    /// The field's value in `object`, as selectors compare it.
+    /// Reads the field's value in `object`, as the text that selectors compare.
     pub(super) fn read(&self, object: &Value) -> Box<str> {
         let mut at = object;
         for step in self.path {
@@ -188,18 +188,18 @@ impl Field {
     }
 }
 
-/// The kind with this group, version and plural name.
+/// Returns the kind with this group, version and plural name.
 pub fn by_plural(group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
     served().find(|kind| kind.plural == plural && kind.group == group && kind.version == version)
 }
 
-/// The kind that an object names in `apiVersion` and `kind`.
+/// Returns the kind with this `apiVersion` and `kind`.
 pub fn by_name(api_version: &str, name: &str) -> Option<&'static Kind> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     served().find(|kind| kind.kind == name && kind.group == group && kind.version == version)
 }
 
-/// All kinds with their other views.
+/// All served kinds: the stored ones and their views.
 pub(super) fn served() -> impl Iterator<Item = &'static Kind> {
     ALL.iter().copied().chain([&CORE_EVENTS])
 }
@@ -218,79 +218,80 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Pods.
+    /// The `Pod` kind of `v1`.
     Pod PODS = "" "v1" "pods".status().generation().returns_deleted().short(&["po"]).fields(POD_FIELDS);
-    /// Nodes.
+    /// The `Node` kind of `v1`.
     Node NODES = "" "v1" "nodes".cluster().status().short(&["no"]).fields(NODE_FIELDS);
-    /// Events, stored in their `events.k8s.io` form.
+    /// The `Event` kind of `events.k8s.io/v1`, the form in which events are stored.
     Event EVENTS = "events.k8s.io" "v1" "events".put_creates().short(&["ev"]).fields(EVENT_FIELDS);
-    /// Leases.
+    /// The `Lease` kind of `coordination.k8s.io/v1`.
     Lease LEASES = "coordination.k8s.io" "v1" "leases".put_creates().put_needs_version();
-    /// Namespaces.
+    /// The `Namespace` kind of `v1`.
     Namespace NAMESPACES = "" "v1" "namespaces".cluster().status().returns_deleted().short(&["ns"]).fields(NAMESPACE_FIELDS);
-    /// Services.
+    /// The `Service` kind of `v1`.
     Service SERVICES = "" "v1" "services".status().put_creates().returns_deleted().short(&["svc"]).fields(SERVICE_FIELDS);
-    /// Replication controllers.
+    /// The `ReplicationController` kind of `v1`.
     ReplicationController REPLICATION_CONTROLLERS = "" "v1" "replicationcontrollers".status().generation().short(&["rc"]).fields(RC_FIELDS);
-    /// Persistent volumes.
+    /// The `PersistentVolume` kind of `v1`.
     PersistentVolume PERSISTENT_VOLUMES = "" "v1" "persistentvolumes".cluster().status().returns_deleted().short(&["pv"]);
-    /// Claims of persistent volumes.
+    /// The `PersistentVolumeClaim` kind of `v1`.
     PersistentVolumeClaim PERSISTENT_VOLUME_CLAIMS = "" "v1" "persistentvolumeclaims".status().returns_deleted().short(&["pvc"]);
-    /// Configuration maps.
+    /// The `ConfigMap` kind of `v1`.
     ConfigMap CONFIG_MAPS = "" "v1" "configmaps".short(&["cm"]);
-    /// Limit ranges.
+    /// The `LimitRange` kind of `v1`.
     LimitRange LIMIT_RANGES = "" "v1" "limitranges".put_creates().short(&["limits"]);
-    /// Secrets.
+    /// The `Secret` kind of `v1`.
     Secret SECRETS = "" "v1" "secrets".fields(SECRET_FIELDS);
-    /// Service accounts.
+    /// The `ServiceAccount` kind of `v1`.
     ServiceAccount SERVICE_ACCOUNTS = "" "v1" "serviceaccounts".returns_deleted().short(&["sa"]);
-    /// Replica sets.
+    /// The `ReplicaSet` kind of `apps/v1`.
     ReplicaSet REPLICA_SETS = "apps" "v1" "replicasets".status().generation().short(&["rs"]);
-    /// Deployments.
+    /// The `Deployment` kind of `apps/v1`.
     Deployment DEPLOYMENTS = "apps" "v1" "deployments".status().generation().short(&["deploy"]);
-    /// Stateful sets.
+    /// The `StatefulSet` kind of `apps/v1`.
     StatefulSet STATEFUL_SETS = "apps" "v1" "statefulsets".status().generation().short(&["sts"]);
-    /// Daemon sets.
+    /// The `DaemonSet` kind of `apps/v1`.
     DaemonSet DAEMON_SETS = "apps" "v1" "daemonsets".status().generation().short(&["ds"]);
-    /// Revisions of stateful sets and daemon sets.
+    /// The `ControllerRevision` kind of `apps/v1`: revisions of stateful sets and daemon sets.
     ControllerRevision CONTROLLER_REVISIONS = "apps" "v1" "controllerrevisions";
-    /// Jobs.
+    /// The `Job` kind of `batch/v1`.
     Job JOBS = "batch" "v1" "jobs".status().generation().fields(JOB_FIELDS);
-    /// Cron jobs.
+    /// The `CronJob` kind of `batch/v1`.
     CronJob CRON_JOBS = "batch" "v1" "cronjobs".status().generation().short(&["cj"]);
-    /// Disruption budgets.
+    /// The `PodDisruptionBudget` kind of `policy/v1`.
     PodDisruptionBudget POD_DISRUPTION_BUDGETS = "policy" "v1" "poddisruptionbudgets".status().generation().put_needs_version().short(&["pdb"]);
-    /// Priority classes.
+    /// The `PriorityClass` kind of `scheduling.k8s.io/v1`.
     PriorityClass PRIORITY_CLASSES = "scheduling.k8s.io" "v1" "priorityclasses".cluster().generation().short(&["pc"]).fields(PRIORITY_CLASS_COLUMNS);
-    /// Runtime classes.
+    /// The `RuntimeClass` kind of `node.k8s.io/v1`.
     RuntimeClass RUNTIME_CLASSES = "node.k8s.io" "v1" "runtimeclasses".cluster().put_creates().put_needs_version();
-    /// Storage classes.
+    /// The `StorageClass` kind of `storage.k8s.io/v1`.
     StorageClass STORAGE_CLASSES = "storage.k8s.io" "v1" "storageclasses".cluster().returns_deleted().short(&["sc"]);
-    /// What each node's volume drivers can do.
+    /// The `CSINode` kind of `storage.k8s.io/v1`: the volume drivers of a node.
     CSINode CSI_NODES = "storage.k8s.io" "v1" "csinodes".cluster().put_needs_version().returns_deleted();
-    /// Volume drivers.
+    /// The `CSIDriver` kind of `storage.k8s.io/v1`: a volume driver.
     CSIDriver CSI_DRIVERS = "storage.k8s.io" "v1" "csidrivers".cluster().put_needs_version().returns_deleted();
-    /// Capacities that volume drivers report.
+    /// The `CSIStorageCapacity` kind of `storage.k8s.io/v1`: storage capacity that a volume driver reports.
     CSIStorageCapacity CSI_STORAGE_CAPACITIES = "storage.k8s.io" "v1" "csistoragecapacities".put_needs_version();
-    /// Attachments of volumes to nodes.
+    /// The `VolumeAttachment` kind of `storage.k8s.io/v1`: the attachment of a volume to a node.
     VolumeAttachment VOLUME_ATTACHMENTS = "storage.k8s.io" "v1" "volumeattachments".cluster().status().put_needs_version().returns_deleted();
-    /// Classes of volume attributes.
+    /// The `VolumeAttributesClass` kind of `storage.k8s.io/v1`.
     VolumeAttributesClass VOLUME_ATTRIBUTES_CLASSES = "storage.k8s.io" "v1" "volumeattributesclasses".cluster().returns_deleted().short(&["vac"]);
-    /// Claims of devices.
+    /// The `ResourceClaim` kind of `resource.k8s.io/v1`: a claim of devices.
     ResourceClaim RESOURCE_CLAIMS = "resource.k8s.io" "v1" "resourceclaims".status().returns_deleted();
-    /// Templates of device claims.
+    /// The `ResourceClaimTemplate` kind of `resource.k8s.io/v1`: a template of device claims.
     ResourceClaimTemplate RESOURCE_CLAIM_TEMPLATES = "resource.k8s.io" "v1" "resourceclaimtemplates".returns_deleted();
-    /// Devices that drivers offer.
+    /// The `ResourceSlice` kind of `resource.k8s.io/v1`: devices that a driver offers.
     ResourceSlice RESOURCE_SLICES = "resource.k8s.io" "v1" "resourceslices".cluster().generation().returns_deleted().fields(SLICE_FIELDS);
-    /// Classes of devices.
+    /// The `DeviceClass` kind of `resource.k8s.io/v1`.
     DeviceClass DEVICE_CLASSES = "resource.k8s.io" "v1" "deviceclasses".cluster().generation().returns_deleted();
 }
 
-/// Events in their core form: the same objects as [`EVENTS`].
+/// The `Event` kind of `v1`: a view of the same objects as [`EVENTS`].
 pub static CORE_EVENTS: Kind =
     Kind::new(Slot::Event, "", "v1", "events", "Event").put_creates().short(&["ev"]).fields(CORE_EVENT_FIELDS);
 
-/// `pkg/registry/core/pod/strategy.go#ToSelectableFields`, with `spec.host` as the conversion of core/v1 names it.
+/// Selectable fields of pods. Follows `pkg/registry/core/pod/strategy.go#ToSelectableFields`, plus `spec.host`, a name that
+/// only the conversion of core/v1 accepts.
 const POD_FIELDS: &[Field] = &[
     Field::new("spec.nodeName", &["spec", "nodeName"]),
     Field::new("status.phase", &["status", "phase"]),
@@ -300,11 +301,11 @@ const POD_FIELDS: &[Field] = &[
     Field::new("spec.serviceAccountName", &["spec", "serviceAccountName"]),
     Field::new("spec.hostNetwork", &["spec", "hostNetwork"]).or("false"),
     Field::new("status.podIP", &["status", "podIPs", "ip"]),
-    // Selectors may name it, but upstream gives it no value.
+    // Selectors may name this field, but upstream gives it no value.
     Field::new("status.podIPs", &[]),
     Field::new("spec.host", &["spec", "nodeName"]),
 ];
-/// Positions in `POD_FIELDS` that the binding path writes.
+/// Positions in `POD_FIELDS` of the fields that a binding changes.
 pub(super) const POD_NODE_NAME: usize = 0;
 pub(super) const POD_NOMINATED: usize = 2;
 pub(super) const POD_HOST: usize = 9;
@@ -315,15 +316,15 @@ const SERVICE_FIELDS: &[Field] =
     &[Field::new("spec.clusterIP", &["spec", "clusterIP"]), Field::new("spec.type", &["spec", "type"])];
 const RC_FIELDS: &[Field] = &[Field::new("status.replicas", &["status", "replicas"]).or("0")];
 const SECRET_FIELDS: &[Field] = &[Field::new("type", &["type"])];
-/// No selector names these: admission reads them for each pod.
+/// Fields of priority classes that admission reads for each pod. Selectors cannot name them.
 const PRIORITY_CLASS_COLUMNS: &[Field] =
     &[Field::new("#globalDefault", &["globalDefault"]), Field::new("#value", &["value"]).or("0")];
 const JOB_FIELDS: &[Field] = &[Field::new("status.successful", &["status", "succeeded"]).or("0")];
 const SLICE_FIELDS: &[Field] =
     &[Field::new("spec.nodeName", &["spec", "nodeName"]), Field::new("spec.driver", &["spec", "driver"])];
 
-/// `pkg/apis/events/v1/conversion.go#AddFieldLabelConversionsForEvent @v1.36.3`; `source` is only served by the core view,
-/// which reads the same positions under its own names.
+/// Selectable fields of events. Follows `pkg/apis/events/v1/conversion.go#AddFieldLabelConversionsForEvent @v1.36.3`. Only the
+/// core view serves `source`. It reads the same positions under its own names.
 const EVENT_FIELDS: &[Field] = &[
     Field::new("regarding.kind", &["regarding", "kind"]),
     Field::new("regarding.namespace", &["regarding", "namespace"]),
@@ -337,7 +338,8 @@ const EVENT_FIELDS: &[Field] = &[
     Field::new("type", &["type"]),
     Field::new("#source", &["deprecatedSource", "component"]),
 ];
-/// `pkg/apis/core/v1/conversion.go#AddFieldLabelConversionsForEvent @v1.36.3`, position by position as `EVENT_FIELDS`.
+/// Names of the fields in the core view, at the same positions as in `EVENT_FIELDS`.
+/// Follows `pkg/apis/core/v1/conversion.go#AddFieldLabelConversionsForEvent @v1.36.3`.
 const CORE_EVENT_FIELDS: &[Field] = &[
     Field::new("involvedObject.kind", &[]),
     Field::new("involvedObject.namespace", &[]),
@@ -352,7 +354,7 @@ const CORE_EVENT_FIELDS: &[Field] = &[
     Field::new("source", &[]),
 ];
 
-/// Returns the message about a kind that the server does not know.
+/// Returns the message for a kind that the server does not know.
 pub(super) fn unregistered(api_version: &str, name: &str) -> String {
     format!("no kind {name:?} is registered for version {api_version:?} in scheme \"pkg/runtime/scheme.go:111\"")
 }

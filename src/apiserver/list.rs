@@ -1,4 +1,4 @@
-//! Lists: which version of a kind they show, and which part of it.
+//! List requests: their options, their resource version, and paging.
 //!
 //! Follows `apimachinery/pkg/apis/meta/internalversion/validation/validation.go#ValidateListOptions` and
 //! `apiserver/pkg/storage/cacher`, `apiserver/pkg/storage/etcd3 @v1.36.3`.
@@ -19,34 +19,34 @@ use super::store::State;
 use crate::apimachinery::{FieldError, Status};
 use crate::go::number::invalid_syntax;
 
-/// How a list or watch treats its resource version.
+/// Meaning of the resource version in a list or watch request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Match {
     NotOlderThan,
     Exact,
 }
 
-/// The options of a list.
+/// Options of a list request.
 #[derive(Clone, Debug)]
 pub(super) struct ListOptions {
     pub(super) version: Option<u64>,
     pub(super) version_match: Option<Match>,
-    /// Objects a page; 0 for all.
+    /// Largest number of objects per page; 0 for no limit.
     pub(super) limit: usize,
-    /// Where the page starts, from an earlier page's token.
+    /// Start of the page, from the continue token of an earlier page.
     pub(super) start: Option<Start>,
 }
 
-/// What a continue token says.
+/// Content of a continue token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Start {
-    /// The version of the first page; `None` to go on with whatever is newest.
+    /// Version of the first page; `None` to continue with the newest version.
     version: Option<u64>,
-    /// The last key of the page before.
+    /// Last key of the previous page.
     after: String,
 }
 
-/// One page.
+/// One page of a list.
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) version: u64,
@@ -56,7 +56,7 @@ pub(super) struct Page {
 }
 
 impl Start {
-    /// Reads a token.
+    /// Parses a continue token.
     pub(super) fn parse(token: &str) -> Result<Self, Status> {
         let invalid = || Status::bad_request(format!("invalid continue token: {token}"));
         let (version, after) = token.strip_prefix("v1:").and_then(|rest| rest.split_once(':')).ok_or_else(invalid)?;
@@ -74,7 +74,7 @@ impl Start {
 }
 
 impl ListOptions {
-    /// Reads the options and rejects combinations that make no sense.
+    /// Parses the list options of a query. Rejects combinations that are not allowed.
     pub(super) fn parse(query: &Query) -> Result<Self, Status> {
         let limit = query.number("limit")?;
         query.number("timeoutSeconds")?;
@@ -121,12 +121,12 @@ impl ListOptions {
         })
     }
 
-    /// The version that the list has to wait for, if the server has not reached it.
+    /// Returns the requested version if the server has not reached it yet, so that the list has to wait.
     pub(super) fn awaited(&self, current: u64) -> Option<u64> {
         self.version.filter(|version| *version > current)
     }
 
-    /// The past version that is asked for, if it must be just that.
+    /// Returns the past version that the list must show, if it must show an exact version.
     fn exact(&self) -> Option<u64> {
         if let Some(start) = &self.start {
             return start.version;
@@ -139,13 +139,14 @@ impl ListOptions {
         }
     }
 
-    /// Objects a page; a list from the cache has only one.
+    /// Returns the number of objects per page. A list at version 0 comes from upstream's cache and always has a single page.
     fn page_size(&self) -> usize {
         let any = self.version == Some(0) && self.version_match != Some(Match::Exact) && self.start.is_none();
         if any || self.limit == 0 { usize::MAX } else { self.limit }
     }
 }
 
+/// Parses a resource version.
 /// Follows `apiserver/pkg/storage/api_object_versioner.go#ParseResourceVersion @v1.36.3`.
 pub(super) fn parse_version(text: &str) -> Result<u64, String> {
     text.parse()
@@ -153,7 +154,7 @@ pub(super) fn parse_version(text: &str) -> Result<u64, String> {
 }
 
 impl State {
-    /// One page of a kind.
+    /// Returns one page of a kind's objects.
     pub(super) fn list(&self, kind: &Kind, selection: &Selection, options: &ListOptions) -> Result<Page, Status> {
         let exact = options.exact();
         let version = exact.unwrap_or(self.version);
@@ -167,7 +168,7 @@ impl State {
         let size = options.page_size();
         let mut page = Page { version, objects: Vec::new(), next: None, remaining: None };
         page.objects.extend(matching.by_ref().filter(|object| selection.matches(object)).take(size).cloned());
-        // Whether there is more is asked of all objects, also of those that the selectors leave out.
+        // Upstream also counts objects that the selectors exclude when it decides whether there are more.
         if size != usize::MAX
             && page.objects.len() == size
             && let Some(last) = page.objects.last()
@@ -180,7 +181,7 @@ impl State {
     }
 }
 
-/// The 410 for a version that the history no longer reaches.
+/// Returns the 410 for a version that the history no longer reaches.
 fn too_old(options: &ListOptions) -> Status {
     let Some(start) = &options.start else {
         return Status::expired("The resourceVersion for the provided list is too old.");
@@ -195,7 +196,7 @@ fn too_old(options: &ListOptions) -> Status {
     status
 }
 
-/// A shelf with its newest changes undone, in the order of keys.
+/// Iterator over the objects of a shelf with its newest changes undone, in the order of keys.
 struct Overlay<N: Iterator, T: Iterator> {
     now: std::iter::Peekable<N>,
     then: std::iter::Peekable<T>,
@@ -226,12 +227,12 @@ where
 }
 
 impl Page {
-    /// The list object, as a run of slices of the stored objects.
+    /// Returns the list object as a sequence of slices of the stored objects.
     pub(super) fn frames(&self, kind: &Kind) -> VecDeque<Bytes> {
         list_frames(kind, &self.metadata(), &self.objects)
     }
 
-    /// The list's own metadata.
+    /// Returns the metadata of the list itself.
     pub(super) fn metadata(&self) -> Value {
         let mut metadata = json!({"resourceVersion": self.version.to_string()});
         if let Some(next) = &self.next {
@@ -244,7 +245,7 @@ impl Page {
     }
 }
 
-/// A list of `objects` on the wire.
+/// Returns a list of `objects` as JSON, in slices.
 pub(super) fn list_frames(kind: &Kind, metadata: &Value, objects: &[Arc<Object>]) -> VecDeque<Bytes> {
     let mut frames = VecDeque::with_capacity(2 * objects.len() + 2);
     frames.push_back(Bytes::from(format!(
@@ -261,7 +262,7 @@ pub(super) fn list_frames(kind: &Kind, metadata: &Value, objects: &[Arc<Object>]
     frames
 }
 
-/// An object in another view, as a list item without its opening brace.
+/// Returns an object in another view as a list item without its opening brace.
 fn view_item(kind: &Kind, object: &Object) -> Bytes {
     let mut value = object.value();
     events::to_view(kind, &mut value);

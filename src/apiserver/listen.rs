@@ -1,7 +1,7 @@
 //! The server on a port: the same service over HTTP/1.1, for kubectl, another scheduler, or any other client.
 //!
-//! One task accepts connections and owns theirs; it also makes time pass, since on a port nobody else does. It ends with
-//! its [`Listener`], and all connections with it.
+//! One task accepts connections and owns them. The same task calls [`ApiServer::tick`], since nothing else does on a port. It
+//! ends with its [`Listener`], and so do all connections.
 
 use std::fmt;
 use std::future::Future;
@@ -25,17 +25,17 @@ use super::body::ReplyBody;
 use crate::apimachinery::Status;
 use crate::clock::Clock;
 
-/// How often the passing of time is looked at: what is due (the end of a watch, a bookmark) comes at most this much late.
+/// Interval between calls of [`ApiServer::tick`]. Bookmarks and the ends of watches are at most this late.
 const TICK: Duration = Duration::from_millis(200);
 
-/// How long accepting rests after it has failed, which it does when the process is out of file descriptors.
+/// Pause after a failed accept, for example when the process is out of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Bytes that a request's body may have.
+/// Largest request body in bytes.
 /// `apiserver/pkg/server/config.go#NewConfig @v1.36.3`.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
-/// A server that listens. Dropped, it ends the connections and frees the port.
+/// A server that listens on a port. Dropping it closes the connections and frees the port.
 ///
 /// ```no_run
 /// # use kube_scheduler::apiserver::{ApiServer, Options};
@@ -55,13 +55,13 @@ pub struct Listener {
 }
 
 impl ApiServer {
-    /// Listens on `address`, in plain HTTP/1.1 and for everybody who can reach it: there is no authentication, so it should
-    /// be one of the loopback device; port 0 takes a free one. Has to be called inside a tokio runtime, which then carries
-    /// the requests. `tick` needs no call any more; the server's clock should be a real one.
+    /// Listens on `address` in plain HTTP/1.1. There is no authentication, and everybody who can reach the address has full
+    /// access, so it should be a loopback address. Port 0 takes a free port. Must be called inside a tokio runtime, which then
+    /// runs the requests. The listener calls `tick` itself, so the server's clock should be a real one.
     ///
-    /// kubectl takes the [`url`](Listener::url) as `--server` or as `server` of a kubeconfig, and sees what it would see of
-    /// a real server if this one is [`exact`](super::Options::exact). Protobuf is read but not written, which every client
-    /// takes that accepts JSON, too.
+    /// kubectl takes the [`url`](Listener::url) as `--server` or as `server` of a kubeconfig. It sees the same replies as from a
+    /// real server if this server is [`exact`](super::Options::exact). Request bodies may be protobuf; replies never are. Every
+    /// client that also accepts JSON can handle that.
     pub async fn listen(&self, address: impl ToSocketAddrs) -> io::Result<Listener> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
@@ -71,25 +71,25 @@ impl ApiServer {
 }
 
 impl Listener {
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where it listens, as clients name it: `http://127.0.0.1:PORT`.
+    /// Returns the address as clients name it: `http://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Waits until it ends by itself, which it does only by a mistake of its own.
+    /// Waits until the listener ends by itself, which only a bug can cause.
     pub async fn ended(&mut self) -> Ended {
         Ended((&mut self.task).await.err().map(|error| error.to_string()))
     }
 
-    /// Ends it, and waits until the port is free and all connections are gone.
+    /// Stops listening, and waits until the port is free and all connections are closed.
     pub async fn stop(mut self) {
         self.task.abort();
-        // It ends as aborted; a panic before that has been reported by its thread.
+        // The task ends as aborted. If it panicked before, its thread has reported the panic.
         let _ = (&mut self.task).await;
     }
 }
@@ -100,7 +100,7 @@ impl Drop for Listener {
     }
 }
 
-/// Why a listener has ended by itself.
+/// Reason why a listener has ended by itself.
 #[derive(Debug)]
 pub struct Ended(Option<String>);
 
@@ -113,7 +113,7 @@ impl fmt::Display for Ended {
 
 impl std::error::Error for Ended {}
 
-/// Accepts connections, and lets time pass.
+/// Accepts connections and calls `tick` regularly.
 async fn serve(server: ApiServer, listener: TcpListener) {
     let clock = Clock::real();
     let mut connections = JoinSet::new();
@@ -143,9 +143,9 @@ fn report(ended: Result<(), tokio::task::JoinError>) {
     }
 }
 
-/// Serves one connection to its end.
+/// Serves one connection until it ends.
 async fn connection(server: ApiServer, stream: TcpStream) {
-    // A watch's lines are small and should not wait for each other.
+    // The lines of a watch are small and must not wait for each other.
     let undelayed = stream.set_nodelay(true);
     let served = http1::Builder::new().serve_connection(TokioIo::new(stream), Requests(server)).await;
     if let Err(error) = undelayed.map_err(|error| error.to_string()).and(served.map_err(|error| error.to_string())) {
@@ -153,7 +153,7 @@ async fn connection(server: ApiServer, stream: TcpStream) {
     }
 }
 
-/// The requests of one connection.
+/// Service that answers the requests of one connection.
 struct Requests(ApiServer);
 
 impl hyper::service::Service<Request<Incoming>> for Requests {
@@ -166,7 +166,7 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
     }
 }
 
-/// Reads a request whole and hands it to the service.
+/// Reads the whole request and passes it to the service.
 async fn answer(mut server: ApiServer, request: Request<Incoming>) -> io::Result<Response<ReplyBody>> {
     let (parts, body) = request.into_parts();
     let body = match Limited::new(body, BODY_LIMIT).collect().await {

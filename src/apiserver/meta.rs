@@ -1,19 +1,19 @@
-//! Reading and writing `metadata` of parsed objects.
+//! Access to the `metadata` of parsed objects, for reading and writing.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-/// A text of the metadata; empty if absent.
+/// Returns a string of the metadata; empty if absent.
 pub(super) fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     object["metadata"][key].as_str().unwrap_or_default()
 }
 
-/// The metadata for writing; made if it is missing or no object.
+/// Returns the metadata for writing. Creates it if it is missing or not an object.
 pub(super) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
     child(object, "metadata")
 }
 
-/// The object under `key` for writing; made if it is missing or no object.
+/// Returns the object under `key` for writing. Creates it if it is missing or not an object.
 pub(super) fn child<'a>(object: &'a mut Value, key: &str) -> &'a mut Map<String, Value> {
     if !object.is_object() {
         *object = Value::Object(Map::new());
@@ -25,7 +25,7 @@ pub(super) fn child<'a>(object: &'a mut Value, key: &str) -> &'a mut Map<String,
     slot.as_object_mut().expect("made an object above")
 }
 
-/// Sets `key`, or removes it for `Null`.
+/// Sets `key` to `value`, or removes it if the value is `Null`.
 pub(super) fn set(map: &mut Map<String, Value>, key: &str, value: Value) {
     if value.is_null() {
         map.remove(key);
@@ -34,22 +34,22 @@ pub(super) fn set(map: &mut Map<String, Value>, key: &str, value: Value) {
     }
 }
 
-/// The finalizers.
+/// Returns the finalizers of an object.
 pub(super) fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
     list(&object["metadata"]["finalizers"]).filter_map(Value::as_str)
 }
 
-/// Whether deletion has started.
+/// Whether the deletion of the object has started.
 pub(super) fn is_deleting(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }
 
-/// The elements of a list; none if it is absent.
+/// Returns the elements of a list; none if it is absent.
 pub(super) fn list(value: &Value) -> std::slice::Iter<'_, Value> {
     value.as_array().map_or(&[][..], Vec::as_slice).iter()
 }
 
-/// Whether a value is what Go leaves out of JSON: absent, empty, 0 or false.
+/// Whether Go omits a value from JSON as empty: absent, empty, 0 or false.
 pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -61,11 +61,11 @@ pub(super) fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// A time as `metav1.Time` writes it: whole seconds, UTC.
+/// Formats a time as `metav1.Time` does: whole seconds, UTC.
 pub(super) fn time_text(time: Timestamp) -> String {
     Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
 }
-/// Keeps owners once that are named twice. Follows `apiserver/pkg/endpoints/handlers/rest.go#dedupOwnerReferences @v1.36.3`.
+/// Removes duplicate owner references. Follows `apiserver/pkg/endpoints/handlers/rest.go#dedupOwnerReferences @v1.36.3`.
 pub(super) fn dedup_owners(value: &mut Value) {
     if let Some(owners) = value.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut) {
         let mut known: Vec<Value> = Vec::with_capacity(owners.len());

@@ -1,4 +1,4 @@
-//! An API server in memory: what a scheduler, kubectl and tests see of kube-apiserver 1.36, with a socket or without.
+//! An in-memory API server with the API of kube-apiserver 1.36, for schedulers, kubectl and tests. A socket is optional.
 //!
 //! ```text
 //!  kube::Client ──▶ service ──▶ route ─┬─▶ create ─▶ defaulting ▶ admission ▶ strategy ▶ validation ─┐
@@ -7,13 +7,14 @@
 //!                      └── watch lines ◀── queues ◀────────────────────────────────────────── store ◀
 //! ```
 //!
-//! Objects are kept as JSON bytes with a small index; lists and watches hand out slices of those bytes, and only a write
-//! parses. One mutex guards everything ([`store::State`]); it is held for one synchronous step and never across an await.
-//! The server reads no clock and draws no random number but from what its [`Options`] give it, so the same requests at
-//! the same times give the same bytes. It is for simulation and tests, never a place to keep data.
+//! Objects are stored as JSON bytes with a small index. Lists and watches send slices of those bytes; only writes parse
+//! them. One mutex guards all state ([`store::State`]). It is held for one synchronous step and never across an await.
+//! The time and the random seed come from the server's [`Options`] only, so the same requests at the same times give the
+//! same bytes. The server is for simulation and tests, never a place to keep data.
 //!
-//! Time does not pass in it by itself: whoever moves the clock calls [`ApiServer::tick`] and learns from
-//! [`ApiServer::next_deadline`] when that is next due. On a port ([`ApiServer::listen`]), time is real and passes by itself.
+//! Without a socket, time does not pass by itself: the caller advances the clock, then calls [`ApiServer::tick`].
+//! [`ApiServer::next_deadline`] returns when the next tick is due. On a port ([`ApiServer::listen`]) the server ticks in
+//! real time.
 
 mod accept;
 mod admission;
@@ -81,29 +82,29 @@ use crate::clock::Clock;
 use faults::FaultHook;
 use store::{Settings, State};
 
-/// Tells the time.
+/// Clock function that returns the current time.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// How a server is made.
+/// Settings of a new server.
 #[derive(Clone)]
 pub struct Options {
-    /// Tells the time of each request.
+    /// Clock that gives the time of each request.
     pub now: Now,
-    /// Seeds UIDs and generated names.
+    /// Seed of UIDs and generated names.
     pub seed: u64,
-    /// Changes kept a kind, for watches and lists from an older version.
+    /// Number of changes kept per kind, for watches and lists from an older version.
     pub history: usize,
-    /// Whether a create in a missing namespace makes the namespace, as a simulation of half a cluster needs it.
+    /// Whether a create in a missing namespace also creates the namespace, for simulations of a partial cluster.
     pub create_namespaces: bool,
-    /// Whether the namespaces, priority classes and so on that every cluster has are there from the start.
+    /// Whether the objects that every cluster has, such as namespaces and priority classes, exist from the start.
     pub built_in_objects: bool,
-    /// Whether objects are kept just as a real server would keep them, also where no scheduler can tell: with addresses of
-    /// services, and with `managedFields`, without which there is no server-side apply. It makes objects larger and writes
-    /// slower, so simulations go without; a server that kubectl is to see needs it.
+    /// Whether objects are stored exactly as a real server stores them, including data that no scheduler reads: addresses of
+    /// services, and `managedFields`, which server-side apply requires. Objects become larger and writes slower, so
+    /// simulations leave it off; a server for kubectl needs it.
     pub exact: bool,
 }
 
-/// The server. Clones share everything.
+/// An in-memory API server. Clones share all state.
 #[derive(Clone)]
 pub struct ApiServer(Arc<ServerState>);
 
@@ -112,12 +113,12 @@ struct ServerState {
     now: Now,
     state: Mutex<State>,
     hook: FaultHook,
-    /// Changes when the version or the time has moved and a request waits for that.
+    /// Current version and time, sent after each transaction while a request is held.
     progress: signal::Sender<(u64, Timestamp)>,
 }
 
 impl Options {
-    /// Options with this clock: seed 0, 10,000 changes a kind, namespaces must exist, built-in objects are there.
+    /// Default options with this clock: seed 0, 10,000 changes per kind, namespaces must exist, built-in objects exist.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self {
             now: Arc::new(now),
@@ -129,14 +130,14 @@ impl Options {
         }
     }
 
-    /// The same for a server that is to be taken for a real one (see [`exact`](Self::exact)).
+    /// Sets [`exact`](Self::exact), for a server that clients cannot tell from a real one.
     #[must_use]
     pub fn exact(mut self) -> Self {
         self.exact = true;
         self
     }
 
-    /// The same, by the wall time of `clock`.
+    /// Default options with the wall time of `clock`.
     pub fn by_clock(clock: &Clock) -> Self {
         let clock = clock.clone();
         Self::new(move || clock.now().wall)
@@ -144,7 +145,7 @@ impl Options {
 }
 
 impl ApiServer {
-    /// A server without objects but the built-in ones.
+    /// Creates a server with no objects except the built-in ones.
     pub fn new(options: Options) -> Self {
         let settings =
             Settings { history: options.history, create_namespaces: options.create_namespaces, exact: options.exact };
@@ -157,40 +158,40 @@ impl ApiServer {
         Self(Arc::new(ServerState { now: options.now, state: Mutex::new(state), hook: FaultHook::default(), progress }))
     }
 
-    /// A client whose requests go straight to the server. Has to be called inside a tokio runtime, which then carries
-    /// the requests.
+    /// Returns a client that calls the server directly, without a socket. Must be called inside a tokio runtime, which then
+    /// runs the requests.
     pub fn client(&self) -> kube::Client {
         kube::Client::new(self.clone(), "default")
     }
 
-    /// The server as a `tower` service.
+    /// Returns the server as a `tower` service.
     #[must_use]
     pub fn service(&self) -> Self {
         self.clone()
     }
 
-    /// A test's handle for faults.
+    /// Returns the handle with which a test injects faults.
     pub fn faults(&self) -> Faults {
         Faults::new(self.clone())
     }
 
-    /// Requests that are being served plus watch events that no client has read yet. Requests that a gate or the future
-    /// holds are not among them (see [`held`](Self::held)), since nothing but a test or the passing of time can end them.
+    /// Number of requests being served plus watch events that no client has read yet. Held requests (see [`held`](Self::held))
+    /// are not counted, since only a test or the passing of time can end them.
     pub fn pending(&self) -> usize {
         self.with(|state| state.open + state.undelivered - state.held)
     }
 
-    /// Requests that a [`Gate`] holds, or that wait for a version which the server has not reached.
+    /// Number of requests that a [`Gate`] holds, or that wait for a version the server has not reached.
     pub fn held(&self) -> usize {
         self.with(|state| state.held)
     }
 
-    /// The newest resource version.
+    /// Returns the newest resource version.
     pub fn version(&self) -> u64 {
         self.with(|state| state.version)
     }
 
-    /// Does what the passing of time does: ends watches, sends bookmarks, forgets events.
+    /// Does the work that has become due: ends watches, sends bookmarks, removes expired events.
     pub fn tick(&self) {
         self.with(|state| {
             state.expire_events();
@@ -198,7 +199,7 @@ impl ApiServer {
         });
     }
 
-    /// When [`tick`](Self::tick) next has something to do.
+    /// Time at which [`tick`](Self::tick) next has work to do.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         self.with(|state| {
             let expiry = state.expiries.front().map(|(at, ..)| *at);
@@ -206,7 +207,7 @@ impl ApiServer {
         })
     }
 
-    /// Runs one transaction, then wakes whom it concerns.
+    /// Runs one transaction under the lock, then wakes the waiting tasks that it affects.
     fn with<T>(&self, transaction: impl FnOnce(&mut State) -> T) -> T {
         let now = (self.0.now)();
         let (result, wakers, mark, held) = {

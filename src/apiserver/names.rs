@@ -1,12 +1,12 @@
-//! Names and UIDs that the server makes up: seeded, so that the same requests get the same ones.
+//! Names and UIDs that the server generates. They are seeded, so that the same requests get the same ones.
 
 use crate::clock::Rng;
 
-/// Draws what an API server makes up.
+/// Generator of UIDs and name suffixes.
 #[derive(Clone, Debug)]
 pub(super) struct Names(Rng);
 
-/// Characters of generated names: no vowels and nothing that reads like another.
+/// Characters of generated names: no vowels, and no characters that look alike.
 /// `apimachinery/pkg/util/rand/rand.go#alphanums @v1.36.3`.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
@@ -15,12 +15,12 @@ impl Names {
         Self(Rng::from_seed(seed))
     }
 
-    /// A random (version 4) UUID.
+    /// Returns a random (version 4) UUID.
     pub(super) fn uid(&mut self) -> String {
         self.0.uuid()
     }
 
-    /// The five characters that `generateName` gets.
+    /// Returns the five random characters that are appended to `generateName`.
     pub(super) fn suffix(&mut self) -> String {
         let mut suffix = String::with_capacity(5);
         for _ in 0..5 {

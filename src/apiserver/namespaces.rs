@@ -1,4 +1,4 @@
-//! What every cluster has from the start, and the end of namespaces.
+//! Built-in objects that every cluster has from the start, and the finalization of namespaces.
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use super::update::{UpdateBase, check_name};
 use crate::apimachinery::Status;
 
 impl State {
+    /// Creates the built-in objects of every cluster.
     /// Follows `pkg/controlplane/controller/systemnamespaces`, `.../kubernetesservice`, `pkg/apis/scheduling/v1/helpers.go` and
     /// `pkg/controlplane/controller/clusterauthenticationtrust @v1.36.3`.
     pub(super) fn add_built_in_objects(&mut self) {
@@ -50,7 +51,7 @@ impl State {
         self.built_in = self.version;
     }
 
-    /// Makes way for an object that the cluster to be taken in has, too, if it is one that the server made for itself.
+    /// Removes the built-in object with the name of an object that is about to be loaded, so that the loaded one replaces it.
     pub(super) fn yield_built_in(&mut self, kind: &'static Kind, value: &Value) {
         let namespace = match meta::text(value, "namespace") {
             _ if !kind.namespaced => "",
@@ -64,7 +65,7 @@ impl State {
         }
     }
 
-    /// Replaces a namespace's finalizers; an emptied list lets a deleted namespace go.
+    /// Replaces a namespace's finalizers. Once none are left, a namespace that is marked as deleted is removed.
     /// Follows `pkg/registry/core/namespace/storage/storage.go#FinalizeREST.Update @v1.36.3`.
     pub(super) fn finalize(&mut self, kind: &'static Kind, name: &str, value: &Value) -> Result<Arc<Object>, Status> {
         if kind.slot != NAMESPACES.slot {

@@ -1,8 +1,8 @@
-//! A stored object: its JSON bytes in one canonical layout, and the little that is read of it without parsing.
+//! A stored object: its JSON bytes in one canonical layout, and the few values that are indexed so that reads need no parsing.
 //!
-//! The layout is `{"apiVersion":…,"kind":…,"metadata":{"resourceVersion":…,<rest, sorted>},<rest, sorted>}`. So the
-//! resource version has a fixed place and can be exchanged without parsing, list items lose their `apiVersion` and `kind`
-//! by starting the slice later, and two writes of the same content differ in nothing but the version.
+//! The layout is `{"apiVersion":…,"kind":…,"metadata":{"resourceVersion":…,<rest, sorted>},<rest, sorted>}`. The resource
+//! version therefore has a fixed place and can be replaced without parsing. List items drop `apiVersion` and `kind` by
+//! starting the slice later. Two writes of the same content differ only in the version.
 
 use std::sync::Arc;
 
@@ -13,73 +13,74 @@ use serde_json::{Map, Value, json};
 
 use super::kinds::Kind;
 
-/// Labels in the order of their keys.
+/// Labels of an object, sorted by key.
 pub(super) type Labels = Arc<[(Box<str>, Box<str>)]>;
 
-/// One version of an object.
+/// One version of a stored object.
 #[derive(Debug)]
 pub struct Object {
     pub(super) kind: &'static Kind,
-    /// `namespace/name`, or `name`.
+    /// Key in the store: `namespace/name`, or `name` for cluster-scoped objects.
     pub(super) key: Arc<str>,
     pub(super) uid: Arc<str>,
     pub(super) version: u64,
     pub(super) labels: Labels,
-    /// Values of the kind's selectable fields, in the table's order.
+    /// Values of the kind's selectable fields, in the order of [`Kind::fields`].
     pub(super) fields: Box<[Box<str>]>,
     pub(super) bytes: Bytes,
-    /// Bytes that a test put in as they are, in no layout that can be relied on.
+    /// Whether a test injected the bytes unchecked, so that their layout cannot be relied on.
     pub(super) raw: bool,
 }
 
 impl Object {
-    /// The kind.
+    /// Returns the object's kind.
     pub fn kind(&self) -> &'static Kind {
         self.kind
     }
 
-    /// The name.
+    /// Returns the object's name.
     pub fn name(&self) -> &str {
         self.key.split_once('/').map_or(&*self.key, |(_, name)| name)
     }
 
-    /// The namespace; empty for cluster-scoped objects.
+    /// Returns the namespace; empty for cluster-scoped objects.
     pub fn namespace(&self) -> &str {
         self.key.split_once('/').map_or("", |(namespace, _)| namespace)
     }
 
-    /// The UID.
+    /// Returns the object's UID.
     pub fn uid(&self) -> &str {
         &self.uid
     }
 
-    /// The resource version.
+    /// Returns the resource version.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The value of a label.
+    /// Returns the value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
         let at = self.labels.binary_search_by(|(name, _)| (**name).cmp(key)).ok()?;
         Some(&self.labels[at].1)
     }
 
-    /// The value of a selectable field (see [`Kind::fields`]).
+    /// Returns the value of a selectable field (see [`Kind::fields`]).
     pub fn field(&self, label: &str) -> Option<&str> {
         Some(&self.fields[self.kind.field(label)?])
     }
 
-    /// The JSON text.
+    /// Returns the object's JSON text.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The parsed object; `Null` for injected bytes that are no JSON.
+    /// Parses the object's JSON text. Returns `Null` for injected bytes that are not JSON.
     pub fn value(&self) -> Value {
         serde_json::from_slice(&self.bytes).unwrap_or_default()
     }
 
-    /// Reads the index of `value` and lays it out. `prior` is an older version, whose parts are shared where they agree.
+    /// Encodes `value` in the canonical layout and indexes it. Values that equal those of `prior`, an older version, are shared
+    /// with it.
     pub(super) fn encode(
         kind: &'static Kind,
         key: Arc<str>,
@@ -101,8 +102,8 @@ impl Object {
         }
     }
 
-    /// Lays out `value` with the specification of `prior`, whose text is copied. Only for kinds that have nothing beside
-    /// metadata, specification and status.
+    /// Encodes `value` with the spec of `prior`, whose text is copied. Only for kinds whose objects consist of metadata, spec
+    /// and status.
     pub(super) fn encode_status(prior: &Self, version: u64, value: &Value) -> Option<Self> {
         let spec = Parts::of(prior)?.spec;
         let mut rest = Vec::with_capacity(prior.bytes.len() + 256);
@@ -127,7 +128,7 @@ impl Object {
         })
     }
 
-    /// The object without its specification, for those who write the status.
+    /// Parses the object without its spec, for status updates.
     pub(super) fn value_without_spec(&self) -> Option<Value> {
         let parts = Parts::of(self)?;
         let metadata: Value = serde_json::from_str(parts.metadata.get()).ok()?;
@@ -137,7 +138,7 @@ impl Object {
         }))
     }
 
-    /// The same content under another resource version.
+    /// Returns the same content under another resource version.
     pub(super) fn with_version(&self, version: u64) -> Self {
         Self {
             kind: self.kind,
@@ -151,7 +152,7 @@ impl Object {
         }
     }
 
-    /// The JSON text with another resource version.
+    /// Returns the JSON text with another resource version.
     pub(super) fn bytes_with_version(&self, version: u64) -> Bytes {
         if self.raw {
             return self.bytes.clone();
@@ -164,12 +165,12 @@ impl Object {
         bytes.freeze()
     }
 
-    /// Whether both have the same content, whatever their versions.
+    /// Whether both objects have the same content, apart from the resource version.
     pub(super) fn same_content(&self, other: &Self) -> bool {
         !self.raw && !other.raw && self.around_version() == other.around_version()
     }
 
-    /// The JSON text as a list item, without the opening brace, `apiVersion` and `kind`.
+    /// Returns the JSON text as a list item, without the opening brace, `apiVersion` and `kind`.
     pub(super) fn item_tail(&self) -> Bytes {
         if self.raw {
             return self.bytes.slice(1.min(self.bytes.len())..);
@@ -177,7 +178,7 @@ impl Object {
         self.bytes.slice(head(self.kind).len() - VERSION_OPENS.len()..)
     }
 
-    /// The texts before and after the resource version.
+    /// Splits the JSON text into the parts before and after the resource version.
     fn around_version(&self) -> (&[u8], &[u8]) {
         let start = head(self.kind).len();
         let digits = self.bytes[start..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -185,7 +186,7 @@ impl Object {
     }
 }
 
-/// An object's bytes, cut into the parts that most kinds have.
+/// The parts of an object's bytes that most kinds have.
 #[derive(Deserialize)]
 struct Parts<'a> {
     #[serde(borrow)]
@@ -204,7 +205,7 @@ impl<'a> Parts<'a> {
 
 const VERSION_OPENS: &str = r#""metadata":{"resourceVersion":""#;
 
-/// The text before the resource version: the same for all objects of a kind.
+/// Text before the resource version. It is the same for all objects of a kind.
 fn head(kind: &'static Kind) -> &'static str {
     static HEADS: std::sync::LazyLock<Vec<String>> = std::sync::LazyLock::new(|| {
         let text =
@@ -214,14 +215,14 @@ fn head(kind: &'static Kind) -> &'static str {
     &HEADS[kind.slot as usize]
 }
 
-/// Writes `value` in the canonical layout.
+/// Encodes `value` in the canonical layout.
 fn lay_out(kind: &'static Kind, version: u64, value: &Value) -> Bytes {
     let metadata = text_of(value["metadata"].as_object(), |key| key != "resourceVersion");
     let rest = text_of(value.as_object(), |key| !matches!(key, "apiVersion" | "kind" | "metadata"));
     assemble(kind, version, &metadata, &rest)
 }
 
-/// Puts the canonical layout together from its two texts, each either empty or a run of `,"key":value`.
+/// Assembles the canonical layout from its two texts. Each is either empty or a run of `,"key":value`.
 pub(super) fn assemble(kind: &'static Kind, version: u64, metadata: &[u8], rest: &[u8]) -> Bytes {
     let head = head(kind);
     let mut out = Vec::with_capacity(head.len() + metadata.len() + rest.len() + 24);
@@ -235,7 +236,7 @@ pub(super) fn assemble(kind: &'static Kind, version: u64, metadata: &[u8], rest:
     out.into()
 }
 
-/// `,"key":value` for each entry that is wanted.
+/// Encodes each entry whose key is `wanted` as `,"key":value`.
 pub(super) fn text_of(map: Option<&Map<String, Value>>, wanted: impl Fn(&str) -> bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     for (key, value) in map.into_iter().flatten().filter(|(key, _)| wanted(key)) {
@@ -252,7 +253,7 @@ pub(super) fn append(out: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)
     serde_json::to_writer(out, value).expect("texts and JSON values always serialise into memory");
 }
 
-/// The labels of an object, shared with an older version that has the same.
+/// Returns an object's labels. They are shared with the older version `prior` if it has the same labels.
 pub(super) fn labels_of(labels: Option<&Value>, prior: Option<&Object>) -> Labels {
     match prior {
         Some(prior) if same_labels(&prior.labels, labels) => prior.labels.clone(),
@@ -276,7 +277,7 @@ fn same_labels(known: &Labels, labels: Option<&Value>) -> bool {
         })
 }
 
-/// The key of an object: what sorts lists and names objects in the store.
+/// Returns the key of an object in the store. Lists are sorted by this key.
 pub(super) fn key_of(namespace: &str, name: &str) -> Arc<str> {
     if namespace.is_empty() { name.into() } else { format!("{namespace}/{name}").into() }
 }

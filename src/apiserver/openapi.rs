@@ -1,8 +1,8 @@
-//! As much of `OpenAPI` v3 as kubectl reads before it writes: which operations there are, and their options.
+//! The part of `OpenAPI` v3 that kubectl reads before it writes: the operations and their options.
 //!
-//! There are no schemas. kubectl asks whether a kind's PATCH knows `fieldValidation`, and leaves validation to the server
-//! then. It would also make its patches from the schemas, where a kind's PATCH takes strategic merge patches; it has the
-//! same knowledge built in, so those are left unsaid.
+//! There are no schemas. kubectl checks whether a kind's PATCH supports `fieldValidation`, and if so leaves validation to the
+//! server. If PATCH listed strategic merge patches as a content type, kubectl would compute its patches from the schemas.
+//! They are not listed, so kubectl uses its built-in types.
 
 use serde_json::{Map, Value, json};
 
@@ -11,16 +11,16 @@ use super::kinds::{self, Kind};
 use super::reply::Reply;
 use crate::version::KUBERNETES;
 
-/// The document of `OpenAPI` v2, which kubectl reads where v3 does not know a kind: one without anything in it, in the
-/// protobuf form that is asked for. It says `swagger: "2.0"`.
+/// An empty `OpenAPI` v2 document in protobuf, the form that kubectl asks for. kubectl reads v2 if v3 does not contain a kind.
+/// The document says `swagger: "2.0"`.
 const V2: &[u8] = b"\x0a\x032.0";
 
-/// The reply at `/openapi/v2`.
+/// Returns the reply at `/openapi/v2`.
 pub(super) fn v2() -> Reply {
     Reply::bytes(V2, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
 }
 
-/// The reply at a path below `/openapi/v3`; `None` for a path that no group has.
+/// Returns the reply at a path below `/openapi/v3`; `None` for an unknown path.
 pub(super) fn reply(path: &str) -> Option<Reply> {
     if path.is_empty() {
         return Some(Reply::json(200, &index()));
@@ -30,7 +30,7 @@ pub(super) fn reply(path: &str) -> Option<Reply> {
     Some(Reply::document(&value, "application/json", tag))
 }
 
-/// Where the documents of each group and version are.
+/// Returns the index of the documents, with a URL for each group and version.
 fn index() -> Value {
     let mut paths = Map::new();
     for kind in kinds::served() {
@@ -43,7 +43,7 @@ fn index() -> Value {
     json!({"paths": paths})
 }
 
-/// `api/v1` or `apis/group/version`.
+/// Returns the root path of a kind's group: `api/v1` or `apis/group/version`.
 fn root(kind: &Kind) -> String {
     format!("{}/{}", if kind.group.is_empty() { "api" } else { "apis" }, kind.api_version())
 }

@@ -1,12 +1,12 @@
-//! The sources that new objects come from: clients, dumps of other clusters, and manifests.
+//! Sources of new objects: clients, dumps of other clusters, and manifests.
 
-/// Source of a new object.
+/// Source of a new object, which decides the fields that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// A client. The server sets identity, times and status.
+    /// A request of a client. The server sets identity, times and status.
     Client,
     /// A dump of another cluster, where the object was valid. Identity, times and status are kept.
     Dump,
-    /// A manifest that describes part of a cluster. Status, node and priority are kept, and the object has to be valid.
+    /// A manifest that describes part of a cluster. Status, node and priority are kept, and the object must be valid.
     Manifest,
 }

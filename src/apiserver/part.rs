@@ -1,12 +1,12 @@
 //! The part of an object that a request writes.
 
-/// Part of an object that a request is about.
+/// Part of an object that a request changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Everything but the status.
+    /// Everything except the status.
     Main,
-    /// The status subresource.
+    /// The status, through the `status` subresource.
     Status,
-    /// The finalizers of a namespace: its `finalize` subresource.
+    /// The finalizers of a namespace, through the `finalize` subresource.
     Finalizers,
 }

@@ -1,4 +1,4 @@
-//! What the storage of pods does besides keeping them: status at birth, conditions, quality of service.
+//! Preparation of pods before they are stored: initial status, conditions, quality of service.
 //!
 //! Follows `pkg/registry/core/pod/strategy.go @v1.36.3`.
 
@@ -10,7 +10,7 @@ use crate::apimachinery::Status;
 
 const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
 
-/// Follows `#podStrategy.PrepareForCreate`; a pod that `keeps_status` comes from a dump.
+/// Prepares a new pod. Follows `#podStrategy.PrepareForCreate`; a pod that `keeps_status` was loaded with its status.
 pub(super) fn prepare_create(now: Timestamp, pod: &mut Value, keeps_status: bool) -> Result<(), Status> {
     drop_disabled(pod);
     let typed = decode::pod(pod)?;
@@ -33,7 +33,7 @@ pub(super) fn prepare_create(now: Timestamp, pod: &mut Value, keeps_status: bool
     Ok(())
 }
 
-/// Fields of features that are off are dropped without a word.
+/// Drops fields of disabled features, without a warning.
 /// Follows `pkg/api/pod/util.go#DropDisabledPodFields @v1.36.3`, for `GenericWorkload`.
 fn drop_disabled(pod: &mut Value) {
     if let Some(spec) = pod["spec"].as_object_mut() {
@@ -48,10 +48,10 @@ pub(super) fn prepare_update(pod: &mut Value, old: &Value) {
     }
 }
 
-/// Follows `#podStatusStrategy.PrepareForUpdate`.
+/// Prepares an update of a pod's status. Follows `#podStatusStrategy.PrepareForUpdate`.
 pub(super) fn prepare_status_update(pod: &mut Value, old: &Value) {
     let status = meta::child(pod, "status");
-    // The first address is said twice; the older member counts. `pkg/apis/core/v1/conversion.go @v1.36.3`.
+    // `podIP` repeats the first of `podIPs`. If they differ, `podIP` wins. `pkg/apis/core/v1/conversion.go @v1.36.3`.
     let first = status.get("podIPs").and_then(|list| list[0]["ip"].as_str()).unwrap_or_default().to_owned();
     match status.get("podIP").and_then(Value::as_str).filter(|ip| !ip.is_empty()).map(str::to_owned) {
         Some(ip) if ip != first => {
@@ -81,7 +81,7 @@ pub(super) fn prepare_status_update(pod: &mut Value, old: &Value) {
     }
 }
 
-/// Merges `matchLabelKeys` and `mismatchLabelKeys` into the selectors that they belong to, once, at creation.
+/// Merges `matchLabelKeys` and `mismatchLabelKeys` into their label selectors, once, when the pod is created.
 /// Follows `#mutatePodAffinity` and `#mutateTopologySpreadConstraints`.
 fn add_label_keys(pod: &mut Value) {
     let labels = pod["metadata"]["labels"].clone();
@@ -127,7 +127,7 @@ fn push(list: &mut Value, item: Value) {
     }
 }
 
-/// Sets `PodScheduled` to true, without reason or message: what a binding does to the conditions.
+/// Sets the condition `PodScheduled` to true, without reason or message, as a binding does.
 /// Follows `pkg/api/v1/pod/util.go#UpdatePodCondition @v1.36.3`.
 pub(super) fn set_scheduled(conditions: &mut Value, now: Timestamp) {
     let known = conditions.as_array_mut().into_iter().flatten().find(|condition| condition["type"] == "PodScheduled");

@@ -1,4 +1,4 @@
-//! A finished reply, in the form that the client takes.
+//! Finished replies, in the form that the client accepts.
 
 use std::collections::VecDeque;
 
@@ -14,12 +14,12 @@ use super::{discovery, events, meta, openapi};
 use crate::apimachinery::Status;
 use crate::go;
 
-/// A reply but for its connection.
+/// A complete reply, not yet bound to its request.
 pub(super) struct Reply {
     code: StatusCode,
     content_type: &'static str,
     retry_after: Option<u32>,
-    /// Texts of `Warning` headers.
+    /// Texts of the `Warning` headers.
     warnings: Vec<String>,
     etag: Option<String>,
     frames: VecDeque<Bytes>,
@@ -41,7 +41,7 @@ impl Reply {
         if object.version() > 0 {
             return Self::frames(code, [events::view(kind, object)].into());
         }
-        // What a dry run would have stored has no version.
+        // The object of a dry run has no resource version.
         let mut value = object.value();
         meta::metadata(&mut value).remove("resourceVersion");
         events::to_view(kind, &mut value);
@@ -58,7 +58,7 @@ impl Reply {
         Self::status(201, &Status::success(201))
     }
 
-    /// The answer to a delete of a kind that does not answer with the object.
+    /// Returns the reply to a delete of a kind whose deletes do not return the object.
     pub(super) fn deleted(kind: &Kind, object: &Object) -> Self {
         let mut status = Status::success(0).about(kind.group, kind.plural, object.name());
         object.uid().clone_into(&mut status.details.get_or_insert_default().uid);
@@ -94,17 +94,17 @@ impl Reply {
         }
     }
 
-    /// A document whose content type says more than that it is JSON, and which clients may keep.
+    /// Returns a JSON document with its own content type and an `ETag` for client caches.
     pub(super) fn document(value: &Value, content_type: &'static str, etag: String) -> Self {
         Self { content_type, etag: Some(etag), ..Self::json(200, value) }
     }
 
-    /// The same with warnings for the client's user.
+    /// Adds warnings for the client's user.
     pub(super) fn warning(self, warnings: Vec<String>) -> Self {
         Self { warnings, ..self }
     }
 
-    /// The same in another form, where it is JSON.
+    /// Converts a JSON reply to YAML if that is the requested form.
     pub(super) fn in_form(self, form: Form) -> Self {
         if form != Form::Yaml || self.content_type != JSON {
             return self;
@@ -139,7 +139,7 @@ impl Reply {
     }
 }
 
-/// The reply that a watch is.
+/// Returns the response of a watch request.
 pub(super) fn watch_response(body: ReplyBody) -> Response<ReplyBody> {
     let mut response = Response::new(body);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));

@@ -1,4 +1,4 @@
-//! From a request's path and query to what it is about.
+//! Parsing of request paths and queries.
 //!
 //! Follows `apiserver/pkg/endpoints/request/requestinfo.go#RequestInfoFactory.NewRequestInfo @v1.36.3`.
 
@@ -6,27 +6,27 @@ use super::kinds::{self, Kind};
 use crate::apimachinery::Status;
 use crate::go::number::invalid_syntax;
 
-/// What a path names.
+/// Target that a request path names.
 #[derive(Debug)]
 pub(super) enum Target {
-    /// All objects of a kind, in a namespace or everywhere.
+    /// All objects of a kind, in one namespace or in all.
     Collection { kind: &'static Kind, namespace: String },
-    /// One object or a subresource of it.
+    /// One object or one of its subresources.
     Object { kind: &'static Kind, namespace: String, name: String, subresource: String },
-    /// The collection that bindings were once posted to.
+    /// The legacy collection to which bindings can be posted.
     Bindings { namespace: String },
-    /// What the server has: `/api`, `/apis`, and what is below them.
+    /// A discovery document: `/api`, `/apis`, and the paths below them.
     Discovery(Vec<String>),
-    /// A page that is no object, such as `/version`.
+    /// A page that is not an object, such as `/version`.
     Page(String),
-    /// A resource that a known group does not have.
+    /// A resource that does not exist in a known group.
     UnknownResource,
-    /// Anything else.
+    /// A path that matches none of the above.
     Unknown,
 }
 
 impl Target {
-    /// Reads a path.
+    /// Parses a request path.
     pub(super) fn parse(path: &str) -> Self {
         let steps: Vec<String> = path.split('/').filter(|step| !step.is_empty()).map(decode).collect();
         let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
@@ -44,7 +44,7 @@ impl Target {
         }
         let find = |plural: &str| kinds::by_plural(group, version, plural);
         let (namespace, rest) = match rest {
-            // A namespace's own subresources are no resources inside it.
+            // Subresources of a namespace are not resources inside it.
             ["namespaces", name, sub @ ("status" | "finalize")] => {
                 return Self::object(&kinds::NAMESPACES, "", name, sub);
             }
@@ -75,12 +75,12 @@ impl Target {
     }
 }
 
-/// The parameters of a query.
+/// Parameters of a request's query.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads a query string.
+    /// Parses a query string.
     pub(super) fn parse(text: &str) -> Self {
         let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -89,17 +89,17 @@ impl Query {
         Self(pairs.collect())
     }
 
-    /// The first value of a parameter.
+    /// Returns the first value of a parameter.
     pub(super) fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
-    /// The value of a parameter; empty if it is missing.
+    /// Returns the value of a parameter; empty if it is missing.
     pub(super) fn text(&self, key: &str) -> &str {
         self.get(key).unwrap_or_default()
     }
 
-    /// The number that a parameter is; an empty one counts as missing.
+    /// Parses a parameter as a number. An empty value counts as missing.
     /// Follows `apimachinery/pkg/runtime/conversion.go#Convert_Slice_string_To_int64 @v1.36.3`.
     pub(super) fn number(&self, key: &str) -> Result<Option<i64>, Status> {
         match self.text(key) {
@@ -108,13 +108,13 @@ impl Query {
         }
     }
 
-    /// Whether a flag is set. An unreadable one counts as set, as Go's conversion of query parameters has it.
+    /// Whether a flag is set. An invalid value counts as set, as in Go's conversion of query parameters.
     pub(super) fn flag(&self, key: &str) -> bool {
         self.get(key).is_some_and(|value| !matches!(value, "0" | "f" | "F" | "false" | "False" | "FALSE"))
     }
 }
 
-/// Takes percent encoding off. What is no valid escape stays as it is.
+/// Decodes the percent encoding of a text. Invalid escapes are kept unchanged.
 fn decode(text: &str) -> String {
     if !text.contains('%') {
         return text.to_owned();

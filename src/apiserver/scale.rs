@@ -1,4 +1,4 @@
-//! The `scale` subresource: how many pods a workload wants, in a form that all of them share.
+//! The `scale` subresource: the number of replicas of a workload, in a form that all workloads share.
 //!
 //! Follows `pkg/registry/apps/deployment/storage/storage.go#ScaleREST @v1.36.3` and its siblings.
 
@@ -17,7 +17,7 @@ use super::update::UpdateBase;
 use super::{meta, table};
 use crate::apimachinery::{FieldError, Status};
 
-/// The scale of an object.
+/// Returns the `Scale` of an object.
 fn of(object: &Object) -> Value {
     let value = object.value();
     let mut metadata = Map::new();
@@ -26,7 +26,7 @@ fn of(object: &Object) -> Value {
     }
     let mut scale = json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
         "spec": {}, "status": {"replicas": value["status"]["replicas"].as_i64().unwrap_or(0)}});
-    // As Go leaves out what is 0.
+    // Go omits a value of 0.
     if let Some(replicas) = value["spec"]["replicas"].as_i64().filter(|replicas| *replicas != 0) {
         scale["spec"]["replicas"] = json!(replicas);
     }

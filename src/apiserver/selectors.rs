@@ -1,20 +1,20 @@
-//! Which objects a list or a watch is about: a namespace, labels and fields.
+//! Selection of objects for a list or a watch: by namespace, labels and fields.
 
 use super::kinds::{JOBS, Kind, RESOURCE_SLICES};
 use super::object::Object;
 use crate::apimachinery::Status;
 use crate::k8s::{FieldSelector, Selector};
 
-/// Everything by which a list or watch narrows a kind down.
+/// Namespace and selectors of a list or watch request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
-    /// Only this namespace; empty for all.
+    /// Namespace of the objects; empty for all namespaces.
     namespace: String,
     labels: Selector,
     fields: Vec<FieldTerm>,
 }
 
-/// That a field has a value, or does not have it.
+/// A requirement that a field has a value, or does not have it.
 #[derive(Clone, Debug)]
 struct FieldTerm {
     source: FieldSource,
@@ -26,12 +26,12 @@ struct FieldTerm {
 enum FieldSource {
     Name,
     Namespace,
-    /// A position in the kind's table.
+    /// Position in the kind's [`fields`](Kind::fields).
     Column(usize),
 }
 
 impl Selection {
-    /// Reads the selectors of a request.
+    /// Parses the selectors of a request.
     pub(super) fn parse(kind: &Kind, namespace: &str, labels: &str, fields: &str) -> Result<Self, Status> {
         let labels = Selector::parse(labels).map_err(|error| Status::bad_request(error.to_string()))?;
         let fields = FieldSelector::parse(fields).map_err(|error| Status::bad_request(error.to_string()))?;
@@ -43,7 +43,7 @@ impl Selection {
         Ok(Self { namespace: namespace.to_owned(), labels, fields })
     }
 
-    /// Whether labels or fields narrow the kind down.
+    /// Whether a label or field selector is set.
     pub(super) fn narrows(&self) -> bool {
         !self.labels.is_empty() || !self.fields.is_empty()
     }
@@ -54,7 +54,7 @@ impl Selection {
             && self.labels.matches_by(|key| object.label(key))
     }
 
-    /// Whether the object's namespace is the one asked for.
+    /// Whether the object is in the selected namespace.
     pub(super) fn in_namespace(&self, object: &Object) -> bool {
         self.namespace.is_empty() || object.namespace() == self.namespace
     }
@@ -72,6 +72,7 @@ impl FieldTerm {
 }
 
 impl FieldSource {
+    /// Finds the source of a field by its label in selectors.
     /// Follows `apimachinery/pkg/runtime/conversion.go#DefaultMetaV1FieldSelectorConversion @v1.36.3` and the kinds' own
     /// conversions.
     fn find(kind: &Kind, label: &str) -> Result<Self, Status> {

@@ -1,4 +1,4 @@
-//! The server as a `tower` service: requests in, replies out, nothing in between that a socket would need.
+//! The server as a `tower` service, which needs no socket.
 
 use std::future::Future;
 use std::io;
@@ -22,7 +22,7 @@ use crate::apimachinery::Status;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// How long a list waits for a version that the server has not reached.
+/// Longest time for which a list waits for a version that the server has not reached.
 /// `apiserver/pkg/storage/cacher/watch_cache.go#blockTimeout @v1.36.3`.
 const BLOCK_TIMEOUT: SignedDuration = SignedDuration::from_secs(3);
 
@@ -43,7 +43,7 @@ impl tower::Service<Request<Body>> for ApiServer {
 }
 
 impl ApiServer {
-    /// The reply to a request that is not even read.
+    /// Returns an error reply to a request whose body is not read.
     pub(super) fn refuse(&self, status: &Status) -> Response<ReplyBody> {
         Reply::failure(status).response(OpenRequest::new(self))
     }
@@ -84,7 +84,7 @@ impl ApiServer {
         })
     }
 
-    /// Handles a request, again whenever it had to wait and the server has moved on.
+    /// Handles a request, again after each change for as long as the request has to wait for a version, until the timeout.
     async fn handle(&self, parts: &Parts, body: &Bytes) -> Outcome {
         let mut progress = self.progress();
         let mut deadline = None;
@@ -112,7 +112,7 @@ impl ApiServer {
 }
 
 impl State {
-    /// Takes a request out of those that the server can finish by itself, until `deadline` if it has one.
+    /// Counts a request as held, because the server cannot finish it by itself before `deadline`.
     fn hold(&mut self, deadline: Option<Timestamp>) {
         self.held += 1;
         self.deadlines.extend(deadline);
@@ -126,7 +126,7 @@ impl State {
     }
 }
 
-/// Guard of a held request. It releases the request when it is dropped, also when the client has disconnected.
+/// Guard of a held request. Releases the request when dropped, also if the client has disconnected.
 struct HeldRequest<'a>(&'a ApiServer, Option<Timestamp>);
 
 impl Drop for HeldRequest<'_> {
@@ -139,6 +139,7 @@ fn broken() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionReset, "connection reset by peer")
 }
 
+/// Returns the error for a version that the server has not reached in time.
 /// Follows `apiserver/pkg/storage/errors.go#NewTooLargeResourceVersionError @v1.36.3`.
 fn too_large(version: u64, state: &State) -> Status {
     let text = format!("Too large resource version: {version}, current: {}", state.version);

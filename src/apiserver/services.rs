@@ -1,4 +1,4 @@
-//! Addresses of services, which a server that is [`exact`](super::Options::exact) gives out.
+//! Allocation of service addresses, on a server that is [`exact`](super::Options::exact).
 //!
 //! Follows `pkg/registry/core/service/storage/alloc.go#Allocators.allocateCreate @v1.36.3`.
 
@@ -11,8 +11,8 @@ use super::meta::{self, child};
 use super::store::State;
 
 impl State {
-    /// Gives a service that is about to be stored an address of the range that is upstream's default; `old` is the version
-    /// before.
+    /// Sets the address of a service that is about to be stored: its own, otherwise that of `old` (the version before),
+    /// otherwise a free one in upstream's default range.
     pub(super) fn give_address(&self, kind: &Kind, value: &mut Value, old: Option<&Value>) {
         if !self.settings.exact || kind.slot != SERVICES.slot {
             return;

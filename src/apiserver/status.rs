@@ -1,4 +1,4 @@
-//! Failures of the server as `Status` objects, with their texts.
+//! Errors of the server as `Status` objects, with upstream's texts.
 //!
 //! Follows `apimachinery/pkg/api/errors/errors.go @v1.36.3`.
 
@@ -31,7 +31,7 @@ impl Status {
         Self::failure(409, "AlreadyExists", text).of(kind, name)
     }
 
-    /// `registry/rest: OptimisticLockErrorMsg` is the text when an update was based on an older version.
+    /// Returns a 409 for a conflict. An update of an older version has `registry/rest: OptimisticLockErrorMsg` as its text.
     pub(super) fn conflict(kind: &Kind, name: &str, why: &str) -> Self {
         Self::conflict_on(kind.group, kind.plural, name, why)
     }
@@ -42,6 +42,7 @@ impl Status {
         Self::failure(409, "Conflict", text).about(group, resource, name)
     }
 
+    /// Returns the 409 for conflicts of an apply.
     /// Follows `apimachinery/pkg/api/errors/errors.go#NewApplyConflict @v1.36.3`.
     pub(super) fn apply_conflict(message: String) -> Self {
         Self::failure(409, "Conflict", message)
@@ -61,12 +62,13 @@ impl Status {
         Self::failure(403, "Forbidden", text).of(kind, name)
     }
 
-    /// The same of what is no kind's plural name.
+    /// Returns a 403 for a resource whose name is not a kind's plural name.
     pub(super) fn forbidden_on(group: &str, resource: &str, name: &str, why: &str) -> Self {
         let text = format!("{resource}.{group} {} is forbidden: {why}", quote(name));
         Self::failure(403, "Forbidden", text).about(group, resource, name)
     }
 
+    /// Returns a 429 with this message.
     /// Follows `apimachinery/pkg/api/errors/errors.go#NewTooManyRequests @v1.36.3`.
     pub(super) fn too_many_requests(message: &str) -> Self {
         Self::failure(429, "TooManyRequests", message)
@@ -85,11 +87,12 @@ impl Status {
         Self::failure(415, "UnsupportedMediaType", message)
     }
 
-    /// A patch of a type that there is not.
+    /// Returns the 415 for an unsupported type of patch.
     pub(super) fn unsupported_patch() -> Self {
         Self::unsupported_media_type("415: Unsupported Media Type").about("", "", "")
     }
 
+    /// Returns the 413 for a body larger than `limit` bytes.
     /// Follows `apimachinery/pkg/api/errors/errors.go#NewRequestEntityTooLargeError @v1.36.3`.
     pub(super) fn too_large_body(limit: usize) -> Self {
         let text = format!("Request entity too large: limit is {limit}");
@@ -109,7 +112,7 @@ impl Status {
         Self::failure(504, "Timeout", message)
     }
 
-    /// A failure that a test injects: the reason that belongs to `code`, and a text that says so.
+    /// Returns an error that a test injects, with the usual reason for `code`.
     pub(super) fn injected(code: u16, retry_after: Option<u32>) -> Self {
         let reason = match code {
             400 => "BadRequest",

@@ -1,7 +1,7 @@
-//! What the server holds: the newest version of each object, a bounded history of changes, and the watchers.
+//! The server's state: the newest version of each object, a bounded history of changes, and the watchers.
 //!
-//! [`State`] is behind the server's one mutex. Its functions are synchronous and short; whoever is to be woken by a
-//! change is collected while the lock is held and woken after it.
+//! [`State`] is behind the server's one mutex. Its functions are synchronous and short. Wakers are collected while the lock
+//! is held and woken after it is released.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -19,49 +19,49 @@ use super::object::Object;
 use super::owners::{Author, Managed};
 use super::watcher::Watcher;
 
-/// Everything behind the lock.
+/// The state that the server's mutex guards.
 pub(super) struct State {
     /// The time of the transaction that holds the lock.
     pub(super) now: Timestamp,
-    /// Who asks for the transaction, where it matters.
+    /// Author of the current request, if field ownership is tracked.
     pub(super) author: Option<Author>,
-    /// The managers that an apply has found for what is written.
+    /// Field managers that an apply has computed for the object being written.
     pub(super) applied: Option<Managed>,
     pub(super) names: Names,
     pub(super) settings: Settings,
-    /// What is odd about the body of the request that holds the lock.
+    /// Findings about the body of the current request.
     pub(super) oddities: BodyFindings,
     /// The newest resource version, one counter for all kinds.
     pub(super) version: u64,
-    /// The version of the last object that the server made for itself.
+    /// Version of the last built-in object that the server created.
     pub(super) built_in: u64,
     pub(super) shelves: Vec<Shelf>,
     pub(super) watchers: BTreeMap<u64, Watcher>,
     pub(super) next_watcher: u64,
     /// Watch events that no client has read yet.
     pub(super) undelivered: usize,
-    /// Requests being served.
+    /// Number of requests being served.
     pub(super) open: usize,
-    /// Requests that wait for a test or for time to pass.
+    /// Number of requests that wait for a gate, or for a version that is not reached yet.
     pub(super) held: usize,
-    /// Events and when they go, oldest first; an entry whose version is no longer the event's is void.
+    /// Events with their expiry times, oldest first. An entry is void if the event has a newer version by now.
     pub(super) expiries: VecDeque<(Timestamp, Arc<str>, u64)>,
-    /// How often a pod was marked as deleted, or was removed.
+    /// Number of times a pod was marked as deleted or removed.
     pub(super) pod_deletions: u64,
-    /// When waiting requests give up.
+    /// Times at which waiting requests give up.
     pub(super) deadlines: Vec<Timestamp>,
-    /// To be woken once the lock is free.
+    /// Tasks to wake once the lock is released.
     pub(super) wakers: Vec<Waker>,
 }
 
-/// What a constructor decides.
+/// Settings that the server's constructor fixes.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
-    /// Changes kept a kind.
+    /// Number of changes kept per kind.
     pub(super) history: usize,
-    /// Whether a create in a missing namespace makes the namespace.
+    /// Whether a create in a missing namespace also creates the namespace.
     pub(super) create_namespaces: bool,
-    /// Whether objects are kept as a real server would keep them.
+    /// Whether objects are stored exactly as a real server stores them.
     pub(super) exact: bool,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Shelf {
     pub(super) objects: BTreeMap<Arc<str>, Arc<Object>>,
     /// The newest changes, oldest first.
     pub(super) history: VecDeque<Change>,
-    /// A watch can start at this version or later.
+    /// Oldest version from which a watch can start.
     pub(super) floor: u64,
     /// Ids of the kind's watchers.
     pub(super) watchers: Vec<u64>,
@@ -109,12 +109,12 @@ impl State {
         &mut self.shelves[kind.slot as usize]
     }
 
-    /// The newest version of an object.
+    /// Returns the newest version of an object.
     pub(super) fn find(&self, kind: &Kind, key: &str) -> Option<&Arc<Object>> {
         self.shelf(kind).objects.get(key)
     }
 
-    /// Stores a new object; the caller has made sure that the key is free.
+    /// Stores a new object. The caller has checked that the key is free.
     pub(super) fn add(&mut self, kind: &'static Kind, key: Arc<str>, value: &Value) -> Arc<Object> {
         let kind = kind.storage();
         self.version += 1;
@@ -124,13 +124,13 @@ impl State {
         object
     }
 
-    /// Stores a new version of `old`; content that is the same as before is no write.
+    /// Stores a new version of `old`. If the content is unchanged, nothing is written.
     pub(super) fn replace(&mut self, old: &Arc<Object>, value: &Value) -> Arc<Object> {
         let object = Object::encode(old.kind, old.key.clone(), self.version + 1, value, Some(old));
         self.replace_with(old, object)
     }
 
-    /// As [`replace`](Self::replace), with `object` laid out under the next version.
+    /// Like [`replace`](Self::replace), with `object` already encoded under the next version.
     pub(super) fn replace_with(&mut self, old: &Arc<Object>, object: Object) -> Arc<Object> {
         if object.same_content(old) {
             return old.clone();
@@ -143,7 +143,7 @@ impl State {
         object
     }
 
-    /// Removes `old`; answers with its last state under the version of the removal.
+    /// Removes `old`, and returns its last state under the version of the removal.
     pub(super) fn remove(&mut self, old: &Arc<Object>) -> Arc<Object> {
         self.version += 1;
         let gone = Arc::new(old.with_version(self.version));
@@ -152,7 +152,7 @@ impl State {
         gone
     }
 
-    /// Puts bytes into store and watches as they are, under the next version.
+    /// Stores bytes unchecked under the next version and sends them to watches.
     pub(super) fn add_raw(&mut self, kind: &'static Kind, key: Arc<str>, bytes: Bytes) -> u64 {
         self.version += 1;
         let object = Arc::new(Object {
@@ -182,7 +182,7 @@ impl State {
         }
     }
 
-    /// Forgets the history of a kind, so that only watches from now on can be served.
+    /// Deletes the history of a kind, so that only watches from now on can be served.
     pub(super) fn compact(&mut self, kind: &Kind) {
         let version = self.version;
         let kept = self.shelf_mut(kind);
@@ -190,7 +190,8 @@ impl State {
         kept.floor = version;
     }
 
-    /// The objects of `kind` as they were at `version`, sorted by key; `None` once the history does not reach back.
+    /// Returns the state at `version` of each key of `kind` that has changed since: the object, or `None` if it did not
+    /// exist. Returns `None` as a whole if the history does not reach back that far.
     pub(super) fn at_version(&self, kind: &Kind, version: u64) -> Option<BTreeMap<Arc<str>, Option<Arc<Object>>>> {
         let kept = self.shelf(kind);
         if version < kept.floor {

@@ -1,4 +1,4 @@
-//! What a kind's storage does to an object on its way in: initial status, kept parts, generation.
+//! Preparation of objects before they are validated and stored: initial status, fields that stay unchanged, generation.
 //!
 //! Follows the methods `PrepareForCreate` and `PrepareForUpdate` of the strategies in `pkg/registry @v1.36.3`.
 
@@ -14,7 +14,7 @@ use super::store::State;
 use super::{meta, pods};
 use crate::apimachinery::Status;
 
-/// Prepares a new object, after admission and before validation.
+/// Prepares a new object for storage, after admission and before validation.
 pub(super) fn prepare_create(state: &State, kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Status> {
     let keeps_status = origin != Origin::Client && !meta::is_empty(&value["status"]);
     drop_disabled(kind, value);
@@ -41,7 +41,7 @@ pub(super) fn prepare_create(state: &State, kind: &Kind, value: &mut Value, orig
     Ok(())
 }
 
-/// Members of features that are off, or are no more, are dropped without a word.
+/// Drops members of disabled or removed features, without a warning.
 fn drop_disabled(kind: &Kind, value: &mut Value) {
     let gone: &[&str] = match kind.plural {
         "leases" => &["strategy", "preferredHolder"],
@@ -53,7 +53,7 @@ fn drop_disabled(kind: &Kind, value: &mut Value) {
     }
 }
 
-/// Adds `name` to a list of texts unless it is there.
+/// Adds `name` to a list of strings unless the list contains it.
 pub(super) fn add_finalizer(map: &mut Map<String, Value>, list: &str, name: &str) {
     let slot = map.entry(list).or_insert_with(|| json!([]));
     if !slot.is_array() {
@@ -66,7 +66,7 @@ pub(super) fn add_finalizer(map: &mut Map<String, Value>, list: &str, name: &str
     }
 }
 
-/// Prepares an update of the main resource: the status stays, and a change of the rest counts up the generation.
+/// Prepares an update of the main resource: keeps the status, and increments the generation if anything else changes.
 pub(super) fn prepare_update(kind: &Kind, part: Part, value: &mut Value, old: &Value) {
     if kind.has_status {
         copy(value, old, "status");
@@ -93,7 +93,7 @@ pub(super) fn prepare_update(kind: &Kind, part: Part, value: &mut Value, old: &V
     }
 }
 
-/// Prepares an update of the status subresource: everything else stays, but for what metadata a kind lets through.
+/// Prepares an update of the status subresource: keeps everything else, except for metadata that the kind lets through.
 pub(super) fn prepare_status_update(state: &State, kind: &Kind, value: &mut Value, old: &Value) {
     let foreign: Vec<String> =
         keys(value).chain(keys(old)).filter(|key| !matches!(*key, "metadata" | "status")).map(str::to_owned).collect();
@@ -114,6 +114,7 @@ pub(super) fn prepare_status_update(state: &State, kind: &Kind, value: &mut Valu
     }
 }
 
+/// Sets the time of a volume's last phase change.
 /// Follows `pkg/registry/core/persistentvolume/strategy.go#persistentvolumeStatusStrategy.PrepareForUpdate @v1.36.3`.
 fn note_phase_change(state: &State, value: &mut Value, old: &Value) {
     const SINCE: &str = "lastPhaseTransitionTime";
@@ -131,7 +132,7 @@ fn keys(value: &Value) -> impl Iterator<Item = &str> {
     value.as_object().into_iter().flatten().map(|(key, _)| key.as_str())
 }
 
-/// Makes `key` what it was.
+/// Restores the old value of `key`.
 pub(super) fn copy(value: &mut Value, old: &Value, key: &str) {
     if let Some(map) = value.as_object_mut() {
         meta::set(map, key, old[key].clone());

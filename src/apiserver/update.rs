@@ -1,4 +1,4 @@
-//! Changing objects: PUT and the last steps of PATCH, on the main resource and on `status`.
+//! Updates of objects: PUT and the last steps of PATCH, on the main resource and on `status`.
 //!
 //! Follows `apiserver/pkg/registry/generic/registry/store.go#Store.Update` and
 //! `apiserver/pkg/registry/rest/update.go#BeforeUpdate @v1.36.3`.
@@ -18,11 +18,11 @@ use super::{admission, defaulting, events, meta, owners, strategy, validation};
 use crate::apimachinery::{FieldError, Status};
 use crate::go::number::invalid_syntax;
 
-/// What became of an update.
+/// Result of an update request.
 #[derive(Debug)]
 pub(super) struct Updated {
     pub(super) object: Arc<Object>,
-    /// The object did not exist before.
+    /// Whether the update created the object.
     pub(super) created: bool,
 }
 
@@ -31,13 +31,13 @@ pub(super) struct Updated {
 pub(super) struct UpdateBase {
     old: Arc<Object>,
     value: Value,
-    /// The specification was left out of `value`, since nobody may write it.
+    /// Whether the spec was left out of `value`. A status update cannot change it.
     without_spec: bool,
 }
 
 impl UpdateBase {
-    /// Reads `old`. A pod's status is written so often that the rest of the pod is not read for it, unless `whole` asks
-    /// for it.
+    /// Reads the stored object `old`. For an update of a pod's status, the spec is not parsed, because such updates are
+    /// frequent. With `whole`, everything is parsed.
     pub(super) fn read(old: Arc<Object>, part: Part, whole: bool) -> Result<Self, Status> {
         let without_spec = part == Part::Status && old.kind.slot == PODS.slot && !whole && !old.raw;
         let value = if without_spec { old.value_without_spec() } else { Some(old.value()) };
@@ -47,12 +47,12 @@ impl UpdateBase {
         }
     }
 
-    /// The stored object.
+    /// Returns the parsed stored object.
     pub(super) fn value(&self) -> &Value {
         &self.value
     }
 
-    /// The next version, with `value` as its content.
+    /// Encodes the object's next version with `value` as its content.
     fn next(&self, version: u64, value: &Value) -> Object {
         let with_old_spec = if self.without_spec { Object::encode_status(&self.old, version, value) } else { None };
         with_old_spec
@@ -61,13 +61,13 @@ impl UpdateBase {
 }
 
 impl State {
-    /// The object, or the 404 that says it is not there.
+    /// Returns the object, or a 404 if it does not exist.
     pub(super) fn existing(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Arc<Object>, Status> {
         let key = key_of(if kind.namespaced { namespace } else { "" }, name);
         self.find(kind, &key).cloned().ok_or_else(|| Status::not_found(kind, name))
     }
 
-    /// Replaces an object by what a client sent.
+    /// Replaces an object with the one that a client sent.
     pub(super) fn put(
         &mut self,
         kind: &'static Kind,
@@ -100,7 +100,7 @@ impl State {
         }
     }
 
-    /// Makes `value` (in stored form) the next version of an object.
+    /// Stores `value`, which is in stored form, as the next version of an object.
     pub(super) fn update(
         &mut self,
         kind: &'static Kind,
@@ -153,7 +153,7 @@ impl State {
     }
 }
 
-/// Checks the version that an update is based on.
+/// Checks that the update is based on the current version.
 fn check_version(kind: &Kind, old: &Object, value: &Value) -> Result<(), Status> {
     let version = meta::text(value, "resourceVersion");
     if matches!(version, "" | "0") {
@@ -170,7 +170,7 @@ fn check_version(kind: &Kind, old: &Object, value: &Value) -> Result<(), Status>
     }
 }
 
-/// An object names itself as the URL does.
+/// Checks that the name in the object equals the name in the URL.
 /// Follows `apiserver/pkg/endpoints/handlers/rest.go#checkName @v1.36.3`.
 pub(super) fn check_name(value: &Value, name: &str) -> Result<(), Status> {
     match meta::text(value, "name") {
@@ -184,7 +184,7 @@ pub(super) fn check_name(value: &Value, name: &str) -> Result<(), Status> {
     }
 }
 
-/// What replaces an object and names a UID is meant for that object.
+/// Checks the UID in an update. If given, it must be that of the stored object.
 fn check_uid(old: &Object, uid: &str) -> Result<(), Status> {
     if uid.is_empty() || *uid == *old.uid {
         return Ok(());
@@ -201,7 +201,7 @@ fn other_uid(kind: &Kind, key: &str, name: &str, uid: &str, actual: &str) -> Sta
     Status::conflict(kind, name, &why)
 }
 
-/// Keeps what an update cannot change and need not say.
+/// Restores metadata that an update cannot change or may leave out.
 fn keep_identity(value: &mut Value, before: &Value) {
     let old = &before["metadata"];
     let metadata = meta::metadata(value);
@@ -220,7 +220,7 @@ fn keep_identity(value: &mut Value, before: &Value) {
     }
 }
 
-/// Whether an update takes away the last thing that kept a deleted object.
+/// Whether an update removes the last finalizer of an object that is marked as deleted.
 /// Follows `apiserver/pkg/registry/generic/registry/store.go#ShouldDeleteDuringUpdate @v1.36.3`.
 fn deletes(part: Part, value: &Value, before: &Value) -> bool {
     let kept = if value["kind"] == "Namespace" {

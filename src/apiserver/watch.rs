@@ -1,4 +1,4 @@
-//! Watch requests: their options, and the watches of a store from their opening to their end.
+//! Watch requests: their options, and the open watches of the store.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use crate::apimachinery::{FieldError, Status};
 /// Options of a watch request.
 #[derive(Clone, Debug)]
 pub(super) struct WatchOptions {
-    /// Where to start; `None` and 0 stand for the newest state, told as synthetic events.
+    /// Version to start from. `None` and 0 start with the newest state, sent as synthetic events.
     pub(super) from: Option<u64>,
-    /// Whether the state comes first and a bookmark marks its end.
+    /// Whether to send the current state first, with a bookmark at its end.
     pub(super) initial_events: bool,
     pub(super) bookmarks: bool,
-    /// Seconds until the stream ends by itself.
+    /// Time in seconds after which the stream ends.
     pub(super) timeout_seconds: Option<u64>,
 }
 
 impl WatchOptions {
-    /// Reads the options and rejects combinations that make no sense.
+    /// Parses the watch options of a query. Rejects combinations that are not allowed.
     /// Follows `apimachinery/pkg/apis/meta/internalversion/validation/validation.go#validateWatchOptions @v1.36.3`.
     pub(super) fn parse(query: &Query) -> Result<Self, Status> {
         let timeout = query.number("timeoutSeconds")?;
@@ -70,14 +70,14 @@ impl WatchOptions {
         })
     }
 
-    /// The version that the initial events have to wait for, if the server has not reached it.
+    /// Returns the requested version if the server has not reached it yet, so that the initial events have to wait.
     pub(super) fn awaited(&self, current: u64) -> Option<u64> {
         self.from.filter(|version| self.initial_events && *version > current)
     }
 }
 
 impl State {
-    /// Opens a watch and queues what it has to be told first.
+    /// Opens a watch and queues its initial events.
     pub(super) fn open_watch(
         &mut self,
         kind: &'static Kind,
@@ -142,7 +142,7 @@ impl State {
         }
     }
 
-    /// Queues a change for each watcher that sees it.
+    /// Queues a change for each watcher that it concerns.
     pub(super) fn dispatch(&mut self, change: &Change) {
         let kept = &self.shelves[change.object.kind.slot as usize];
         let mut departed: Option<Arc<Object>> = None;
@@ -161,17 +161,17 @@ impl State {
         }
     }
 
-    /// The next line of a watch. It stays undelivered until [`delivered`](Self::delivered) says so.
+    /// Takes the next line of a watch from its queue. It counts as undelivered until [`delivered`](Self::delivered) is called.
     pub(super) fn next_item(&mut self, id: u64) -> Option<Item> {
         self.watchers.get_mut(&id)?.queue.pop_front()
     }
 
-    /// The client has read a line to its end.
+    /// Records that the client has read a whole line.
     pub(super) fn delivered(&mut self) {
         self.undelivered -= 1;
     }
 
-    /// The client is gone, with what it has not read.
+    /// Closes a watch whose client has disconnected, and drops its unread events.
     pub(super) fn close_watch(&mut self, id: u64) {
         if let Some(watcher) = self.watchers.remove(&id) {
             self.undelivered -= watcher.queue.len();
@@ -179,7 +179,7 @@ impl State {
         }
     }
 
-    /// Ends a watch: at once and without what is queued, or, if it ends cleanly, once the queue has been read.
+    /// Ends a watch, either cleanly after the queued lines, or at once without them.
     pub(super) fn end_watch(&mut self, id: u64, end: End) {
         let Some(watcher) = self.watchers.get_mut(&id) else { return };
         watcher.end = Some(end);
@@ -192,7 +192,7 @@ impl State {
         self.shelf_mut(kind).watchers.retain(|other| *other != id);
     }
 
-    /// Breaks all watches of a kind, or all there are.
+    /// Breaks all watches of a kind, or of all kinds.
     pub(super) fn drop_watches(&mut self, kind: Option<&Kind>) {
         let of_kind = |watcher: &Watcher| kind.is_none_or(|kind| kind.slot == watcher.kind.slot);
         let ids: Vec<u64> = self.watchers.iter().filter(|(_, watcher)| of_kind(watcher)).map(|(id, _)| *id).collect();
@@ -201,7 +201,7 @@ impl State {
         }
     }
 
-    /// Ends watches whose time is up and sends bookmarks that are due.
+    /// Ends watches that have timed out, and queues bookmarks that are due.
     pub(super) fn tick_watches(&mut self) {
         let (now, version) = (self.now, self.version);
         let mut ended = Vec::new();
@@ -223,7 +223,7 @@ impl State {
         }
     }
 
-    /// When [`tick_watches`](Self::tick_watches) next has something to do.
+    /// Time at which [`tick_watches`](Self::tick_watches) next has work to do.
     pub(super) fn next_watch_deadline(&self) -> Option<Timestamp> {
         let open = self.watchers.values().filter(|watcher| watcher.end.is_none());
         open.flat_map(|watcher| [watcher.bookmark_at(), watcher.deadline]).flatten().min()

@@ -1,7 +1,7 @@
-//! Watchers: the lines that each still has to send, and the events that a change causes for a watch of a part of a kind.
+//! Watchers: their queues of undelivered lines, and the events that a change causes for a watch with selectors.
 //!
-//! A watcher's events wait in an unbounded queue, as slices of the stored objects' own bytes. They count as undelivered
-//! until the client's stream has taken the last byte of the line.
+//! A watcher's events wait in an unbounded queue, as slices of the stored objects' own bytes. An event counts as undelivered
+//! until the client's stream has taken the last byte of its line.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use super::selectors::Selection;
 use super::{events, schema, table};
 use crate::apimachinery::Status;
 
-/// One watch of a kind.
+/// One open watch of a kind.
 pub(super) struct Watcher {
-    /// The kind as the client asked for it, which may be another view of what is stored.
+    /// Kind that the client asked for, which may be a view of the stored kind.
     pub(super) kind: &'static Kind,
-    /// The form of its lines.
+    /// Form of the watch's lines.
     pub(super) form: Form,
-    /// Whether a line has described the columns of the table already.
+    /// Whether an earlier line has already described the table's columns.
     pub(super) has_columns: bool,
     pub(super) selection: Selection,
-    /// Changes up to this version are not reported.
+    /// Changes up to this version are skipped.
     pub(super) after: u64,
     pub(super) bookmarks: bool,
     pub(super) next_bookmark: Timestamp,
@@ -38,12 +38,12 @@ pub(super) struct Watcher {
     pub(super) waker: Option<Waker>,
 }
 
-/// End of a stream whose queue is empty.
+/// End of a watch stream. The stream ends once the queue is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// As one that timed out does.
+    /// The stream ends cleanly, as after a timeout.
     Clean,
-    /// As a broken connection does.
+    /// The stream ends with an error, as when the connection breaks.
     Broken,
 }
 
@@ -60,7 +60,7 @@ pub(super) const BOOKMARK_EVERY: SignedDuration = SignedDuration::from_secs(60);
 const BOOKMARK_BEFORE_END: SignedDuration = SignedDuration::from_secs(2);
 
 impl Item {
-    /// The parts of the line, in order.
+    /// Returns the byte slices that make up the line, in order.
     pub(super) fn frames(self) -> [Bytes; 3] {
         match self {
             Self::Event(kind, object) => {
@@ -114,28 +114,28 @@ impl Watcher {
         }
         let mut object = json!({"kind": self.kind.kind, "apiVersion": self.kind.api_version(), "metadata": metadata});
         schema::complete(schema::Object::of(self.kind), &mut object);
-        // The type comes first, since clients decode an object faster once they know what it is.
+        // The type comes first because clients decode an object faster if they already know its type.
         Item::Line(format!("{{\"type\":\"BOOKMARK\",\"object\":{object}}}\n").into())
     }
 }
 
-/// State of the object that an event carries.
+/// State of the object that an event shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReportedState {
     /// The state after the change.
     Current,
-    /// The former state under the new version: what a watcher gets when an object stops matching.
+    /// The state before the change under the new version, for an object that has stopped matching.
     Previous,
 }
 
 impl Watcher {
-    /// Time of the next bookmark: after a minute, or shortly before the end.
+    /// Time of the next bookmark: a minute after the previous one, or shortly before the end.
     pub(super) fn bookmark_at(&self) -> Option<Timestamp> {
         if !self.bookmarks {
             return None;
         }
         let before_end = self.deadline.map(|deadline| deadline - BOOKMARK_BEFORE_END);
-        // Past that moment `next_bookmark` is a minute off, so the one before the end is sent once.
+        // After the bookmark before the end, `next_bookmark` is a minute later, so that bookmark is sent only once.
         Some(match before_end {
             Some(at) if at < self.next_bookmark && self.next_bookmark - BOOKMARK_EVERY < at => at,
             _ => self.next_bookmark,

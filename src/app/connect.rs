@@ -1,4 +1,4 @@
-//! Clients of the API server, from what flags, files and the environment say.
+//! Clients for the API server, from flags, kubeconfig files and the environment.
 
 use anyhow::anyhow;
 
@@ -9,7 +9,7 @@ use crate::config::{ClientConnection, Config, Flags};
 use crate::metrics::RestMetrics;
 use crate::version;
 
-/// The API server of the kubeconfig that flags or configuration name; inside a cluster, the service account's.
+/// Returns the transport to the API server of the configured kubeconfig, or of the service account inside a cluster.
 /// Follows `cmd/kube-scheduler/app/options/options.go#createKubeConfig`, `#createClients @v1.36.3`.
 pub(super) fn transport(config: &Config, flags: &Flags, clock: &Clock) -> anyhow::Result<Transport> {
     let connection = &config.client_connection;
@@ -27,7 +27,7 @@ pub(super) fn transport(config: &Config, flags: &Flags, clock: &Clock) -> anyhow
     Ok(transport)
 }
 
-/// JSON is spoken whatever is asked for, which is worth a word where it is neither JSON nor upstream's default.
+/// Warns if the configuration asks for a content type other than JSON or upstream's default, since only JSON is supported.
 fn tell_content(connection: &ClientConnection) {
     let known = ["", "application/json", "application/vnd.kubernetes.protobuf"];
     let asked =
@@ -39,7 +39,7 @@ fn tell_content(connection: &ClientConnection) {
     }
 }
 
-/// The API server of a kubeconfig.
+/// Returns the transport to the API server of a kubeconfig.
 pub(super) fn from_file(path: &str, clock: &Clock) -> anyhow::Result<Transport> {
     access(path, "", clock)
 }
@@ -49,7 +49,7 @@ fn access(path: &str, master: &str, clock: &Clock) -> anyhow::Result<Transport> 
     Transport::new(access, clock.clone()).map_err(|error| anyhow!(error))
 }
 
-/// The API server as the service account of the pod reaches it; none outside a cluster.
+/// Returns the transport with the service account of this pod, or `None` outside a cluster.
 pub(super) fn in_cluster(clock: &Clock) -> Option<anyhow::Result<Transport>> {
     let account = InCluster::from_environment();
     let transport = || {

@@ -1,4 +1,4 @@
-//! What SIGUSR2 asks for: whether the cache agrees with the informers, and everything that cache and queue hold.
+//! Debugger on SIGUSR2: compares the cache with the informers, and logs the contents of cache and queue.
 //!
 //! Follows `pkg/scheduler/backend/cache/debugger @v1.36.3`.
 
@@ -11,13 +11,13 @@ use crate::cache::{Mismatch, compare, dump_nodes, dump_pods};
 use crate::framework::Nominator as _;
 use crate::scheduler::SchedulerContext;
 
-/// Compares and dumps each time the process gets SIGUSR2.
+/// Compares and dumps each time the process receives SIGUSR2.
 pub(super) async fn on_signal(shared: Arc<SchedulerContext>) {
     let mut asked = match signal(SignalKind::user_defined2()) {
         Ok(asked) => asked,
         Err(error) => {
             warn!(%error, "SIGUSR2 cannot be listened for");
-            // Serving tasks do not end.
+            // A serving task must not end.
             return std::future::pending().await;
         }
     };

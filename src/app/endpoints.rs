@@ -1,4 +1,4 @@
-//! What the process serves over HTTPS, put together from flags, configuration and a running engine.
+//! Settings and contents of the HTTPS server, from flags, configuration and a running engine.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,30 +26,30 @@ use crate::serve::{
 };
 use crate::version;
 
-/// How far the process has come, as its health tells.
+/// Progress of the process, for the health checks.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Informers and their handlers have seen the cluster.
+    /// Whether the informers have synced and their handlers have seen the cluster.
     pub(super) synced: AtomicBool,
-    /// Pods are being scheduled here.
+    /// Whether this process is the leader and schedules pods.
     pub(super) leads: AtomicBool,
-    /// It was told to end.
+    /// Whether the process was told to shut down.
     pub(super) ending: AtomicBool,
 }
 
-/// What else there is to say of the process.
+/// Further contents of the endpoints.
 pub(super) struct About {
     pub(super) config: serde_json::Value,
     pub(super) profiling: bool,
     pub(super) verbosity: Verbosity,
     pub(super) term: Option<Term>,
-    /// Whether it is known what there is of the lease candidate, where the control plane chooses leaders.
+    /// Whether the informer of the `LeaseCandidate` has synced, with coordinated leader election.
     pub(super) knows_candidate: Option<Box<dyn Fn() -> bool + Send + Sync>>,
     pub(super) progress: Arc<Progress>,
     pub(super) seed: u64,
 }
 
-/// A server that holds its port; none if the port is 0.
+/// Binds the server's port. Returns `None` if the port is 0.
 pub(super) async fn bind(
     flags: &Flags,
     engine: &Engine,
@@ -63,7 +63,7 @@ pub(super) async fn bind(
     let (who, may) = (&flags.authentication, &flags.authorization);
     let client = |what, path: &Option<String>| review_client(what, path.as_deref(), requests, &engine.shared.clock);
     let clients = Clients {
-        // Upstream says it twice.
+        // Upstream's error contains this text twice.
         authentication: client("authentication", &who.authentication_kubeconfig)
             .context("failed to get delegated authentication kubeconfig")?,
         authorization: client("authorization", &may.authorization_kubeconfig)?,
@@ -73,12 +73,12 @@ pub(super) async fn bind(
     let server =
         Server::bind(options(flags, port, engine), endpoints, clients, engine.shared.clock.clone(), seed).await;
     let server = server.map_err(|error| anyhow!("{error}"))?;
-    // The server has families of its own.
+    // The server has registered metrics of its own.
     component::count_registered(engine.shared.metrics.registry())?;
     Ok(Some(server))
 }
 
-/// The client of a kubeconfig, or of the service account inside a cluster, or none.
+/// Returns the client of a kubeconfig, or of the service account inside a cluster, or `None`.
 /// Follows `apiserver/pkg/server/options/authentication.go#getClient @v1.36.3`.
 fn review_client(
     what: &str,
@@ -150,7 +150,7 @@ fn options(flags: &Flags, port: u16, engine: &Engine) -> Options {
     }
 }
 
-/// Follows `cmd/kube-scheduler/app/server.go#Run`, `#newEndpointsHandler @v1.36.3`.
+/// Builds the contents of all endpoints. Follows `cmd/kube-scheduler/app/server.go#Run`, `#newEndpointsHandler @v1.36.3`.
 fn endpoints(flags: &Flags, engine: &Engine, about: About) -> anyhow::Result<Endpoints> {
     let About { config, profiling, verbosity, term, knows_candidate, progress, .. } = about;
     let registry = engine.shared.metrics.registry().clone();
@@ -187,17 +187,17 @@ fn endpoints(flags: &Flags, engine: &Engine, about: About) -> anyhow::Result<End
         healthz: election.iter().cloned().collect(),
         readyz: election.into_iter().chain([shutdown, handlers]).chain(candidate).collect(),
         profiling: profiling.then(|| Profiling { set_verbosity: Arc::new(move |level| verbosity.set(level)) }),
-        // What the process has done until now is next to nothing.
+        // The time since the start of the process is negligible here.
         started: engine.shared.clock.now().wall,
     })
 }
 
-/// All metrics, as far as they are to be seen.
+/// All metrics that flags do not hide.
 struct Scrape {
     shared: Arc<SchedulerContext>,
     shown: Shown,
     unexpected: IntCounter,
-    /// What had been counted when counts were last forgotten; the lock is held while it is looked at.
+    /// Counts at the last reset. The lock is held while they are applied.
     since: Mutex<Since>,
 }
 

@@ -1,4 +1,4 @@
-//! A running scheduler: informers, then the lease if there is an election, then scheduling, until it is told to end.
+//! Run of a scheduler: informers, leader election if it is on, then scheduling until shutdown.
 //!
 //! Follows `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
 
@@ -22,7 +22,7 @@ use crate::ingest::Ingest;
 use crate::scheduler::Scheduler;
 use crate::serve::Server;
 
-/// What ends a scheduler that was told to end, without leader election.
+/// Error of a scheduler that was told to shut down, without leader election.
 const FINISHED: &str = "finished without leader elect";
 
 /// One replica of the scheduler: its part in leader election, and its server.
@@ -39,20 +39,20 @@ pub(super) struct Replica {
     pub(super) progress: Arc<Progress>,
 }
 
-/// What makes a scheduler end.
+/// Reason why a scheduler ends.
 #[derive(Debug)]
 enum End {
-    /// SIGTERM or SIGINT.
+    /// The process received SIGTERM or SIGINT.
     Told,
     /// A task has ended that must not.
     Task(TaskEnd),
-    /// The lease is somebody else's.
+    /// The leader lease is lost.
     Lost,
-    /// Something that was not to end, or to go wrong, did.
+    /// An error, or the end of a part that must not end.
     Wrong(anyhow::Error),
 }
 
-/// Where ends are heard of.
+/// Sources of reasons to end.
 struct Ends {
     terminate: Signal,
     interrupt: Signal,
@@ -83,7 +83,7 @@ impl Ends {
         }
     }
 
-    /// Awaits a step of the start, unless something ends before it does.
+    /// Awaits a step of the start, or returns the reason to end if one comes first.
     async fn unless(&mut self, step: impl Future<Output = ()>) -> Result<(), End> {
         tokio::select! {
             biased;
@@ -92,7 +92,7 @@ impl Ends {
         }
     }
 
-    /// Awaits the end, unless there is another signal before.
+    /// Awaits the shutdown to finish. Fails if another signal arrives first.
     async fn unless_told_again(&mut self, finish: impl Future<Output = ()>) -> anyhow::Result<()> {
         tokio::select! {
             biased;
@@ -102,7 +102,7 @@ impl Ends {
     }
 }
 
-/// Schedules until the process is told to end, until somebody else leads, or until something ends that must not.
+/// Schedules until the process is told to shut down, loses the lease, or a part ends that must not.
 pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Replica) -> anyhow::Result<ExitCode> {
     let Engine { scheduler, shared, tasks, fatal, .. } = engine;
     let mut ends = Ends::new(fatal)?;
@@ -170,7 +170,7 @@ pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Replica) ->
         if let Some(thread) = thread {
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
-        // Only now does nobody write any more, so that the next one may.
+        // Now nothing of this process writes any more, so the next leader may start.
         give_up(elector.as_mut(), &end).await;
         serving.stop().await;
     };
@@ -178,7 +178,7 @@ pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Replica) ->
     conclude(end, elects)
 }
 
-/// Runs it until what is returned is dropped: who ends must not be chosen.
+/// Runs the candidacy until the returned sender is dropped. A process that shuts down must not be chosen as leader.
 fn serve_candidacy(tasks: &Tasks, candidacy: BoxFuture<'static, ()>) -> oneshot::Sender<()> {
     let (stop, stopped) = oneshot::channel::<()>();
     tasks.serve("lease candidate", async move {
@@ -191,7 +191,7 @@ fn serve_candidacy(tasks: &Tasks, candidacy: BoxFuture<'static, ()>) -> oneshot:
     stop
 }
 
-/// Gives up a lease that this process has, or has had and could not renew: it may be its own still.
+/// Releases the lease if this process holds it, or held it and could not renew it, since it may still hold it.
 async fn give_up(elector: Option<&mut Elector>, end: &End) {
     if let Some(elector) = elector
         && (matches!(end, End::Lost) || matches!(end, End::Told) && elector.leads())
@@ -200,7 +200,7 @@ async fn give_up(elector: Option<&mut Elector>, end: &End) {
     }
 }
 
-/// Keeps the lease, if there is one; returns once it is lost.
+/// Renews the lease, if there is one. Returns once it is lost.
 async fn renew(elector: Option<&mut Elector>) {
     match elector {
         Some(elector) => elector.renew().await,
@@ -224,7 +224,7 @@ fn conclude(end: End, elects: bool) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Starts the one thread that schedules. The receiver hears of its end, be it a panic.
+/// Starts the scheduling thread. The receiver is notified when the thread ends, even by a panic.
 fn scheduling_thread(mut scheduler: Scheduler) -> anyhow::Result<(JoinHandle<()>, oneshot::Receiver<()>)> {
     let (alive, ended) = oneshot::channel::<()>();
     let thread = std::thread::Builder::new()
@@ -285,7 +285,7 @@ mod tests {
         Replica { elector: None, candidacy: None, delays_cache: false, server: None, progress: Arc::default() }
     }
 
-    /// A scheduler on a server with one node, and with one pod if there is to be one.
+    /// Starts a scheduler on an API server with one node and optionally one pod.
     async fn start(with_pod: bool) -> (Engine, Ingest) {
         let clock = Clock::real();
         let server = ApiServer::new(Options::by_clock(&clock));

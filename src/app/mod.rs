@@ -1,4 +1,4 @@
-//! The `kube-scheduler` command: arguments to a running scheduler, or to one of the commands that schedule none.
+//! The `kube-scheduler` command, which runs the scheduler or one of its subcommands.
 
 mod connect;
 mod debugger;
@@ -23,7 +23,7 @@ use crate::framework::{DuplicatePlugin, FactoryArgs, Handle, PluginError, Regist
 use crate::plugins;
 use crate::simulate::{Output, Report, SimulateArgs, say, simulate};
 
-/// The allocator of the binary: give it to your own program, too, or it has no heap profiles and keeps more memory.
+/// The allocator of the binary. A program without it has no heap profiles and uses more memory.
 ///
 /// ```
 /// #[global_allocator]
@@ -31,19 +31,19 @@ use crate::simulate::{Output, Report, SimulateArgs, say, simulate};
 /// ```
 pub use tikv_jemallocator::Jemalloc as Allocator;
 
-/// All pods were placed, or the command did what it was told.
+/// Exit code: all pods were scheduled, or the command succeeded.
 const DONE: u8 = 0;
 
-/// Bad input or usage, or the scheduler ended without being told to.
+/// Exit code: bad input or usage, or the scheduler ended without being told to.
 const FAILED: u8 = 1;
 
-/// Some pods are pending.
+/// Exit code: some pods are pending.
 const PENDING: u8 = 2;
 
-/// What is shown of an error, in characters: some quote what they complain about, which may be a whole file.
+/// Maximum characters of an error that are shown. Some errors quote their input, which may be a whole file.
 const MAX_ERROR: usize = 2000;
 
-/// A scheduler with the in-tree plugins, and with those from outside that are added to it.
+/// A scheduler with the in-tree plugins and with added out-of-tree plugins.
 ///
 /// ```no_run
 /// # use kube_scheduler::app::App;
@@ -83,16 +83,16 @@ impl Default for App {
 }
 
 impl App {
-    /// A scheduler with the in-tree plugins.
+    /// Creates a scheduler with the in-tree plugins.
     pub fn new() -> Self {
         Self { plugins: plugins::registry(), duplicate: None }
     }
 
-    /// Adds a plugin from outside, which a profile can then enable by its name.
+    /// Adds an out-of-tree plugin, which a profile can then enable by its name.
     ///
-    /// The factory's first parameter is the plugin's arguments: a type that implements
-    /// [`PluginArgs`](crate::framework::PluginArgs), which configurations are read, defaulted and validated with;
-    /// [`RawArgs`](crate::framework::RawArgs) for arguments as written; or `()` for none.
+    /// The factory's first parameter is the plugin's arguments. Its type is a type that implements
+    /// [`PluginArgs`](crate::framework::PluginArgs), which reads, defaults and validates them,
+    /// [`RawArgs`](crate::framework::RawArgs) for arguments as written, or `()` for none.
     pub fn with_plugin<A: FactoryArgs>(
         mut self,
         name: &str,
@@ -104,12 +104,12 @@ impl App {
         self
     }
 
-    /// Does what the process's arguments say.
+    /// Runs the command line of this process.
     pub fn run(self) -> ExitCode {
         self.run_with(std::env::args_os())
     }
 
-    /// Does what these arguments say, the program's name first.
+    /// Runs a command line, whose first element is the program's name.
     pub fn run_with(self, arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         let arguments: Vec<OsString> = arguments.into_iter().collect();
         if let Some(error) = &self.duplicate {
@@ -127,7 +127,7 @@ impl App {
         let matches = match Commands::command().try_get_matches_from(arguments) {
             Ok(matches) => matches,
             Err(error) => {
-                // Clap's own exit code for bad usage is 2, which here says that pods are pending.
+                // Clap exits with 2 on bad usage, which here means that pods are pending.
                 let code = if error.use_stderr() { FAILED } else { DONE };
                 let _ = error.print();
                 return ExitCode::from(code);
@@ -161,7 +161,7 @@ impl App {
     }
 }
 
-/// Prints a report.
+/// Prints a report in the requested format.
 fn print(report: &Report, output: Output) -> ExitCode {
     let text = match output {
         Output::Table => report.to_string(),
@@ -177,7 +177,7 @@ fn print(report: &Report, output: Output) -> ExitCode {
     write(&text, if report.all_placed() { DONE } else { PENDING })
 }
 
-/// Writes to stdout and ends with `code`; a reader that has gone away is no error.
+/// Writes to stdout and returns `code`. A reader that has gone away is not an error.
 fn write(text: &str, code: u8) -> ExitCode {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {

@@ -1,4 +1,4 @@
-//! Schedules a real cluster: flags to configuration to client to a running engine, in phases.
+//! Runs the scheduler of a real cluster: parses flags, loads the configuration, connects, and starts the engine.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -32,11 +32,12 @@ use crate::plugins::node_resources;
 use crate::simulate::say;
 use crate::version::{self, KUBERNETES, PLATFORM};
 
-/// What the election is called in metrics and health, whatever the lease is called.
+/// Name of the leader election in metrics and health checks, whatever the name of the lease.
 /// Follows `cmd/kube-scheduler/app/options/options.go#makeLeaderElectionConfig @v1.36.3`.
 const ELECTION: &str = "kube-scheduler";
 
-/// Does what the flags say. Follows `cmd/kube-scheduler/app/server.go#NewSchedulerCommand`, `#runCommand @v1.36.3`.
+/// Runs the command that the flags describe.
+/// Follows `cmd/kube-scheduler/app/server.go#NewSchedulerCommand`, `#runCommand @v1.36.3`.
 pub(super) fn run(plugins: Registry, arguments: Vec<OsString>) -> ExitCode {
     let flags = match parse(arguments) {
         Ok(flags) => flags,
@@ -83,7 +84,7 @@ fn print_version(text: std::fmt::Arguments<'_>) -> ExitCode {
     ExitCode::from(DONE)
 }
 
-/// All that is known of the build, as Go prints it. Follows `component-base/version/base.go @v1.36.3`.
+/// Formats all build information as Go prints it. Follows `component-base/version/base.go @v1.36.3`.
 fn raw_version() -> String {
     format!(
         "version.Info{{Major:\"1\", Minor:\"36\", EmulationMajor:\"\", EmulationMinor:\"\", MinCompatibilityMajor:\"\", \
@@ -102,7 +103,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
-/// What plugins warn of, such as preferences that they ignore, and which objects cannot be read, goes to stderr.
+/// Logs warnings of plugins, such as ignored preferences, and of unreadable objects to stderr.
 pub(super) fn log_warnings() {
     let filter = tracing_subscriber::filter::Targets::new()
         .with_target("kube_scheduler::plugins", tracing::Level::WARN)
@@ -114,7 +115,7 @@ pub(super) fn log_warnings() {
         .with_target(false)
         .without_time()
         .log_internal_errors(false);
-    // A second App in one process keeps the first one's log.
+    // If a process runs several `App`s, the first one's log stays.
     let _ = tracing_subscriber::registry().with(filter).with(layer).try_init();
 }
 
@@ -137,7 +138,7 @@ async fn schedule(
     let metrics = registry(&gates)?;
     let rest = RestMetrics::new(&metrics, &connection.host())?;
     let written_to = flags.misc.write_config_to.as_deref().filter(|path| !path.is_empty());
-    // Who only writes the configuration does not take part, and may have times with which nobody could.
+    // A process that only writes its configuration does not take part in the election, so its times are not checked.
     let candidate = match written_to {
         Some(_) if config.leader_election.leader_elect => {
             Times::check_lock(&config.leader_election).map_err(|error| anyhow!(error))?;
@@ -163,7 +164,7 @@ async fn schedule(
         .build()
         .await?;
     let candidacy = candidate.as_ref().filter(|_| gates.enabled(Gate::CoordinatedLeaderElection)).map(|candidate| {
-        // The same limit as for what is scheduled, but no lease is needed.
+        // The client shares the scheduler's rate limit, but its requests do not require the lease.
         let sending = Sending { metrics: Some(rest.clone()), ..Sending::default() };
         let rest = engine.shared.writes.rest().clone().sending(sending);
         Candidacy::new(rest, candidate.elector.identity(), versions(&gates))
@@ -208,13 +209,14 @@ async fn schedule(
     until_told(engine, ingest, Replica { elector, candidacy, delays_cache, server, progress }).await
 }
 
-/// What candidates are chosen by. Follows `component-base/compatibility/version.go#effectiveVersion @v1.36.3`.
+/// Returns the versions by which leaders are chosen.
+/// Follows `component-base/compatibility/version.go#effectiveVersion @v1.36.3`.
 fn versions(gates: &FeatureGates) -> Versions {
     let binary = KUBERNETES.trim_start_matches('v').to_owned();
     Versions { binary, emulation: format!("1.{}.0", gates.emulated_minor()) }
 }
 
-/// A registry with what every component says of itself. Families of one name are refused, so there is one a process.
+/// Creates a registry with the metrics of every component. Names must be unique in it, so a process has one registry.
 fn registry(gates: &FeatureGates) -> Result<prometheus::Registry, prometheus::Error> {
     let registry = prometheus::Registry::new();
     metrics::process::register(&registry)?;
@@ -241,7 +243,7 @@ fn registry(gates: &FeatureGates) -> Result<prometheus::Registry, prometheus::Er
     Ok(registry)
 }
 
-/// What takes part in an election.
+/// The parts of a candidate in leader election.
 struct Candidate {
     elector: Elector,
     term: Term,
@@ -249,7 +251,7 @@ struct Candidate {
     events: EventTask,
 }
 
-/// The candidate that the configuration asks for. Follows `cmd/kube-scheduler/app/options/options.go#Config`,
+/// Creates the candidate that the configuration asks for. Follows `cmd/kube-scheduler/app/options/options.go#Config`,
 /// `#makeLeaderElectionConfig @v1.36.3`.
 fn candidate(
     config: &Config,
@@ -272,7 +274,7 @@ fn candidate(
     let mut rng = Rng::from_seed(seed());
     let identity = format!("{}_{}", hostname(), rng.uuid());
     let term = Term::new(clock.clone(), times.lease_duration, ELECTION);
-    // Upstream adds the name to what all later clients are made of.
+    // Upstream adds the name to the settings of all later clients.
     let events = rest(connect::client(connection, "scheduler", requests));
     let (broadcaster, events) = EventBroadcaster::new(events, EventsApi::CoreV1, &hostname(), rng.split());
     let speaker = config.profiles.first().map_or(DEFAULT_SCHEDULER_NAME, |profile| profile.scheduler_name.as_str());
@@ -289,7 +291,7 @@ fn candidate(
     Ok(Some(Candidate { elector, term, fence: Arc::new(move || fence.lasts()), events }))
 }
 
-/// Writes the configuration as it would be used. Follows `cmd/kube-scheduler/app/options/configfile.go#LogOrWriteConfig
+/// Writes the effective configuration. Follows `cmd/kube-scheduler/app/options/configfile.go#LogOrWriteConfig
 /// @v1.36.3`.
 fn write_config(path: &str, config: &serde_json::Value) -> anyhow::Result<ExitCode> {
     std::fs::write(path, serde_yaml::to_string(config)?)
@@ -298,7 +300,7 @@ fn write_config(path: &str, config: &serde_json::Value) -> anyhow::Result<ExitCo
     Ok(ExitCode::from(DONE))
 }
 
-/// Nothing about scheduling a real cluster repeats; only ties that extenders leave, and jitter, are drawn.
+/// Returns a random seed. It decides only jitter and ties between nodes that extenders leave.
 fn seed() -> u64 {
     use std::hash::{BuildHasher as _, Hasher as _};
     std::collections::hash_map::RandomState::new().build_hasher().finish()

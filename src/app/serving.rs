@@ -1,5 +1,4 @@
-//! The endpoints at work, on a thread of their own: however many ask, and whatever they ask for, what schedules has its share
-//! of the processors, and none of its tasks waits behind those of clients.
+//! The HTTPS server on a thread of its own, so that requests, however many, do not delay the tasks of the scheduler.
 
 use std::panic::AssertUnwindSafe;
 
@@ -10,10 +9,10 @@ use tracing::error;
 use crate::engine::Tasks;
 use crate::serve::Server;
 
-/// The thread's name, and that of the task that observes its end.
+/// Name of the thread, and of the task that observes its end.
 const NAME: &str = "endpoints";
 
-/// The server at work, if there is one.
+/// The running server, if there is one.
 pub(super) struct Serving(Option<(oneshot::Sender<()>, oneshot::Receiver<()>)>);
 
 impl Serving {
@@ -25,14 +24,14 @@ impl Serving {
                 if let Err(error) = apart(server.run(async { drop(stopped.await) })).await {
                     error!(err = %error, "The endpoints could not be served");
                 }
-                // Nobody listens any more once the process is told to end at once.
+                // Nothing waits for this after a second signal.
                 let _ = tell.send(());
             });
             (stop, ended)
         }))
     }
 
-    /// Has it finish what it is doing.
+    /// Stops the server and waits until its requests are finished.
     pub(super) async fn stop(self) {
         let Some((stop, ended)) = self.0 else { return };
         drop(stop);
@@ -40,15 +39,15 @@ impl Serving {
     }
 }
 
-/// Runs a future, and all that it spawns, on a thread of its own. A panic there goes on here.
+/// Runs a future, and all tasks that it spawns, on a thread of its own. A panic there continues here.
 async fn apart(future: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
     let runtime = runtime::Builder::new_current_thread().thread_name(NAME).enable_all().build()?;
     let (tell, ended) = oneshot::channel();
     std::thread::Builder::new().name(NAME.to_owned()).spawn(move || {
         let end = std::panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(future)));
-        // A profile that is still being taken is nobody's any more.
+        // A profile that is still being taken is abandoned.
         runtime.shutdown_background();
-        // Nobody listens any more once the process is told to end at once.
+        // Nothing waits for this after a second signal.
         let _ = tell.send(end);
     })?;
     match ended.await {

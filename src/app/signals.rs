@@ -1,10 +1,10 @@
-//! Signals that are nobody's business, and end no process of Go's.
+//! Signals that the process ignores, because Go's processes do not end on them.
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Those that Go's runtime takes and forgets unless the program asks for them, beside the real-time ones: HUP, INT and TERM
-/// end a process, and QUIT and what follows a fault end it with a dump. From Go's `runtime/sigtab_linux_generic.go`.
-/// SIGUSR2 is listened for once there is something to dump.
+/// Signals that Go's runtime ignores unless the program handles them, in addition to the real-time signals. HUP, INT and TERM
+/// end a process, and QUIT and the signals of faults end it with a dump. From Go's `runtime/sigtab_linux_generic.go`.
+/// SIGUSR2 gets a handler once there is something to dump.
 const IGNORED: [i32; 9] = [
     libc::SIGUSR1,
     libc::SIGUSR2,
@@ -17,10 +17,10 @@ const IGNORED: [i32; 9] = [
     libc::SIGPWR,
 ];
 
-/// Has them do nothing from here on.
+/// Ignores these signals from now on.
 pub(super) fn ignore() {
     for number in IGNORED.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()) {
-        // One that cannot be taken stays as it is; nobody waits for any of them.
+        // A signal whose handler cannot be installed keeps its default action.
         let _ = signal(SignalKind::from_raw(number));
     }
 }

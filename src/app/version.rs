@@ -1,4 +1,4 @@
-//! The `version` command.
+//! The subcommand `version`, which prints versions.
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;

@@ -1,7 +1,7 @@
-//! Errors of what says how an API server is accessed.
+//! The error of settings from which no access to an API server can be derived.
 
-/// Why nothing says how an API server can be accessed: a kubeconfig that cannot be used, or settings that contradict each
-/// other. The text is upstream's.
+/// Why no access to an API server can be derived: a kubeconfig is unusable, or settings contradict each other. The text is
+/// upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct AccessError(String);

@@ -1,12 +1,12 @@
-//! Go's words for a server that cannot be reached.
+//! Go's error texts for an unreachable server.
 
 use std::io;
 
 use http::Uri;
 
-/// The text of an unknown host or a refused connection; `None` for other errors.
+/// Go's text for an unknown host or a refused connection. Returns `None` for other errors.
 pub(crate) fn unreachable(error: &io::Error, server: &Uri) -> Option<String> {
-    // The standard library's own text: it has no kind for a failed lookup.
+    // Compares the standard library's text, because `io::ErrorKind` has no kind for a failed lookup.
     if error.to_string().starts_with("failed to lookup address information") {
         return Some(format!("dial tcp: lookup {}: no such host", server.host().unwrap_or_default()));
     }
@@ -14,7 +14,7 @@ pub(crate) fn unreachable(error: &io::Error, server: &Uri) -> Option<String> {
     is_refused.then(|| format!("dial tcp {}: connect: connection refused", address(server)))
 }
 
-/// Host and port of a URL.
+/// Returns `host:port` of a URL.
 pub(super) fn address(uri: &Uri) -> String {
     format!("{}:{}", uri.host().unwrap_or_default(), port(uri))
 }

@@ -9,33 +9,35 @@ use tower::BoxError;
 
 use super::target::Target;
 
-/// How much of a body that is no Status object is quoted. Follows `client-go/rest/request.go#maxUnstructuredResponseTextBytes @v1.36.3`.
+/// Bytes quoted from a body that is not a Status object.
+/// Follows `client-go/rest/request.go#maxUnstructuredResponseTextBytes @v1.36.3`.
 const MAX_QUOTED_BYTES: usize = 2048;
 
-/// hyper's words for pings of HTTP/2 that nobody answers.
+/// hyper's error text for an HTTP/2 ping that was not answered.
 const PINGS_LOST: &str = "keep-alive timed out";
 
-/// Go's words for the same. `apimachinery/pkg/util/net/util.go#IsHTTP2ConnectionLost @v1.36.3`.
+/// Go's error text for an HTTP/2 ping that was not answered. From
+/// `apimachinery/pkg/util/net/util.go#IsHTTP2ConnectionLost @v1.36.3`.
 const CONNECTION_LOST: &str = "http2: client connection lost";
 
 /// A request that failed. `Display` is the text that upstream would put into a message.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ApiError {
-    /// The server answered, and said no.
+    /// The server answered with an error.
     #[error("{}", .0.message)]
     Status(Box<Status>),
-    /// There was no answer.
+    /// The server did not answer.
     #[error("{message}")]
     Transport {
-        /// The method, the path and what the connection said.
+        /// The method, the URL and the connection's error.
         message: String,
-        /// What became of the connection.
+        /// The kind of failure of the connection.
         kind: TransportKind,
     },
-    /// The request could not be put together; sending it again would not help.
+    /// The request could not be built. A retry would not help.
     #[error("{0}")]
     Request(String),
-    /// This process does not lead any more: what it has to write is another one's to decide.
+    /// This process is no longer the leader, so it must not write.
     #[error("the lease has run out")]
     NotLeading,
     /// The dispatcher was closed before the request was sent.
@@ -43,18 +45,18 @@ pub enum ApiError {
     Closed,
 }
 
-/// The end of a connection, as far as a retry depends on it.
+/// The kind of failure of a connection, as far as retries depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportKind {
-    /// The connection was refused: nobody listens.
+    /// The connection was refused because no process listens.
     Refused,
-    /// It was reset, or ended before the answer did.
+    /// The connection was reset, or ended before the response did.
     Reset,
-    /// Anything else.
+    /// Any other failure of the connection.
     Other,
 }
 
-/// The error of a request without an answer, with the URL that it was sent to.
+/// The error of a request without a response, with the URL of the request.
 #[derive(Debug, thiserror::Error)]
 #[error("{url} did not answer")]
 pub(super) struct Unanswered {
@@ -63,7 +65,7 @@ pub(super) struct Unanswered {
 }
 
 impl ApiError {
-    /// The error of an answer that is not a success: its Status object, or one made from the code and the text.
+    /// The error of a response that is not a success: its Status object, or one made from the code and the text.
     /// Follows `client-go/rest/request.go#transformResponse @v1.36.3`.
     pub(super) fn from_response(
         method: &Method,
@@ -83,7 +85,7 @@ impl ApiError {
         Self::Status(Box::new(generic_status(method, target, code, headers, text)))
     }
 
-    /// The error of a request that got no answer.
+    /// The error of a request that got no response.
     pub(crate) fn from_transport(method: &Method, path: &str, error: &(dyn StdError + 'static)) -> Self {
         let (mut texts, mut kind, mut url) = (Vec::new(), TransportKind::Other, path.to_owned());
         let mut cause = Some(error);
@@ -97,7 +99,7 @@ impl ApiError {
             texts.push(error.to_string());
             cause = error.source();
         }
-        // The innermost text says what happened; what wraps it repeats or only names a layer.
+        // The innermost error says what happened. The errors around it repeat that or only name a layer.
         let text = if texts.iter().any(|text| text.contains(PINGS_LOST)) {
             kind = TransportKind::Reset;
             CONNECTION_LOST.to_owned()
@@ -107,7 +109,7 @@ impl ApiError {
         Self::unanswered(method, &url, &text, kind)
     }
 
-    /// The error of a request whose time was up before it got an answer.
+    /// The error of a request that timed out before it got a response.
     pub(super) fn out_of_time(method: &Method, path: &str) -> Self {
         Self::unanswered(method, path, "context deadline exceeded", TransportKind::Other)
     }
@@ -131,37 +133,37 @@ impl ApiError {
         self.is("NotFound", StatusCode::NOT_FOUND)
     }
 
-    /// Whether someone else changed the object, or it is in a state that forbids the request.
+    /// Whether another client changed the object, or the object is in a state that forbids the request.
     pub fn is_conflict(&self) -> bool {
         self.is("Conflict", StatusCode::CONFLICT)
     }
 
-    /// Whether an object of that name exists already.
+    /// Whether an object of this name exists already.
     pub fn is_already_exists(&self) -> bool {
         self.status().is_some_and(|status| status.reason == "AlreadyExists")
     }
 
-    /// Whether the server failed.
+    /// Whether the server reported an internal error.
     pub fn is_internal(&self) -> bool {
         self.is("InternalError", StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// Whether the server cannot answer at the moment.
+    /// Whether the server reported that it is unavailable.
     pub fn is_unavailable(&self) -> bool {
         self.is("ServiceUnavailable", StatusCode::SERVICE_UNAVAILABLE)
     }
 
-    /// Whether nobody listened.
+    /// Whether the connection was refused.
     pub fn is_connection_refused(&self) -> bool {
         matches!(self, Self::Transport { kind: TransportKind::Refused, .. })
     }
 
-    /// Whether a patch of a status is tried again. Follows `pkg/scheduler/util/utils.go#Retriable @v1.36.3`.
+    /// Whether a status patch is retried after this error. Follows `pkg/scheduler/util/utils.go#Retriable @v1.36.3`.
     pub fn is_retriable(&self) -> bool {
         self.is_internal() || self.is_unavailable() || self.is_conflict() || self.is_connection_refused()
     }
 
-    /// The reason decides; the code only where the reason says nothing.
+    /// Whether the Status has this reason or, if its reason is empty, this code.
     /// Follows `apimachinery/pkg/api/errors/errors.go#reasonAndCodeForError @v1.36.3` and its users.
     fn is(&self, reason: &str, code: StatusCode) -> bool {
         self.status()
@@ -180,7 +182,7 @@ fn connection_kind(error: &(dyn StdError + 'static)) -> TransportKind {
         }
     }
     let text = error.to_string();
-    // hyper's words for an end of the stream before the answer, and for a GOAWAY of HTTP/2.
+    // hyper's texts for a stream that ended before the response, and for an HTTP/2 GOAWAY frame.
     let closed = ["connection closed before message completed", "connection reset by peer", "GOAWAY"];
     if closed.iter().any(|part| text.contains(part)) { TransportKind::Reset } else { TransportKind::Other }
 }
@@ -189,7 +191,8 @@ fn is_text(headers: &HeaderMap) -> bool {
     headers.get(header::CONTENT_TYPE).is_none_or(|value| value.as_bytes().starts_with(b"text/"))
 }
 
-/// Follows `apimachinery/pkg/api/errors/errors.go#NewGenericServerResponse @v1.36.3`.
+/// Status of a response without a Status object. Follows
+/// `apimachinery/pkg/api/errors/errors.go#NewGenericServerResponse @v1.36.3`.
 fn generic_status(method: &Method, target: &Target<'_>, code: StatusCode, headers: &HeaderMap, text: String) -> Status {
     let (reason, mut message) = generic_reason(method, code, &text);
     let resource = target.qualified_resource();

@@ -1,17 +1,20 @@
-//! The client-side rate limit: a token bucket that works in virtual time.
+//! The client-side rate limit: a token bucket that computes waits from timestamps.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::{Clock, Mono};
 
+/// Requests per second, and the burst, of a client that sets neither. From
 /// `client-go/rest/config.go#DefaultQPS`, `#DefaultBurst @v1.36.3`.
 const DEFAULT: (f32, u32) = (5.0, 10);
 
-/// Requests per second, with a burst. Cheap to clone; clones share the bucket. Its lock guards the bucket, for a computation.
+/// A rate limit in requests per second, with a burst. Cheap to clone; clones share the bucket. The lock on the bucket is held
+/// only for a computation.
 ///
-/// The bucket starts full, holds at most `burst` tokens and gains `qps` of them a second. A request takes one, and goes into
-/// debt if there is none; it is sent when the debt is paid. Requests therefore leave in the order in which they asked.
+/// The bucket starts full, holds at most `burst` tokens and gains `qps` tokens a second. Each request takes a token, and the
+/// count may become negative. Such a request is sent once the count is back at 0, so requests are sent in the order in which
+/// they asked.
 /// Follows `client-go/util/flowcontrol/throttle.go#NewTokenBucketRateLimiter @v1.36.3`.
 #[derive(Clone, Debug)]
 pub struct RateLimiter {
@@ -22,30 +25,30 @@ pub struct RateLimiter {
 
 #[derive(Debug)]
 struct Bucket {
-    /// Below 0 while requests wait.
+    /// Tokens in the bucket; negative while requests wait.
     tokens: f64,
     filled: Mono,
 }
 
 impl RateLimiter {
-    /// A limit of `qps` requests a second after a burst of `burst`; `None`, which means no limit, if `qps` is not above 0.
-    /// A burst of 0 would never send anything and counts as 1.
+    /// A limit of `qps` requests a second after a burst of `burst`. Returns `None`, which means no limit, if `qps` is not above
+    /// 0. A burst of 0 would never let a request pass and counts as 1.
     pub fn new(qps: f32, burst: u32) -> Option<Self> {
         let burst = f64::from(burst.max(1));
         let bucket = Arc::new(Mutex::new(Bucket { tokens: burst, filled: Mono::ZERO }));
         (qps > 0.0).then(|| Self { bucket, qps: f64::from(qps), burst })
     }
 
-    /// The limit that a client's configuration asks for: none if `qps` is below 0, and 5 a second after 10 where it is 0,
-    /// which only a flag can say. Follows `client-go/rest/config.go#RESTClientForConfigAndClient @v1.36.3`, where 0 makes a
-    /// limit for each API group.
+    /// The limit that a client's configuration asks for. A negative `qps` means no limit. A `qps` of 0, which only a flag can
+    /// set, means 5 requests a second after a burst of 10.
+    /// Follows `client-go/rest/config.go#RESTClientForConfigAndClient @v1.36.3`, where 0 makes a limit for each API group.
     pub fn of_client(qps: f32, burst: i32) -> Option<Self> {
         let or = |given: f32, default: f32| if given == 0.0 { default } else { given };
         let burst = if burst == 0 { DEFAULT.1 } else { u32::try_from(burst).unwrap_or(0) };
         Self::new(or(qps, DEFAULT.0), burst)
     }
 
-    /// The bucket, with what it gained until now.
+    /// Locks the bucket and adds the tokens gained until now.
     fn filled(&self, now: Mono) -> MutexGuard<'_, Bucket> {
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
         bucket.tokens = (bucket.tokens + now.seconds_since(bucket.filled) * self.qps).min(self.burst);
@@ -53,7 +56,7 @@ impl RateLimiter {
         bucket
     }
 
-    /// Takes a token if there is one, and says whether there was.
+    /// Takes a token if one is available. Returns whether it took one.
     pub fn try_acquire(&self, now: Mono) -> bool {
         let mut bucket = self.filled(now);
         let available = bucket.tokens >= 1.0;
@@ -63,16 +66,16 @@ impl RateLimiter {
         available
     }
 
-    /// Takes a token, and says how long to wait before using it.
+    /// Takes a token, which may put the bucket into debt. Returns the wait before the request may be sent.
     pub fn reserve(&self, now: Mono) -> Duration {
         let mut bucket = self.filled(now);
         bucket.tokens -= 1.0;
         let debt = (-bucket.tokens).max(0.0);
-        // Whole nanoseconds, as the Go limiter has it: the fraction below is cut.
+        // Truncates to whole nanoseconds, as the Go limiter does.
         Duration::try_from_secs_f64(debt / self.qps).unwrap_or(Duration::MAX)
     }
 
-    /// Waits for a token.
+    /// Takes a token and waits until the request may be sent.
     pub async fn acquire(&self, clock: &Clock) {
         let now = clock.mono();
         let wait = self.reserve(now);

@@ -1,4 +1,4 @@
-//! Single requests: built, throttled, sent, and sent again where the server asks for it.
+//! Single requests: building, throttling, sending, and retries that the server asks for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ const ACCEPTED: HeaderValue = HeaderValue::from_static("application/json, */*");
 /// A request's verb, with its body.
 #[derive(Clone, Debug)]
 pub enum Call {
-    /// Reads the object.
+    /// Reads the object; there is no body.
     Get,
     /// Creates an object; the body is JSON.
     Post(Bytes),
@@ -43,22 +43,22 @@ pub struct RestClient {
     limiter: Option<RateLimiter>,
     sending: Sending,
     clock: Clock,
-    /// Time limit of a request, waits and retries included.
+    /// Time limit of a request, including waits and retries.
     timeout: Option<Duration>,
-    /// Whether the server is told the time limit.
+    /// Whether requests tell the server their time limit.
     sends_timeout: bool,
 }
 
-/// Options of a [`RestClient`] for sending requests.
+/// Optional parts of a [`RestClient`] that act on each request.
 #[derive(Clone, Default)]
 pub struct Sending {
-    /// Whether anything may be written at this moment, where several schedulers take turns on a lease.
+    /// Checks before each write that this scheduler is still the leader.
     pub fence: Option<Fence>,
-    /// Counts and times requests.
+    /// Metrics that count and time requests.
     pub metrics: Option<RestMetrics>,
 }
 
-/// Whether anything may be written at this moment. Asked before each try of each write.
+/// Whether this process may write now, that is, holds the lease. Called before each attempt of each write.
 pub type Fence = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Call {
@@ -84,26 +84,27 @@ impl Call {
 }
 
 impl RestClient {
-    /// A client whose own retries must be off (see [`Transport::client`](super::Transport::client)). No limiter means no limit.
+    /// A client with this limit, or no limit if it is `None`. kube's own retries must be off (see
+    /// [`Transport::client`](super::Transport::client)).
     pub fn new(client: kube::Client, limiter: Option<RateLimiter>, clock: Clock) -> Self {
         Self { client, limiter, sending: Sending::default(), clock, timeout: None, sends_timeout: false }
     }
 
-    /// The same client, with more to its sending.
+    /// The same client with this fence and these metrics.
     #[must_use]
     pub fn sending(mut self, sending: Sending) -> Self {
         self.sending = sending;
         self
     }
 
-    /// The same client with a time limit for each request, waits and retries included.
+    /// The same client with a time limit for each request, including waits and retries.
     #[must_use]
     pub fn limit(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// The same client, which sends its time limit to the server.
+    /// The same client, which also sends the time limit to the server.
     /// Follows `client-go/rest/request.go#NewRequest`, `#Request.URL @v1.36.3`.
     #[must_use]
     pub fn sending_timeout(mut self) -> Self {
@@ -111,15 +112,15 @@ impl RestClient {
         self
     }
 
-    /// The clock that retries and the limit wait by.
+    /// The clock used for retries and the rate limit.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Sends the request and answers with the body of a success, which most callers ignore.
+    /// Sends the request and returns the body of a successful response, which most callers ignore.
     ///
-    /// Every try passes the rate limit. A try that the server answers with `Retry-After`, and a read whose connection broke,
-    /// are sent again after the wait; see [`retry`](super::retry). Dropping the future gives the request up, which may
+    /// Every attempt passes the rate limit. An attempt is retried after a wait if the server answers with `Retry-After`, or if
+    /// it is a read whose connection broke; see [`retry`](super::retry). Dropping the future abandons the request, which may
     /// already have reached the server. Follows `client-go/rest/request.go#request @v1.36.3`.
     pub async fn send(&self, call: &Call, target: &Target<'_>) -> Result<Bytes, ApiError> {
         let (method, began) = (call.method(), self.clock.now().mono);
@@ -155,7 +156,7 @@ impl RestClient {
         outcome.map_err(|unsettled| unsettled.outcome)
     }
 
-    /// Makes one attempt, once the rate limit lets it pass.
+    /// Makes one attempt, once the rate limit lets it pass. Refuses a write if this process is not the leader.
     async fn throttle_and_send(
         &self,
         call: &Call,
@@ -180,7 +181,7 @@ impl RestClient {
         }
     }
 
-    /// Makes one attempt. A failure comes with the wait after which the request may be sent again.
+    /// Makes one attempt of a request. A failure carries the wait before the next attempt, if a retry is allowed.
     async fn send_once(
         &self,
         call: &Call,
@@ -199,7 +200,7 @@ impl RestClient {
         };
         let response = self.client.send(request).await.map_err(unanswered)?;
         let (parts, body) = response.into_parts();
-        // Also the body of a success is read to its end: only then is the connection free for the next request.
+        // Reads the body of a success to its end, too, because only then can the connection be reused.
         let body = body.collect().await.map_err(unanswered)?.to_bytes();
         if (200..=206).contains(&parts.status.as_u16()) {
             return Ok(body);

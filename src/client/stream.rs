@@ -1,4 +1,4 @@
-//! Open connections, which can be closed from outside.
+//! Open connections that another component can close.
 
 use std::io;
 use std::pin::Pin;
@@ -9,18 +9,18 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// Open connections of all clients of one API server. The lock is held for an assignment.
+/// Open connections of all clients of one API server. The lock is held only for an assignment.
 #[derive(Debug, Default)]
 pub(super) struct Connections(Mutex<CancellationToken>);
 
 impl Connections {
-    /// Closes all open connections, because they were opened with other credentials than those in use now.
+    /// Closes all open connections, because their credentials have been replaced.
     /// Follows `client-go/util/connrotation/connrotation.go#ConnectionTracker.CloseAll @v1.36.3`.
     pub(super) fn close(&self) {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)).cancel();
     }
 
-    /// Resolves when connections that are opened now must be closed.
+    /// Resolves when connections opened now must be closed.
     fn closed(&self) -> WaitForCancellationFutureOwned {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().cancelled_owned()
     }

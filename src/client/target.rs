@@ -1,17 +1,17 @@
-//! The object or collection that a request is about.
+//! The object or collection that a request addresses.
 
 use std::borrow::Cow;
 
-/// Parts of the path of a request. An error's text names them, too.
+/// Parts of a request's path. Error texts contain them, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target<'a> {
-    /// The API group; empty for core.
+    /// The API group; empty for the core group.
     pub group: &'a str,
-    /// The version.
+    /// Version of the API group.
     pub version: &'a str,
-    /// The namespace; empty for objects that have none.
+    /// The namespace; empty for cluster-scoped objects.
     pub namespace: &'a str,
-    /// The resource's plural.
+    /// Plural name of the resource.
     pub resource: &'a str,
     /// The object's name; empty for the collection.
     pub name: &'a str,
@@ -20,23 +20,23 @@ pub struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// A pod.
+    /// The target for a pod.
     pub const fn pod(namespace: &'a str, name: &'a str) -> Self {
         Self { group: "", version: "v1", namespace, resource: "pods", name, subresource: "" }
     }
 
-    /// The same object's subresource.
+    /// The given subresource of the same object.
     #[must_use]
     pub const fn subresource(self, subresource: &'a str) -> Self {
         Self { subresource, ..self }
     }
 
-    /// `resource`, or `resource.group`.
+    /// Returns `resource`, or `resource.group` outside the core group.
     pub fn qualified_resource(&self) -> Cow<'a, str> {
         if self.group.is_empty() { self.resource.into() } else { format!("{}.{}", self.resource, self.group).into() }
     }
 
-    /// The URL's path.
+    /// Path of the request's URL.
     pub fn path(&self) -> String {
         let capacity = 40 + self.group.len() + self.namespace.len() + self.name.len() + self.subresource.len();
         let mut path = String::with_capacity(capacity);

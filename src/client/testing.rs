@@ -1,4 +1,4 @@
-//! An API server that records what it is asked and answers from a script: for tests of writers, without a network.
+//! A fake API server that records requests and answers from a script, so that tests need no network.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,23 +14,23 @@ use tower::BoxError;
 use super::request::RestClient;
 use crate::clock::SimClock;
 
-/// One request as it arrived.
+/// One request as the fake server received it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Recorded {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) content_type: String,
-    /// Null for an empty body.
+    /// The JSON body; null if empty.
     pub(crate) body: Value,
 }
 
-/// What the script says to the next request.
+/// The scripted answer to the next request.
 pub(crate) enum Answer {
-    /// A code, a `Retry-After` and a body.
+    /// Responds with a status code, a `Retry-After` header and a body.
     Reply(u16, Option<&'static str>, String),
-    /// An error of the connection.
+    /// Fails with an error of the connection.
     Broken(io::ErrorKind),
-    /// 200 when the other end says so; an error if it goes away.
+    /// Responds with 200 once the sender sends; fails if the sender is dropped.
     Held(oneshot::Receiver<()>),
 }
 
@@ -40,12 +40,12 @@ struct Inner {
     script: VecDeque<Answer>,
 }
 
-/// The server's owner. Requests beyond the script are answered with 200 and an empty object.
+/// A handle to the fake server. Requests beyond the script get 200 and an empty object.
 #[derive(Clone, Default)]
 pub(crate) struct FakeApi(Arc<Mutex<Inner>>);
 
 impl Answer {
-    /// A Status object with this code and reason.
+    /// A Status object with this code and this reason.
     pub(crate) fn status(code: u16, reason: &str) -> Self {
         let body = format!(
             r#"{{"kind":"Status","status":"Failure","message":"{reason} it is","reason":"{reason}","code":{code}}}"#
@@ -53,12 +53,12 @@ impl Answer {
         Self::Reply(code, None, body)
     }
 
-    /// A plain answer that asks to come back.
+    /// A plain text response with this `Retry-After` header.
     pub(crate) fn retry_after(code: u16, seconds: &'static str) -> Self {
         Self::Reply(code, Some(seconds), "busy".to_owned())
     }
 
-    /// An answer that waits for a word.
+    /// An answer that is held back until the returned sender sends.
     pub(crate) fn held() -> (Self, oneshot::Sender<()>) {
         let (sender, receiver) = oneshot::channel();
         (Self::Held(receiver), sender)
@@ -74,7 +74,7 @@ impl FakeApi {
         self.0.lock().unwrap().requests.clone()
     }
 
-    /// `METHOD path` of each request.
+    /// Returns `METHOD path` of each request.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.requests().iter().map(|request| format!("{} {}", request.method, request.path)).collect()
     }
@@ -84,19 +84,19 @@ impl FakeApi {
         kube::Client::new(tower::service_fn(move |request| answer(Arc::clone(&inner), request)), "default")
     }
 
-    /// A client without a limit, on a simulated clock.
+    /// A client without a rate limit, on a simulated clock.
     pub(crate) fn rest(&self, sim: &SimClock) -> RestClient {
         RestClient::new(self.client(), None, sim.clock())
     }
 }
 
-/// A simulated clock at a fixed time.
+/// A simulated clock at a fixed start time.
 pub(crate) fn sim_clock() -> SimClock {
     let wall: Timestamp = "2026-02-03T04:05:06.789012Z".parse().unwrap();
     SimClock::new(wall)
 }
 
-/// Lets every other task of a single-threaded runtime run until nothing moves any more.
+/// Lets every other task of a single-threaded runtime run until all of them wait.
 pub(crate) async fn settle() {
     for _ in 0..100 {
         tokio::task::yield_now().await;

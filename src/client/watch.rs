@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::retry::DoublingWaits;
 use crate::clock::Clock;
 
-/// Watches the object of this name in a namespace. The stream does not end: after an error it waits, and watches again.
+/// Watches the object of this name in a namespace. The stream never ends: after an error it waits and then watches again.
 /// Follows `client-go/tools/cache/reflector.go#Reflector.ListAndWatchWithContext @v1.36.3`.
 pub fn watch_object<K>(
     client: kube::Client,
@@ -35,7 +35,7 @@ struct Watch<K: 'static> {
     events: BoxStream<'static, watcher::Result<Event<K>>>,
     clock: Clock,
     waits: DoublingWaits,
-    /// Whether the last item was an error, after which the watch waits.
+    /// Whether the last item was an error; if so, the watch waits before the next one.
     has_failed: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Arguments of plugins with their types erased, as a configuration holds them.
+//! Type-erased arguments of plugins, as stored in a configuration.
 
 use std::any::Any;
 use std::fmt;
@@ -10,19 +10,19 @@ use crate::apimachinery::{FieldErrors, FieldPath};
 /// The arguments of one plugin in a configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum AnyArgs {
-    /// None were given, and the plugin has no type of arguments.
+    /// No arguments are given, and the plugin has no type of arguments.
     #[default]
     None,
-    /// As written, for a plugin without a type of arguments.
+    /// Arguments as written, for a plugin without a type of arguments.
     Raw(serde_json::Value),
-    /// Read as the plugin's type, with all defaults.
+    /// Arguments decoded into the plugin's type, with all defaults.
     Typed(TypedArgs),
 }
 
-/// A value of some type of arguments.
+/// Arguments of a type that is known only at run time.
 pub struct TypedArgs(Box<dyn ErasedArgs>);
 
-/// A type of arguments, as a value.
+/// Runtime description of a type of arguments.
 #[derive(Clone, Copy)]
 pub struct ArgsType {
     kind: &'static str,
@@ -32,7 +32,7 @@ pub struct ArgsType {
     matches: fn(&TypedArgs) -> bool,
 }
 
-/// The methods of [`PluginArgs`] that need no `Self` beside the receiver.
+/// The methods of [`PluginArgs`] that can be called on a trait object.
 trait ErasedArgs: Any + fmt::Debug + Send + Sync {
     fn kind(&self) -> &'static str;
     fn to_json(&self) -> Result<serde_json::Value, serde_json::Error>;
@@ -69,7 +69,7 @@ impl<A: PluginArgs> ErasedArgs for A {
 }
 
 impl AnyArgs {
-    /// The kind in messages and files, such as `NodeResourcesFitArgs`.
+    /// The arguments' kind in messages and files, such as `NodeResourcesFitArgs`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::None => "none",
@@ -87,7 +87,7 @@ impl AnyArgs {
         }
     }
 
-    /// The arguments, if they are of this type.
+    /// The arguments, if they are of type `A`.
     pub fn get<A: PluginArgs>(&self) -> Option<&A> {
         match self {
             Self::Typed(args) => (&*args.0 as &dyn Any).downcast_ref(),
@@ -95,7 +95,7 @@ impl AnyArgs {
         }
     }
 
-    /// The arguments, to be changed, if they are of this type.
+    /// The arguments as a mutable reference, if they are of type `A`.
     pub fn get_mut<A: PluginArgs>(&mut self) -> Option<&mut A> {
         match self {
             Self::Typed(args) => (&mut *args.0 as &mut dyn Any).downcast_mut(),
@@ -115,17 +115,17 @@ impl TypedArgs {
         Self(Box::new(args))
     }
 
-    /// The kind in messages and files.
+    /// The arguments' kind in messages and files.
     pub fn kind(&self) -> &'static str {
         self.0.kind()
     }
 
-    /// Fills in the defaults that feature gates or other fields decide.
+    /// Fills in the defaults that depend on feature gates or on other fields.
     pub(super) fn set_defaults(&mut self, gates: &FeatureGates) {
         self.0.set_defaults(gates);
     }
 
-    /// Adds an error for each value that is not valid.
+    /// Adds an error for each invalid value.
     pub(super) fn validate(&self, path: &FieldPath, gates: &FeatureGates, errors: &mut FieldErrors) {
         self.0.validate(path, gates, errors);
     }
@@ -150,7 +150,7 @@ impl PartialEq for TypedArgs {
 }
 
 impl ArgsType {
-    /// The value for type `A`.
+    /// Describes the type of arguments `A`.
     pub fn of<A: PluginArgs>() -> Self {
         Self {
             kind: A::KIND,
@@ -161,7 +161,7 @@ impl ArgsType {
         }
     }
 
-    /// The kind in files.
+    /// The kind of these arguments in files.
     pub fn kind(&self) -> &'static str {
         self.kind
     }
@@ -171,14 +171,14 @@ impl ArgsType {
         self.validated_by_factory
     }
 
-    /// The arguments of a plugin that is given none.
+    /// The default arguments, for a plugin that is given none.
     pub(super) fn default_args(&self, gates: &FeatureGates) -> TypedArgs {
         let mut args = (self.default)();
         args.set_defaults(gates);
         args
     }
 
-    /// Reads arguments of this type.
+    /// Decodes arguments into this type.
     pub(super) fn read(&self, written: &WrittenArgs<'_>) -> ReadArgsResult<TypedArgs> {
         (self.read)(written)
     }

@@ -1,4 +1,4 @@
-//! The plugins that configurations are read with: the default set, and the types of their arguments.
+//! The plugins known to a configuration: the default set, and the types of arguments.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::any_args::ArgsType;
 use super::gates::{FeatureGates, Gate};
 use super::types::{Plugin, PluginSet, Plugins};
 
-/// The plugins of a scheduler, as far as its configuration depends on them. A registry of plugins has one.
+/// The parts of a plugin registry that configurations depend on. Each registry has one.
 #[derive(Clone, Debug, Default)]
 pub struct PluginCatalog {
     defaults: Vec<DefaultPlugin>,
@@ -16,16 +16,16 @@ pub struct PluginCatalog {
 /// A plugin of the default set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultPlugin {
-    /// The plugin's name.
+    /// Name of the default plugin.
     pub name: String,
-    /// The weight of its scores; 0 for none, which counts as 1 where scores are weighed.
+    /// Weight of the plugin's scores. 0 means that no weight is set, and counts as 1 when scores are summed.
     pub weight: i32,
-    /// The gate without which it is not in the set.
+    /// The gate that must be on for the plugin to be in the default set, if any.
     pub gate: Option<Gate>,
 }
 
 impl PluginCatalog {
-    /// Adds a plugin to the end of the default set. The order is that in which plugins run at each point.
+    /// Adds a plugin to the end of the default set. Plugins run in this order at each point.
     pub fn add_default(&mut self, plugin: DefaultPlugin) {
         self.defaults.push(plugin);
     }
@@ -40,12 +40,12 @@ impl PluginCatalog {
         self.args.get(plugin)
     }
 
-    /// The type of arguments with this kind.
+    /// The type of arguments that has this kind.
     pub(super) fn kind(&self, kind: &str) -> Option<&ArgsType> {
         self.args.values().find(|args| args.kind() == kind)
     }
 
-    /// The default plugin set: all in `multiPoint`, by the gates.
+    /// The default plugin set: all plugins whose gates are on, in `multiPoint`.
     pub(super) fn default_plugins(&self, gates: &FeatureGates) -> Plugins {
         let is_in = |plugin: &&DefaultPlugin| plugin.gate.is_none_or(|gate| gates.enabled(gate));
         let entry = |plugin: &DefaultPlugin| Plugin::new(&*plugin.name).weighted(plugin.weight);

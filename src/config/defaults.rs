@@ -1,4 +1,4 @@
-//! Wire types to resolved ones: every default filled in.
+//! Converts wire types to resolved types by filling in every default.
 //!
 //! Follows `pkg/scheduler/apis/config/v1/defaults.go` and
 //! `component-base/config/v1alpha1/defaults.go @v1.36.3`.
@@ -16,10 +16,10 @@ use super::types::{
 use super::wire;
 use crate::go::duration::GoDuration;
 
-/// The scheduler name of a single profile that gives none; the one that pods have by default.
+/// Scheduler name of a single profile that sets none. Pods use the same name by default.
 pub const DEFAULT_SCHEDULER_NAME: &str = "default-scheduler";
 
-/// Fills in every default; those of plugins come from `catalog`.
+/// Fills in every default. The plugins' defaults come from `catalog`.
 pub(super) fn resolve(wire: wire::KubeSchedulerConfiguration, gates: &FeatureGates, catalog: &PluginCatalog) -> Config {
     let mut profiles = wire.profiles;
     if profiles.is_empty() {

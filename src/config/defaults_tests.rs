@@ -1,4 +1,4 @@
-//! Tests of [`super`]: what a file says in, what is resolved out.
+//! Tests of [`super`]: configuration files, and the resolved configurations expected for them.
 
 use super::super::any_args::AnyArgs;
 use super::super::gates::FeatureGates;

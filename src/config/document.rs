@@ -1,14 +1,14 @@
-//! YAML documents of API objects as JSON values: read as upstream's tools read them, YAML 1.1 scalars included.
+//! YAML documents of API objects as JSON values, parsed like upstream's tools, including YAML 1.1 scalars.
 
 use super::decode;
 
-/// Why a text is no document.
+/// The error of a text that is not a valid document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DocumentError(String);
 
-/// Reads the YAML documents of a text, one after another; an empty one is null, and after an error there are no more. A
-/// repeated key is an error, since one of the two is not meant.
+/// Parses the YAML documents of a text in order. An empty document is null. The iterator ends after an error. A repeated key
+/// is an error, because one of the two values would be lost.
 pub fn parse_documents(text: &str) -> impl Iterator<Item = Result<serde_json::Value, DocumentError>> {
     decode::documents(text).map(|document| match document {
         Ok((value, None)) => Ok(value.to_json()),
@@ -16,7 +16,7 @@ pub fn parse_documents(text: &str) -> impl Iterator<Item = Result<serde_json::Va
     })
 }
 
-/// The text of a file, which may be UTF-8 or, with a byte order mark, UTF-16.
+/// Decodes the content of a file as UTF-8 or, if it has a byte order mark, UTF-16.
 pub fn document_text(data: &[u8]) -> Result<String, DocumentError> {
     decode::to_text(data).map_err(|error| DocumentError(error.0))
 }

@@ -1,4 +1,4 @@
-//! A resolved configuration as the v1 object that upstream writes: every default in it, plugin sets as configured.
+//! Encodes a resolved configuration as upstream's v1 object, with all defaults and with plugin sets as configured.
 //!
 //! Follows `cmd/kube-scheduler/app/options/configfile.go#encodeConfig` and
 //! `kube-scheduler/config/v1/types.go @v1.36.3`.
@@ -13,8 +13,8 @@ use super::types::{Config, Extender, ExtensionPoint, Plugin, PluginConfig, Plugi
 
 impl Config {
     /// The effective configuration as a `KubeSchedulerConfiguration` of v1, in JSON. Each profile's plugin config is
-    /// sorted by name, and that of plugins which the profile does not enable is left out.
-    /// Follows `pkg/scheduler/framework/runtime/framework.go#NewFramework @v1.36.3`, which hands on what it has used.
+    /// sorted by name, without the plugins that the profile does not enable.
+    /// Follows `pkg/scheduler/framework/runtime/framework.go#NewFramework @v1.36.3`, which outputs only the config it has used.
     pub fn to_v1(&self) -> Value {
         let (election, client) = (&self.leader_election, &self.client_connection);
         let mut out = json!({
@@ -50,14 +50,14 @@ impl Config {
     }
 }
 
-/// As Go prints it: the shortest digits that read back the same, and a whole number without a point.
+/// Formats a number as Go does: with the fewest digits that parse to the same value, and without a point if it is whole.
 fn number(value: f32) -> Value {
     let text = value.to_string();
     let float = || text.parse::<f64>().map_or(Value::Null, Value::from);
     text.parse::<i64>().map_or_else(|_| float(), Value::from)
 }
 
-/// Sets a field, unless it is empty and would be left out.
+/// Sets a field unless the value is `None`, which stands for an empty value.
 fn set(object: &mut Value, key: &str, value: Option<Value>) {
     if let (Value::Object(map), Some(value)) = (object, value) {
         map.insert(key.to_owned(), value);
@@ -103,7 +103,7 @@ fn plugin_set(plugins: &PluginSet) -> Value {
 }
 
 fn plugin_config(config: &PluginConfig) -> Value {
-    // Args serialize without fail: their keys are strings and their floats finite.
+    // Serializing args cannot fail: their keys are strings and their floats are finite.
     let mut args = config.args.to_json().unwrap_or_default();
     if let AnyArgs::Typed(typed) = &config.args {
         set(&mut args, "apiVersion", Some(GROUP_VERSION.into()));

@@ -1,6 +1,6 @@
 //! `MultiPoint` expansion: which plugins run at each point of a profile, in which order and with which weight.
 //!
-//! Pure: what implements what is a question that the caller answers. Follows
+//! No code here knows a plugin: the caller says which plugin implements which point. Follows
 //! `pkg/scheduler/framework/runtime/framework.go#NewFramework`, `#updatePluginList`, `#expandMultiPointPlugins` and
 //! `#getValidScoreWeights @v1.36.3`.
 
@@ -9,24 +9,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::any_args::AnyArgs;
 use super::types::{ExtensionPoint, Plugin, PluginSet, Profile};
 
-/// The highest score that a plugin may give a node; weights multiply it.
+/// The highest score that a plugin may give a node, before its weight is applied.
 const MAX_SCORE: i64 = 100;
 
-/// Why a profile cannot be built; upstream's text without the prefix that names the profile.
+/// The error of a profile that cannot be built. The text is upstream's, without the prefix that names the profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ExpandError(String);
 
-/// A plugin at a point.
+/// A plugin at one extension point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpandedPlugin {
-    /// The plugin's name.
+    /// Name of the plugin.
     pub name: String,
-    /// The weight of its scores at Score and `PlacementScore` (never 0, but a negative one is accepted); 0 elsewhere.
+    /// Weight of the plugin's scores at Score and `PlacementScore` (never 0, but may be negative); 0 at other points.
     pub weight: i32,
 }
 
-/// What runs at each point of a profile, in running order.
+/// The plugins at each point of a profile, in running order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpandedPlugins {
     points: [Vec<ExpandedPlugin>; ExtensionPoint::COUNT],
@@ -39,10 +39,10 @@ impl ExpandedPlugins {
     }
 }
 
-/// Answers whether a plugin implements a point; none for a plugin that is not registered.
+/// Returns whether a plugin implements a point, or `None` if the plugin is not registered.
 pub type Implements<'a> = &'a dyn Fn(&str, ExtensionPoint) -> Option<bool>;
 
-/// Expands the plugin sets of `profile`. Errors carry upstream's texts; callers prefix
+/// Expands the plugin sets of `profile`. Errors have upstream's texts, to which callers add the prefix
 /// `initializing profiles: creating profile for scheduler name <name>: `.
 pub fn expand(profile: &Profile, implements: Implements<'_>) -> Result<ExpandedPlugins, ExpandError> {
     check_repeated_config(profile)?;
@@ -77,7 +77,7 @@ fn check_repeated_config(profile: &Profile) -> Result<(), ExpandError> {
     }
 }
 
-/// Every plugin enabled at a point must exist, implement it, and be there once.
+/// Checks that every plugin enabled at a point is registered, implements the point, and is listed once.
 fn check_specific(set: &PluginSet, point: ExtensionPoint, implements: Implements<'_>) -> Result<(), ExpandError> {
     let interface = point.interface();
     let mut seen = BTreeSet::new();
@@ -95,8 +95,8 @@ fn check_specific(set: &PluginSet, point: ExtensionPoint, implements: Implements
     Ok(())
 }
 
-/// The names at one point: first those enabled both there and through multiPoint, in the point's order; then those
-/// enabled through multiPoint only; then the rest of the point's own.
+/// The names of the plugins at one point. First come those enabled both at the point and through multiPoint, in the point's
+/// order. Then come those enabled only through multiPoint, and last those enabled only at the point.
 fn expand_point<'a>(
     set: &'a PluginSet,
     multi_point: &'a [Plugin],
@@ -148,8 +148,9 @@ fn check_counts(scheduler_name: &str, expanded: &ExpandedPlugins) -> Result<(), 
     Ok(())
 }
 
-/// The weight of each plugin that implements `point`: the point's own before multiPoint's, 0 read as 1. The sum of the
-/// highest scores must fit 63 bits; as upstream's, the check wraps where a negative weight has made the sum negative.
+/// The weight of each plugin that implements `point`. The point's own weight takes precedence over multiPoint's, and 0 counts
+/// as 1. Fails if the sum of the highest scores overflows an `i64`. As in upstream, the check itself wraps if negative weights
+/// make the sum negative.
 fn weights<'a>(
     specific: &'a [Plugin],
     multi_point: &'a [Plugin],
@@ -173,7 +174,7 @@ fn weights<'a>(
     Ok(weights)
 }
 
-/// Checks what profiles must have in common, one profile after the other. Follows
+/// Checks one profile after the other for properties that all profiles must share. Follows
 /// `pkg/scheduler/profile/profile.go#cfgValidator @v1.36.3`.
 #[derive(Clone, Debug, Default)]
 pub struct ProfileChecker {
@@ -182,7 +183,7 @@ pub struct ProfileChecker {
 }
 
 impl ProfileChecker {
-    /// Checks the next profile against those before it. Errors carry upstream's texts; callers prefix
+    /// Checks the next profile against the earlier ones. Errors have upstream's texts, to which callers add the prefix
     /// `initializing profiles: `.
     pub fn check(&mut self, profile: &Profile, expanded: &ExpandedPlugins) -> Result<(), ExpandError> {
         let name = &profile.scheduler_name;

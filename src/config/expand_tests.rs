@@ -1,11 +1,11 @@
-//! Tests of [`super`]: small invented plugins for the rules, the in-tree ones for the default profile.
+//! Tests of [`super`]: fake plugins for the rules, and the in-tree plugins for the default profile.
 
 use super::super::any_args::AnyArgs;
 use super::super::types::{ExtensionPoint as Point, Plugin, PluginConfig, Profile};
 use super::{ProfileChecker, expand};
 
-/// Plugins named by the points they implement: `fs1` filters and scores. `q` sorts the queue, `b` binds, `g` makes and `p`
-/// ranks placements.
+/// Fake plugins, named after the points they implement: `f` is Filter, `s` Score, `q` `QueueSort`, `b` Bind,
+/// `g` `PlacementGenerate` and `p` `PlacementScore`. `fs1` implements Filter and Score.
 fn implements(name: &str, point: Point) -> Option<bool> {
     let letters = name.trim_end_matches(|c: char| c.is_ascii_digit());
     if letters.is_empty() || !letters.chars().all(|c| "fsqbgp".contains(c)) {
@@ -21,7 +21,7 @@ fn implements(name: &str, point: Point) -> Option<bool> {
     }))
 }
 
-/// Fills the named set from words: `name`, `name=weight`, `-disabled`.
+/// Fills plugin sets from words: `name`, `name=weight`, or `-disabled`.
 fn profile(sets: &[(Option<Point>, &str)]) -> Profile {
     let mut profile = Profile { scheduler_name: "a".to_owned(), ..Profile::default() };
     for (point, words) in sets {
@@ -41,7 +41,7 @@ fn profile(sets: &[(Option<Point>, &str)]) -> Profile {
     profile
 }
 
-/// Expands and prints one point as `name` or `name=weight`, or the error.
+/// Expands a profile and compares one point, printed as `name` or `name=weight`, or the error.
 fn check(sets: &[(Option<Point>, &str)], point: Point, expected: &str) {
     let got = match expand(&profile(sets), &implements) {
         Ok(expanded) => {

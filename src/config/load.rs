@@ -1,4 +1,4 @@
-//! From a file or a text to a [`Config`].
+//! Loads a [`Config`] from a file or a text.
 
 use crate::go::errno;
 use std::io::Read;
@@ -9,11 +9,11 @@ use super::gates::FeatureGates;
 use super::types::Config;
 use super::{defaults, read, wire};
 
-/// The largest configuration file that is read, in bytes: a thousand times what the largest known ones have.
+/// Size limit of configuration files in bytes: a thousand times the largest known ones.
 pub const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// Why there is no configuration; upstream's text. Texts from a file name its fields; callers that want the file's name
-/// too prefix it.
+/// The error of a configuration that cannot be used, with upstream's text. Errors about a file's content name the field but
+/// not the file; callers add the file's name if they need it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ConfigError(String);
@@ -25,26 +25,26 @@ impl ConfigError {
 }
 
 impl Config {
-    /// The configuration without a file, for a scheduler with these plugins.
+    /// The default configuration, for a scheduler with these plugins.
     pub fn defaults(gates: &FeatureGates, plugins: &PluginCatalog) -> Self {
         defaults::resolve(wire::KubeSchedulerConfiguration::default(), gates, plugins)
     }
 
-    /// Reads and defaults the text of a configuration file, YAML or JSON, for a scheduler with these plugins. Not validated:
-    /// flags come in between.
+    /// Parses a configuration file in YAML or JSON and fills in the defaults, for a scheduler with these plugins. Does not
+    /// validate, because flags are applied before the validation.
     pub fn parse(data: &[u8], gates: &FeatureGates, plugins: &PluginCatalog) -> Result<Self, ConfigError> {
         let wire = read::decode(data, plugins).map_err(|error| ConfigError::new(error.0))?;
         Ok(defaults::resolve(wire, gates, plugins))
     }
 
-    /// Reads and defaults the configuration file at `path`, for a scheduler with these plugins. Not validated: flags come in
-    /// between.
+    /// Loads the configuration file at `path` and fills in the defaults, for a scheduler with these plugins. Does not validate,
+    /// because flags are applied before the validation.
     pub fn load(path: &Path, gates: &FeatureGates, plugins: &PluginCatalog) -> Result<Self, ConfigError> {
         Self::parse(&read(path)?, gates, plugins)
     }
 }
 
-/// The bytes of a file, up to [`MAX_FILE_BYTES`].
+/// Reads a file of at most [`MAX_FILE_BYTES`].
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
     let failed = |verb: &str, error: &std::io::Error| {
         ConfigError::new(format!("{verb} {}: {}", path.display(), errno::text(error)))
@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(error.to_string(), "open /no/such/file.yaml: no such file or directory");
         let error = Config::load(Path::new("/"), &gates, &plugins).expect_err("a directory");
         assert_eq!(error.to_string(), "read /: is a directory");
-        // Endless: what is read is bounded.
+        // `/dev/zero` never ends, so this tests the size limit.
         let error = Config::load(Path::new("/dev/zero"), &gates, &plugins).expect_err("endless");
         assert_eq!(error.to_string(), "read /dev/zero: larger than 16777216 bytes, which is no configuration");
     }

@@ -1,14 +1,14 @@
 //! The configuration of a scheduler: `KubeSchedulerConfiguration` files, feature gates and flags.
 //!
 //! ```text
-//! file ──decode──▶ wire types ──resolve──▶ Config ──(flags)──▶ validate ──▶ everybody else
+//! file ──decode──▶ wire types ──resolve──▶ Config ──(flags)──▶ validate ──▶ other modules
 //!        strict      optional    defaults              texts of
 //!                    fields      by gates              upstream
 //! ```
 //!
-//! Wire types say what a file may say; resolved ones ([`Config`]) have every default filled in, and are all that other
-//! modules see. Nothing here reads a clock or the network, or knows a plugin: the default set and the types of arguments come
-//! in a [`PluginCatalog`], and [`expand`] asks its caller which plugin implements which point.
+//! Wire types have the optional fields of a file. Resolved types ([`Config`]) have every default filled in, and are the only
+//! ones that other modules see. No code here reads a clock or the network, or knows a plugin: a [`PluginCatalog`] provides
+//! the default set and the types of arguments, and [`expand`] asks its caller which plugins implement which points.
 
 mod any_args;
 mod catalog;
@@ -30,7 +30,6 @@ mod wire;
 
 pub(crate) use load::read as read_file;
 
-pub use crate::go::duration::GoDuration;
 pub use any_args::{AnyArgs, ArgsType, TypedArgs};
 pub use catalog::{DefaultPlugin, PluginCatalog};
 pub use defaults::DEFAULT_SCHEDULER_NAME;

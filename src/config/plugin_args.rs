@@ -1,12 +1,12 @@
-//! The contract for the arguments of plugins, which live with their plugins.
+//! The traits for plugin arguments. The types of arguments are defined with their plugins.
 //!
 //! ```text
 //! pluginConfig[].args ──read_args──▶ A ──set_defaults──▶ A ──validate──▶ factory(A, handle)
 //!                        strict          by gates          field errors
 //! ```
 //!
-//! [`PluginArgs`] is a type of arguments. Plugins in the tree and plugins from outside implement it alike. A factory takes
-//! anything that is [`FactoryArgs`]: such a type, [`RawArgs`] for arguments without a type, or `()` for none.
+//! A type of arguments implements [`PluginArgs`], for in-tree and out-of-tree plugins alike. A factory accepts any type that
+//! implements [`FactoryArgs`]: a type of arguments, [`RawArgs`] for arguments without a type, or `()` for no arguments.
 
 use std::fmt;
 
@@ -19,12 +19,12 @@ use super::gates::FeatureGates;
 use crate::apimachinery::{FieldErrors, FieldPath};
 use crate::go::json::Value;
 
-/// Arguments of a plugin: how they are called in files, their defaults, and which values are valid.
+/// A plugin's type of arguments: its kind in files, its defaults, and its validation.
 ///
-/// A type of a plugin from outside derives `Deserialize` and `Serialize`, with field names in camel case and
-/// `#[serde(default)]`, so that fields which a file leaves out come from `Default`. Reading is strict: a field that the
-/// type does not have is an error that names its path, and so is one that is given twice. The arguments in `/configz` and
-/// in the file of `--write-config-to` are those that the factory gets, with all defaults.
+/// The type of an out-of-tree plugin derives `Deserialize` and `Serialize`, with field names in camel case and
+/// `#[serde(default)]`, so that missing fields get their values from `Default`. Decoding is strict: an unknown or repeated
+/// field is an error that names the field's path. `/configz` and the file of `--write-config-to` show the arguments that the
+/// factory gets, with all defaults.
 ///
 /// ```
 /// use kube_scheduler::config::{FeatureGates, PluginArgs};
@@ -54,49 +54,49 @@ use crate::go::json::Value;
 /// }
 /// ```
 pub trait PluginArgs: ReadArgs + Clone + fmt::Debug + Default + PartialEq + Serialize + Send + Sync + 'static {
-    /// The kind of the arguments, such as `NodeResourcesFitArgs`. A file may give it beside
-    /// `apiVersion: kubescheduler.config.k8s.io/v1`, and no other kind. By custom it is the plugin's name and `Args`.
+    /// Kind of the arguments, such as `NodeResourcesFitArgs`. By convention it is the plugin's name followed by `Args`. A file
+    /// may set this kind, beside `apiVersion: kubescheduler.config.k8s.io/v1`, but no other kind.
     const KIND: &'static str;
 
-    /// Whether the validation of a configuration passes these arguments over, because the plugin's factory validates them.
+    /// Whether the configuration's validation skips these arguments, because the plugin's factory validates them.
     const VALIDATED_BY_FACTORY: bool = false;
 
-    /// Fills in the defaults that `Default` cannot know: those that depend on feature gates or on other fields.
+    /// Fills in the defaults that depend on feature gates or on other fields.
     #[expect(unused_variables, reason = "names for implementors")]
     fn set_defaults(&mut self, gates: &FeatureGates) {}
 
-    /// Adds an error for each value that is not valid, in the order of the fields. `path` is the path of the arguments.
+    /// Adds an error for each invalid value, in the order of the fields. `path` is the path of the arguments.
     #[expect(unused_variables, reason = "names for implementors")]
     fn validate(&self, path: &FieldPath, gates: &FeatureGates, errors: &mut FieldErrors) {}
 }
 
-/// Strict reading of arguments from a file. Every type that serde deserializes has it.
+/// Strict decoding of arguments from a file. Implemented for every type that serde can deserialize.
 pub trait ReadArgs: Sized {
-    /// Reads the arguments.
+    /// Decodes the arguments from a file.
     fn read_args(written: &WrittenArgs<'_>) -> ReadArgsResult<Self>;
 }
 
-/// Arguments with a text for each field that is unknown or given twice. The error is that of a value with a wrong type.
+/// The arguments, with an error text for each unknown or repeated field. `Err` means that a value has the wrong type.
 pub type ReadArgsResult<A> = Result<(A, Vec<String>), ArgsError>;
 
-/// Arguments as a file has them, `apiVersion` and `kind` included.
+/// Arguments as written in a file, including `apiVersion` and `kind`.
 #[derive(Debug)]
 pub struct WrittenArgs<'a>(pub(crate) &'a Value);
 
 /// The type of a factory's first parameter: a type of arguments, [`RawArgs`], or `()` for a plugin without arguments.
 pub trait FactoryArgs: Sized + 'static {
-    /// The type of arguments that configurations are read and checked with, if there is one.
+    /// The type with which a configuration's arguments are decoded and validated, if there is one.
     fn args_type() -> Option<ArgsType>;
 
-    /// Takes the arguments out of a configuration.
+    /// Gets the arguments from a configuration.
     fn from_config(args: &AnyArgs) -> Result<Self, ArgsError>;
 }
 
-/// Arguments as a file has them, for a plugin without a type of arguments. They are neither checked nor defaulted.
+/// Arguments as written in a file, for a plugin without a type of arguments. They are neither validated nor defaulted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RawArgs(pub Option<serde_json::Value>);
 
-/// Arguments that do not have the shape that a plugin wants.
+/// The error of arguments that do not fit the plugin's type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ArgsError(String);
@@ -139,7 +139,7 @@ fn fault(what: &str, path: &FieldPath) -> String {
     format!("{what} {}", crate::go::quote::quote(path.as_str()))
 }
 
-/// The path of a field that serde did not ask for.
+/// The path of a field that the type of arguments does not have.
 fn field_path(path: &serde_ignored::Path<'_>) -> FieldPath {
     use serde_ignored::Path;
     match path {
@@ -150,7 +150,7 @@ fn field_path(path: &serde_ignored::Path<'_>) -> FieldPath {
     }
 }
 
-/// Adds a text for each field that an object at or under `path` has twice.
+/// Adds an error text for each repeated field in the objects at or under `path`.
 fn repeated_fields(value: &Value, path: &FieldPath, faults: &mut Vec<String>) {
     match value {
         Value::Object(entries) => {
@@ -204,8 +204,8 @@ impl FactoryArgs for () {
 }
 
 impl RawArgs {
-    /// The arguments as `T`. Absent arguments are read as `null`, and where `T` does not take that, as an empty object, so
-    /// that `()`, `Option<T>` and structs whose fields all have defaults work.
+    /// Decodes the arguments into `T`. Absent arguments are decoded as `null` or, if `T` does not accept null, as an empty
+    /// object. So `()`, `Option<T>` and structs whose fields all have defaults work.
     pub fn decode<T: DeserializeOwned>(self) -> Result<T, ArgsError> {
         let decoded = match self.0 {
             None => serde_json::from_value(serde_json::Value::Null).or_else(|_| serde_json::from_str("{}")),

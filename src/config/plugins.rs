@@ -1,4 +1,4 @@
-//! The merge of a user's plugin sets into the default ones.
+//! Merges a user's plugin sets into the default sets.
 //!
 //! Follows `pkg/scheduler/apis/config/v1/default_plugins.go @v1.36.3`.
 
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::types::{ExtensionPoint, Plugin, PluginSet, Plugins};
 
-/// The user's plugins merged into `defaults`, set by set.
+/// Merges the user's plugins into `defaults`, set by set.
 pub(super) fn merge(defaults: Plugins, user: Option<Plugins>) -> Plugins {
     let Some(mut user) = user else { return defaults };
     let mut merged = defaults;
@@ -22,8 +22,8 @@ fn merge_set(defaults: PluginSet, user: PluginSet) -> PluginSet {
     let disabled: Vec<Plugin> =
         user.disabled.into_iter().chain(defaults.disabled).map(|plugin| Plugin::new(plugin.name)).collect();
     let dropped: BTreeSet<&str> = disabled.iter().map(|plugin| plugin.name.as_str()).collect();
-    // Of several entries with one name the last stands in for the default; the others stay in the list, where the build of
-    // the profile finds the repetition.
+    // If several entries have the same name, the last one replaces the default. The others stay in the list, so that building
+    // the profile reports the repetition.
     let by_name: BTreeMap<&str, usize> =
         user.enabled.iter().enumerate().map(|(at, plugin)| (plugin.name.as_str(), at)).collect();
     let mut replacing = BTreeSet::new();
@@ -51,7 +51,7 @@ fn merge_set(defaults: PluginSet, user: PluginSet) -> PluginSet {
 mod tests {
     use super::*;
 
-    /// A set written as names, `name=weight`, and `-name` for disabled ones.
+    /// Parses a set from names, `name=weight`, and `-name` for disabled plugins.
     fn set(text: &str) -> PluginSet {
         let mut set = PluginSet::default();
         for word in text.split_whitespace() {

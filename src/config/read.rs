@@ -1,4 +1,4 @@
-//! A configuration file's bytes into wire types.
+//! Decodes a configuration file into wire types.
 //!
 //! Follows `apimachinery/pkg/runtime/serializer/json/json.go#Decode`,
 //! `apimachinery/pkg/runtime/serializer/versioning/versioning.go#Decode` and
@@ -11,10 +11,10 @@ use super::wire;
 use crate::go::json::Value;
 use crate::go::json::text as json_text;
 
-/// The kind of configuration files.
+/// Kind of the object in a configuration file.
 const KIND: &str = "KubeSchedulerConfiguration";
 
-/// Reads a configuration file's bytes. Arguments are read as the types that `plugins` has for them.
+/// Decodes a configuration file. Arguments are decoded into the types that `plugins` has for them.
 pub(super) fn decode(data: &[u8], plugins: &PluginCatalog) -> Result<wire::KubeSchedulerConfiguration, DecodeError> {
     let (value, repeated) = parse(&to_text(data)?)?;
     let meta = Meta::of(&value)?;
@@ -51,8 +51,8 @@ fn strict_text(faults: &[String]) -> String {
     format!("strict decoding error: {}", faults.join(", "))
 }
 
-/// Reads the args of every plugin that has a type for them, and returns the faults of strictness. Other plugins' args stay
-/// as written.
+/// Decodes the args of every plugin that has a type for them, and returns the errors of strict decoding. Other plugins' args
+/// stay as written.
 fn decode_args(
     config: &mut wire::KubeSchedulerConfiguration,
     plugins: &PluginCatalog,
@@ -71,7 +71,7 @@ fn decode_args(
     Ok(strict)
 }
 
-/// Reads one plugin's args in place; returns what strictness holds against them.
+/// Decodes one plugin's args in place. Returns the error of strict decoding, if any.
 fn decode_plugin_args(plugin: &mut wire::PluginConfig, plugins: &PluginCatalog) -> Result<Option<String>, DecodeError> {
     let Some(args_type) = plugins.args_of(&plugin.name) else { return Ok(None) };
     let wanted = args_type.kind();
@@ -106,7 +106,7 @@ fn decode_plugin_args(plugin: &mut wire::PluginConfig, plugins: &PluginCatalog) 
         )));
     }
     plugin.typed = Some(args);
-    // Upstream wraps the fault of strictness a second time, so its words come twice.
+    // Upstream wraps the strict decoding error twice, so its prefix occurs twice.
     Ok((!faults.is_empty()).then(|| strict_text(&[format!("{place}: {}", strict_text(&faults))])))
 }
 

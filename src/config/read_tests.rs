@@ -1,4 +1,4 @@
-//! Tests of [`super`]: a file in, upstream's text out. Every text here was seen from upstream's own decoder.
+//! Tests of [`super`]: configuration files and their errors. Every text was produced by upstream's own decoder.
 
 use super::decode;
 use crate::plugins::registry;
@@ -13,7 +13,7 @@ fn error(data: &[u8]) -> String {
     }
 }
 
-/// Checks the error of a whole file.
+/// Checks the error of a complete file.
 fn check_file(file: &str, expected: &str) {
     assert_eq!(error(file.as_bytes()), expected, "{file}");
 }
@@ -23,7 +23,7 @@ fn check(body: &str, expected: &str) {
     check_file(&format!("{HEAD}{body}"), expected);
 }
 
-/// Checks the error of `args` given to `plugin`, after the words that name the place.
+/// Checks the error of `args` given to `plugin`, after the prefix that names the field.
 fn check_args(plugin: &str, args: &str, expected: &str) {
     let place = format!("decoding .profiles[0].pluginConfig[0]: decoding args for plugin {plugin}: ");
     check(&format!("profiles: [{{pluginConfig: [{{name: {plugin}, args: {args}}}]}}]"), &format!("{place}{expected}"));
@@ -119,7 +119,7 @@ fn wrong_types_read_as_gos() {
     check("clientConnection: {qps: 1e50}\n", &field("number 1e+50", qps));
     let data = "ExtenderTLSConfig.extenders.tlsConfig.caData of type []uint8";
     check("extenders: [{tlsConfig: {caData: 5}}]\n", &field("number", data));
-    // The first one, in the order of the keys, is told.
+    // Only the first error in the order of the keys is reported.
     check("parallelism: x\nenableProfiling: 5\n", &field("number", embedded));
 }
 
@@ -130,7 +130,7 @@ fn durations_and_base64_have_their_own_errors() {
     check("leaderElection: {leaseDuration: 15}\n", &number);
     check("leaderElection: {leaseDuration: 15x}\n", "time: unknown unit \"x\" in duration \"15x\"");
     check("leaderElection: {leaseDuration: null}\n", "time: invalid duration \"\"");
-    // What ends the reading goes before what was noted.
+    // An error that ends the decoding takes precedence over a type mismatch found earlier.
     check(
         "clientConnection: 5\nleaderElection: {leaseDuration: 15x}\n",
         "time: unknown unit \"x\" in duration \"15x\"",
@@ -231,7 +231,7 @@ fn syntax_errors_count_lines() {
     check_file(JSON, &format!("{json}unexpected end of JSON input"));
 }
 
-/// A small generator of numbers, the same ones for the same seed.
+/// A random number generator, seeded for reproducible tests.
 struct Dice(u64);
 
 impl Dice {
@@ -282,7 +282,7 @@ fn no_damage_to_a_file_ends_in_a_panic() {
             let until = (at + dice.roll(3) * dice.roll(8)).min(data.len());
             data.splice(at..until, PIECES[dice.roll(PIECES.len())].iter().copied());
         }
-        // Whatever it is, it comes back as a value; a panic fails the test and this seed tells it again.
+        // Any result is fine. A panic fails the test; the same seeds run every time.
         let _ = decode(&data, registry().catalog());
     }
 }

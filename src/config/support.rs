@@ -1,12 +1,12 @@
-//! What of a configuration the product does not act on yet. Said aloud, so that nobody relies on it in vain.
+//! Warnings about settings that have no effect, so that nobody relies on them.
 
 use super::catalog::PluginCatalog;
 use super::gates::FeatureGates;
 use super::types::Config;
 
 impl Config {
-    /// Fields that differ from their defaults and do nothing in a simulation, one sentence each: they are about a process
-    /// that serves a cluster, or would reach into one.
+    /// Returns a warning for each non-default field that has no effect in a simulation. These fields configure a process that
+    /// serves a cluster, or would change the cluster.
     pub fn warnings(&self) -> Vec<String> {
         let defaults = Self::defaults(&FeatureGates::default(), &PluginCatalog::default());
         let changed = [

@@ -1,48 +1,48 @@
-//! The resolved configuration: every default filled in, what everybody but this module works with.
+//! The resolved configuration, with every default filled in. Other modules use only these types.
 //!
 //! Follows `pkg/scheduler/apis/config/types.go @v1.36.3`.
 
 use super::any_args::AnyArgs;
 use crate::go::duration::GoDuration;
 
-/// A point of the scheduling framework that plugins extend, in the order in which the configuration file lists them.
+/// A point at which plugins extend the scheduling framework. The variants are in the configuration file's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExtensionPoint {
-    /// Gates a pod out of the queue.
+    /// Decides whether a pod may enter the active queue.
     PreEnqueue,
-    /// Orders the queue.
+    /// Sorts the pods in the queue.
     QueueSort,
-    /// Looks at a pod once a cycle, before nodes.
+    /// Processes a pod once per cycle, before nodes are filtered.
     PreFilter,
-    /// Decides a node.
+    /// Decides whether a pod fits a node.
     Filter,
-    /// Helps a pod that fits no node.
+    /// Handles a pod that fits no node, for example by preemption.
     PostFilter,
-    /// Prepares scoring.
+    /// Prepares scoring, once per cycle.
     PreScore,
-    /// Ranks a node.
+    /// Scores a node that passed the filters.
     Score,
-    /// Takes note that a pod has a node.
+    /// Reserves resources after a node was selected.
     Reserve,
-    /// Approves, delays or rejects.
+    /// Approves, delays or rejects a pod's binding.
     Permit,
-    /// Does what must be done before binding.
+    /// Does work that a pod needs before its binding.
     PreBind,
-    /// Binds.
+    /// Binds a pod to its node.
     Bind,
-    /// Is told of a binding.
+    /// Is notified after a pod was bound.
     PostBind,
-    /// Makes placements for a pod group.
+    /// Generates candidate placements for a pod group.
     PlacementGenerate,
-    /// Ranks a placement.
+    /// Scores a placement of a pod group.
     PlacementScore,
 }
 
 impl ExtensionPoint {
-    /// How many there are.
+    /// Number of extension points.
     pub const COUNT: usize = 14;
 
-    /// All, in the order of the configuration file.
+    /// All points, in the order of the configuration file.
     pub const ALL: [Self; Self::COUNT] = [
         Self::PreEnqueue,
         Self::QueueSort,
@@ -60,7 +60,7 @@ impl ExtensionPoint {
         Self::PlacementScore,
     ];
 
-    /// All, in the order in which a profile is built, which decides the error that is reported first. Follows
+    /// All points, in the order in which a profile is built. The order decides which error is reported first. Follows
     /// `pkg/scheduler/framework/runtime/framework.go#getExtensionPoints @v1.36.3`.
     pub const BUILD_ORDER: [Self; Self::COUNT] = [
         Self::PreFilter,
@@ -79,7 +79,7 @@ impl ExtensionPoint {
         Self::PlacementScore,
     ];
 
-    /// Its key under `plugins` in the configuration file, such as `preFilter`.
+    /// The point's key under `plugins` in the configuration file, such as `preFilter`.
     pub const fn key(self) -> &'static str {
         match self {
             Self::PreEnqueue => "preEnqueue",
@@ -99,7 +99,7 @@ impl ExtensionPoint {
         }
     }
 
-    /// Its interface's name in messages, such as `PreFilterPlugin`.
+    /// Name of the point's interface in messages, such as `PreFilterPlugin`.
     pub const fn interface(self) -> &'static str {
         match self {
             Self::PreEnqueue => "PreEnqueuePlugin",
@@ -123,59 +123,59 @@ impl ExtensionPoint {
 /// A plugin in an enabled or disabled list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plugin {
-    /// The name it is registered under; `*` in a disabled list stands for all.
+    /// The name under which the plugin is registered. `*` in a disabled list means all plugins.
     pub name: String,
-    /// The weight of its scores; 0 when none was given, which counts as 1.
+    /// Weight of the plugin's scores. 0 means that no weight is set, and counts as 1.
     pub weight: i32,
 }
 
 impl Plugin {
-    /// `name` without a weight.
+    /// A plugin without a weight.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), weight: 0 }
     }
 
-    /// The same plugin with `weight`.
+    /// The same plugin with the given weight.
     #[must_use]
     pub fn weighted(self, weight: i32) -> Self {
         Self { weight, ..self }
     }
 }
 
-/// What is enabled and disabled at one point, or at all of them (`multiPoint`).
+/// The plugins enabled and disabled at one point, or at all points (`multiPoint`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PluginSet {
-    /// In the order in which they run.
+    /// Enabled plugins, in running order.
     pub enabled: Vec<Plugin>,
-    /// Defaults that are not wanted; weights mean nothing here.
+    /// Default plugins to disable; their weights are ignored.
     pub disabled: Vec<Plugin>,
 }
 
-/// The plugin sets of a profile: the default set with the user's merged into it, not yet expanded to points.
+/// The plugin sets of a profile: the default sets merged with the user's, not yet expanded to points.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plugins {
-    /// Plugins for every point that they extend.
+    /// Plugins to enable at every point that they implement.
     pub multi_point: PluginSet,
     points: [PluginSet; ExtensionPoint::COUNT],
 }
 
 impl Plugins {
-    /// `multi_point`, and nothing at any point of its own.
+    /// Sets with only `multi_point`, and no plugin at an individual point.
     pub fn from_multi_point(multi_point: PluginSet) -> Self {
         Self { multi_point, ..Self::default() }
     }
 
-    /// The set of one point.
+    /// The plugin set of one point.
     pub fn point(&self, point: ExtensionPoint) -> &PluginSet {
         &self.points[point as usize]
     }
 
-    /// The set of one point, to be changed.
+    /// The plugin set of one point, as a mutable reference.
     pub fn point_mut(&mut self, point: ExtensionPoint) -> &mut PluginSet {
         &mut self.points[point as usize]
     }
 
-    /// Every name in an enabled list, sorted, each once. Follows
+    /// The names in all enabled lists, sorted and without duplicates. Follows
     /// `pkg/scheduler/apis/config/v1/defaults.go#pluginsNames @v1.36.3`.
     pub fn enabled_names(&self) -> std::collections::BTreeSet<&str> {
         let sets = std::iter::once(&self.multi_point).chain(&self.points);
@@ -186,23 +186,23 @@ impl Plugins {
 /// The arguments of one plugin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PluginConfig {
-    /// The plugin's name.
+    /// Name of the plugin.
     pub name: String,
-    /// Its arguments, defaulted if the plugin has a type for them.
+    /// The plugin's arguments, with defaults if the plugin has a type of arguments.
     pub args: AnyArgs,
 }
 
-/// One way of scheduling: pods choose it by `spec.schedulerName`.
+/// A scheduling profile, which pods select with `spec.schedulerName`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
-    /// The name that pods give.
+    /// The name by which pods select this profile.
     pub scheduler_name: String,
-    /// Percentage (0–100) of the nodes to find feasible before scoring; none to use the configuration's.
+    /// Percentage (0–100) of nodes to find feasible before scoring. `None` uses the configuration's percentage.
     pub percentage_of_nodes_to_score: Option<i32>,
-    /// What is enabled where.
+    /// Enabled and disabled plugins of this profile.
     pub plugins: Plugins,
-    /// Arguments: those given, in the file's order, then the defaults of every other enabled plugin that takes any,
-    /// sorted by name.
+    /// Arguments of plugins: first the given ones, in the file's order, then the defaults of all other enabled plugins that
+    /// have arguments, sorted by name.
     pub plugin_config: Vec<PluginConfig>,
 }
 
@@ -213,123 +213,123 @@ impl Profile {
     }
 }
 
-/// The whole configuration of a scheduler.
+/// The complete configuration of a scheduler.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Workers for filtering, scoring and preemption dry runs; at least 1 once validated.
+    /// Number of workers for filtering, scoring and preemption dry runs; at least 1 after validation.
     pub parallelism: i32,
-    /// Who leads among several schedulers.
+    /// Settings of leader election.
     pub leader_election: LeaderElection,
-    /// How the API server is reached.
+    /// Settings of the connection to the API server.
     pub client_connection: ClientConnection,
-    /// Whether profiling endpoints are served.
+    /// Whether to serve profiling endpoints.
     pub enable_profiling: bool,
-    /// Whether block profiling is on, where profiling is.
+    /// Whether block profiling is enabled; has no effect without profiling.
     pub enable_contention_profiling: bool,
-    /// Percentage (0–100) of the nodes to find feasible before scoring; 0 adapts to the size of the cluster.
+    /// Percentage (0–100) of nodes to find feasible before scoring; 0 adapts to the size of the cluster.
     pub percentage_of_nodes_to_score: i32,
-    /// First backoff of a pod, in seconds.
+    /// Initial backoff of a pod, in seconds.
     pub pod_initial_backoff_seconds: i64,
-    /// Longest backoff of a pod, in seconds.
+    /// Maximum backoff of a pod, in seconds.
     pub pod_max_backoff_seconds: i64,
-    /// At least one once validated.
+    /// Scheduling profiles; at least one after validation.
     pub profiles: Vec<Profile>,
-    /// Webhooks that take part in scheduling.
+    /// Webhooks that extend scheduling.
     pub extenders: Vec<Extender>,
-    /// Whether caches are filled only once this scheduler leads.
+    /// Whether caches are filled only after this scheduler becomes the leader.
     pub delay_cache_until_active: bool,
 }
 
-/// Leader election. Follows `k8s.io/component-base/config/types.go#LeaderElectionConfiguration @v1.36.3`.
+/// Settings of leader election. Follows `k8s.io/component-base/config/types.go#LeaderElectionConfiguration @v1.36.3`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderElection {
-    /// Whether to elect at all.
+    /// Whether leader election is enabled.
     pub leader_elect: bool,
-    /// How long others wait before they take over.
+    /// Time that standbys wait before they try to acquire an expired lease.
     pub lease_duration: GoDuration,
-    /// How long the leader tries to renew before it gives up.
+    /// Time limit for the leader to renew the lease before it stops leading.
     pub renew_deadline: GoDuration,
-    /// The pause between tries.
+    /// Wait between attempts to acquire or renew the lease.
     pub retry_period: GoDuration,
-    /// The kind of lock; only `leases` is valid.
+    /// Type of the lock object; only `leases` is valid.
     pub resource_lock: String,
-    /// The lock's name.
+    /// Name of the lock object.
     pub resource_name: String,
-    /// The lock's namespace.
+    /// Namespace of the lock object.
     pub resource_namespace: String,
 }
 
-/// How the API server is reached. Follows
+/// Settings of the connection to the API server. Follows
 /// `k8s.io/component-base/config/types.go#ClientConnectionConfiguration @v1.36.3`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientConnection {
-    /// Path of a kubeconfig file; empty for none.
+    /// Path of the kubeconfig file; empty if there is none.
     pub kubeconfig: String,
-    /// The Accept header; empty for the content type's.
+    /// Value of the Accept header; if empty, the content type is used.
     pub accept_content_types: String,
-    /// The content type of requests.
+    /// Content type of requests.
     pub content_type: String,
-    /// Requests a second on average; negative for no limit.
+    /// Average requests per second; a negative value means no limit.
     pub qps: f32,
-    /// Requests that may exceed it at once.
+    /// Number of requests that may exceed `qps` in a burst.
     pub burst: i32,
 }
 
-/// A webhook that takes part in scheduling. Follows `pkg/scheduler/apis/config/types.go#Extender @v1.36.3`.
+/// A webhook that extends scheduling. Follows `pkg/scheduler/apis/config/types.go#Extender @v1.36.3`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extender {
-    /// What verbs are appended to.
+    /// URL to which the verbs are appended.
     pub url_prefix: String,
-    /// Appended for filtering; empty if it does not filter.
+    /// Verb for filtering; empty if the extender does not filter.
     pub filter_verb: String,
-    /// Appended for preemption; empty if it takes no part in it.
+    /// Verb for preemption; empty if the extender does not support preemption.
     pub preempt_verb: String,
-    /// Appended for scoring; empty if it does not score.
+    /// Verb for scoring; empty if the extender does not score.
     pub prioritize_verb: String,
-    /// The weight of its scores; positive where `prioritize_verb` is set.
+    /// Weight of the extender's scores; positive if `prioritize_verb` is set.
     pub weight: i64,
-    /// Appended for binding; empty if it does not bind.
+    /// Verb for binding; empty if the extender does not bind.
     pub bind_verb: String,
-    /// Whether it is reached over TLS.
+    /// Whether to use TLS for requests to the extender.
     pub enable_https: bool,
-    /// TLS client settings.
+    /// TLS settings of the client.
     pub tls: Option<TlsSettings>,
-    /// How long a call may take; zero for the default of 5 s.
+    /// Timeout of a request; zero means the default of 5 s.
     pub http_timeout: GoDuration,
-    /// Whether it keeps nodes itself, so that names suffice.
+    /// Whether the extender caches nodes itself, so that requests contain only node names.
     pub node_cache_capable: bool,
-    /// Resources that it manages; empty for all pods.
+    /// Resources managed by the extender. If empty, the extender is called for all pods.
     pub managed_resources: Vec<ManagedResource>,
-    /// Whether scheduling goes on without it.
+    /// Whether scheduling continues if the extender is unavailable.
     pub ignorable: bool,
 }
 
-/// How a connection is secured, as a client; data goes before files.
+/// TLS settings of a client. Data takes precedence over files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsSettings {
-    /// Whether the server's certificate goes unchecked.
+    /// Whether to skip the verification of the server's certificate.
     pub insecure: bool,
-    /// The name the server's certificate must carry; empty for the host's.
+    /// Server name to verify in the certificate; if empty, the URL's host is used.
     pub server_name: String,
     /// Path of the client certificate.
     pub cert_file: String,
-    /// Path of its key.
+    /// Path of the client certificate's key.
     pub key_file: String,
-    /// Path of the certificates that vouch for the server.
+    /// Path of the CA bundle for verifying the server's certificate.
     pub ca_file: String,
-    /// The client certificate, PEM.
+    /// Client certificate, in PEM.
     pub cert_data: Vec<u8>,
-    /// Its key, PEM.
+    /// Key of the client certificate, in PEM.
     pub key_data: Vec<u8>,
-    /// The certificates that vouch for the server, PEM.
+    /// CA bundle for verifying the server's certificate, in PEM.
     pub ca_data: Vec<u8>,
 }
 
 /// A resource that an extender manages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ManagedResource {
-    /// The resource's name.
+    /// Name of the resource.
     pub name: String,
-    /// Whether the scheduler itself leaves it out of fitting.
+    /// Whether the scheduler itself ignores the resource when it checks whether a pod fits.
     pub ignored_by_scheduler: bool,
 }

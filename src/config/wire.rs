@@ -1,4 +1,4 @@
-//! The configuration as files have it: every field optional, nothing defaulted.
+//! The configuration as written in files: optional fields, without defaults.
 //!
 //! Follows `kube-scheduler/config/v1/types.go` and `component-base/config/v1alpha1/types.go @v1.36.3`.
 
@@ -6,7 +6,7 @@ use super::any_args::TypedArgs;
 use super::decode::{Bytes, Raw, wire_struct};
 use crate::go::duration::GoDuration;
 
-/// The root of a configuration file.
+/// The root object of a configuration file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct KubeSchedulerConfiguration {
     pub(super) api_version: String,
@@ -150,7 +150,7 @@ wire_struct!(Plugin, "v1.Plugin", { "name" => name, "weight" => weight });
 pub(super) struct PluginConfig {
     pub(super) name: String,
     pub(super) args: Raw,
-    /// `args` read as the type that the plugin has for them, if it has one.
+    /// `args` decoded into the plugin's type of arguments, if it has one.
     pub(super) typed: Option<TypedArgs>,
 }
 

@@ -1,4 +1,4 @@
-//! The scheduler's API writes: merged and ordered per object, throttled, and sent again by client-go's rule.
+//! The scheduler's API writes: merged and ordered per pod, throttled, and retried by client-go's rules.
 //!
 //! ```text
 //!  patch_status ──▶ draft ──┐ merged until sent;      ┌──▶ Dispatcher::run  (one task, all patches)
@@ -7,9 +7,9 @@
 //!  delete ─────────────────▶┘
 //! ```
 //!
-//! No call here blocks: [`ApiWrites::patch_status`] returns at once, the others are futures for a task outside the scheduling
-//! cycle. What is written is what upstream writes with `SchedulerAsyncAPICalls` off, except that a patch which has not been
-//! sent when the pod's binding comes is dropped; a binding waits for one in flight.
+//! No call here blocks: [`ApiWrites::patch_status`] returns at once, and the other calls are futures for a task outside the
+//! scheduling cycle. The writes are those of upstream with `SchedulerAsyncAPICalls` off, with one exception: a binding drops
+//! the pod's patch if that has not been sent. A binding waits for a patch in flight.
 
 mod status;
 #[cfg(test)]
@@ -32,14 +32,14 @@ use status::Draft;
 pub use status::{POD_SCHEDULED, StatusUpdate};
 use write_queues::{QueuedWrite, WriteQueues};
 
-/// A handle that writes. Cheap to clone. When the last one is gone, [`Dispatcher::run`] ends after what it still has to send.
+/// A handle for writes. Cheap to clone. After the last handle is dropped, [`Dispatcher::run`] sends the queued patches and ends.
 #[derive(Clone)]
 pub struct ApiWrites {
     writer: Arc<Writer>,
     patches: mpsc::UnboundedSender<QueuedWrite>,
 }
 
-/// Sends the patches that nobody waits for. Its owner runs it in a task and observes that task's end.
+/// Sends the patches that no caller waits for. The owner runs it in a task and observes the end of that task.
 #[must_use = "patches are sent only while this runs"]
 pub struct Dispatcher {
     writer: Arc<Writer>,
@@ -49,7 +49,7 @@ pub struct Dispatcher {
 struct Writer {
     rest: RestClient,
     queues: Arc<WriteQueues>,
-    /// Draws the jitter of retries; its lock guards a draw.
+    /// Draws the jitter of retries. The lock is held only for a draw.
     rng: Mutex<Rng>,
 }
 
@@ -76,32 +76,33 @@ struct BindingTarget<'a> {
 }
 
 impl ApiWrites {
-    /// A handle, and what must run for its patches to be sent. `rng` draws only the jitter of retries.
+    /// Creates a handle, and the dispatcher that must run to send its patches. `rng` draws only the jitter of retries.
     pub fn new(rest: RestClient, rng: Rng) -> (Self, Dispatcher) {
         let writer = Arc::new(Writer { rest, queues: Arc::default(), rng: Mutex::new(rng) });
         let (sender, receiver) = mpsc::unbounded_channel();
         (Self { writer: Arc::clone(&writer), patches: sender }, Dispatcher { writer, patches: receiver })
     }
 
-    /// Writes a pod's status soon: an update is merged into one of the same pod that has not been sent, and what the status
-    /// says already is not written. A failure is logged. `pod` is the pod as the informers know it.
+    /// Queues a patch of a pod's status, or merges it into the pod's last patch if that has not been sent. Sends nothing if the
+    /// status already has these values. Logs failures. `pod` is the pod as in the informer's cache.
     pub fn patch_status(&self, pod: &Arc<Pod>, update: StatusUpdate) {
         if let Some(write) = self.writer.queues.join_draft(pod, update) {
-            // The dispatcher is gone only when the process ends; the write is then given up with the message.
+            // The dispatcher ends early only if the process exits. The write is then dropped with the message.
             let _ = self.patches.send(write);
         }
     }
 
-    /// Writes a pod's status after what was asked for before, and waits for the end. Says whether a request was needed.
+    /// Patches a pod's status after all earlier writes of the pod, and waits for the response. Returns whether a request was
+    /// needed.
     pub async fn patch_status_and_wait(&self, pod: &Arc<Pod>, update: StatusUpdate) -> Result<bool, ApiError> {
         let write = self.writer.queues.join(pod.uid());
         write.ready().await?;
         self.writer.send_patch(&write, &Draft::new(Arc::clone(pod), update)).await
     }
 
-    /// Binds a pod to a node after a patch in flight, and waits for the server's answer. A patch that has not been sent is
-    /// dropped: the binding settles what it would have said. A binding is not tried again here; [`RestClient::send`] does
-    /// where the server asks for it. Follows `pkg/scheduler/framework/plugins/defaultbinder/default_binder.go#Bind @v1.36.3`.
+    /// Binds a pod to a node after a patch in flight, and waits for the server's response. A patch that has not been sent is
+    /// dropped, because the binding makes it obsolete. The dispatcher does not retry bindings; [`RestClient::send`] does
+    /// if the server asks for it. Follows `pkg/scheduler/framework/plugins/defaultbinder/default_binder.go#Bind @v1.36.3`.
     pub async fn bind(&self, pod: &Pod, node: &str) -> Result<(), ApiError> {
         let write = self.writer.queues.join_binding(pod.uid());
         write.ready().await?;
@@ -120,7 +121,7 @@ impl ApiWrites {
         Ok(())
     }
 
-    /// Deletes a pod after what was asked for before: without precondition, with the pod's own grace period.
+    /// Deletes a pod after all earlier writes of the pod, without preconditions and with the pod's own grace period.
     /// Follows `pkg/scheduler/util/utils.go#DeletePod @v1.36.3`.
     pub async fn delete(&self, pod: &Pod) -> Result<(), ApiError> {
         let write = self.writer.queues.join(pod.uid());
@@ -129,29 +130,29 @@ impl ApiWrites {
         self.writer.rest.send(&call, &Target::pod(pod.namespace(), pod.name())).await.map(drop)
     }
 
-    /// Writes that wait or run: 0 means that everything asked for has been answered.
+    /// Number of writes that are queued or in flight; 0 if all writes have been answered.
     pub fn pending(&self) -> usize {
         self.writer.queues.pending()
     }
 
-    /// Drops every write that has not begun, and all that follow: those fail with [`ApiError::Closed`].
+    /// Drops all writes that have not been started, and rejects later ones. Their callers get [`ApiError::Closed`].
     pub fn close(&self) {
         self.writer.queues.close();
     }
 
-    /// Whether it has been closed.
+    /// Whether [`Self::close`] has been called.
     pub fn is_closed(&self) -> bool {
         self.writer.queues.is_closed()
     }
 
-    /// What other writers send through: the same connections and the same limit.
+    /// The client used for writes; other writers use it to share its connections and rate limit.
     pub fn rest(&self) -> &RestClient {
         &self.writer.rest
     }
 }
 
 impl Dispatcher {
-    /// Sends patches until every [`ApiWrites`] is gone and the last patch has been answered.
+    /// Sends patches until every [`ApiWrites`] has been dropped and the last patch has been answered.
     pub async fn run(mut self) {
         let mut running = FuturesUnordered::new();
         loop {
@@ -179,7 +180,8 @@ impl Writer {
         }
     }
 
-    /// Sends what the draft changes, if anything, up to four times. Follows `pkg/scheduler/util/utils.go#PatchPodStatus @v1.36.3`.
+    /// Sends the changes of a draft, if any, in up to four attempts. Returns whether there were any changes.
+    /// Follows `pkg/scheduler/util/utils.go#PatchPodStatus @v1.36.3`.
     async fn send_patch(&self, write: &QueuedWrite, draft: &Draft) -> Result<bool, ApiError> {
         let clock = self.rest.clock();
         let Some((body, written)) = draft.patch(&write.written(), clock.now().wall) else { return Ok(false) };

@@ -1,4 +1,4 @@
-//! Patches of a pod's status: what is merged, when nothing is written, and the bytes.
+//! Patches of a pod's status: merging updates, detecting unchanged ones, and encoding.
 
 use std::sync::Arc;
 
@@ -11,23 +11,22 @@ use serde::Serialize;
 use crate::k8s::Pod;
 use crate::k8s::conditions::{find_pod_condition, update_pod_condition};
 
-/// The condition that says whether a pod is on a node.
+/// Type of the condition that says whether a pod is bound to a node.
 pub const POD_SCHEDULED: &str = "PodScheduled";
 
-/// The condition that says why a pod is about to be ended.
+/// Type of the condition that says why a pod is about to be terminated.
 const DISRUPTION_TARGET: &str = "DisruptionTarget";
 
-/// What a write wants to change in a pod's status.
+/// Changes to a pod's status.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StatusUpdate {
-    /// A condition to set; its times are filled in by the write.
+    /// The condition to set. Its times are set when the patch is sent.
     pub condition: Option<PodCondition>,
-    /// The node to nominate; empty takes a nomination back, `None` leaves it alone (upstream's nominating modes Override and
-    /// Noop).
+    /// The node to nominate. Empty clears the nomination and `None` keeps it (upstream's nominating modes Override and Noop).
     pub nominated_node_name: Option<String>,
 }
 
-/// What a queued patch will write, merged from all updates since the one before it was sent.
+/// The content of a queued patch, merged from all updates since the previous patch was sent.
 #[derive(Debug)]
 pub(super) struct Draft {
     pod: Arc<Pod>,
@@ -35,7 +34,7 @@ pub(super) struct Draft {
     nominated_node_name: Option<String>,
 }
 
-/// What earlier writes of the same run of calls have changed, which the informers may not have seen yet.
+/// Changes by earlier writes of the same queue, which may not be in the informer's cache yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Written {
     conditions: Vec<PodCondition>,
@@ -47,7 +46,7 @@ struct PodPatch<'a> {
     status: StatusPatch<'a>,
 }
 
-/// Fields in order of their JSON names, as upstream's bytes have them.
+/// Fields in the order of their JSON names, as in upstream's encoding.
 #[derive(Serialize)]
 struct StatusPatch<'a> {
     #[serde(rename = "$setElementOrder/conditions", skip_serializing_if = "Vec::is_empty")]
@@ -64,7 +63,7 @@ struct ConditionKey<'a> {
     kind: &'a str,
 }
 
-/// A field of a patch: absent if unchanged, null if it goes away.
+/// A field of a patch: `None` if unchanged, `Some(None)` (null) if removed.
 type Changed<T> = Option<Option<T>>;
 
 #[derive(Serialize)]
@@ -87,19 +86,19 @@ struct ConditionPatch<'a> {
 }
 
 impl StatusUpdate {
-    /// `PodScheduled=False` with the whole message, however long, and what becomes of the nomination.
+    /// Sets `PodScheduled=False` with the full message, and optionally changes the nomination.
     /// Follows `pkg/scheduler/schedule_one.go#handleSchedulingFailure @v1.36.3`.
     pub fn not_scheduled(pod: &Pod, reason: &str, message: &str, nominated_node_name: Option<String>) -> Self {
         let condition = condition(pod, POD_SCHEDULED, "False", reason, message);
         Self { condition: Some(condition), nominated_node_name }
     }
 
-    /// Only the nomination; empty takes it back.
+    /// Changes only the nomination. An empty `node` clears it.
     pub fn nominate(node: &str) -> Self {
         Self { condition: None, nominated_node_name: Some(node.to_owned()) }
     }
 
-    /// What a preemption victim gets before it is deleted. `preemptor` is the preemptor's scheduler name for a pod, and
+    /// The condition that a preemption victim gets before its deletion. `preemptor` is the scheduler name of a preempting pod, or
     /// `podgroup` for a group. Follows `pkg/scheduler/framework/preemption/executor.go#NewExecutor @v1.36.3`.
     pub fn disruption_target(victim: &Pod, preemptor: &str) -> Self {
         let message = format!("{preemptor}: preempting to accommodate a higher priority pod");
@@ -125,7 +124,7 @@ impl Draft {
         Self { pod, conditions, nominated_node_name: update.nominated_node_name }
     }
 
-    /// Takes a later update in: what it says wins, what it does not mention stays, and its view of the pod is the newer one.
+    /// Merges a later update. Values in the update win, other values stay, and `pod` replaces the older version of the pod.
     pub(super) fn absorb(&mut self, pod: Arc<Pod>, update: StatusUpdate) {
         self.pod = pod;
         if let Some(condition) = update.condition {
@@ -140,10 +139,10 @@ impl Draft {
         &self.pod
     }
 
-    /// The patch, and what will have been written; `None` if the status says all this already.
+    /// Encodes the patch and returns it with the changes after it. Returns `None` if the status has all these values already.
     ///
-    /// A condition counts as changed by its status, reason, message or probe time; the generation it was observed at does not
-    /// count. The transition time moves only with the status.
+    /// A condition counts as changed if its status, reason, message or probe time differs; its observed generation does not
+    /// count. The transition time changes only with the status.
     /// Follows `pkg/scheduler/schedule_one.go#updatePod @v1.36.3` and `pkg/api/v1/pod/util.go#UpdatePodCondition @v1.36.3`.
     pub(super) fn patch(&self, written: &Written, now: Timestamp) -> Option<(Bytes, Written)> {
         let mut old = self.pod.status.conditions.clone();
@@ -179,7 +178,7 @@ fn set(conditions: &mut Vec<PodCondition>, new: PodCondition) {
     }
 }
 
-/// The API writes whole seconds.
+/// Truncates to whole seconds, because the API has no fractions.
 fn whole_seconds(now: Timestamp) -> Time {
     Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
 }
@@ -188,12 +187,12 @@ fn text(field: Option<&String>) -> &str {
     field.map_or("", String::as_str)
 }
 
-/// The two-way strategic merge patch from one status to the other.
+/// Encodes the two-way strategic merge patch from `old` to `new`.
 /// Follows `apimachinery/pkg/util/strategicpatch/patch.go#CreateTwoWayMergePatch @v1.36.3`.
 fn encode(old: &[PodCondition], new: &[PodCondition], renamed: Option<&str>) -> Option<Bytes> {
     let conditions: Vec<ConditionPatch<'_>> =
         new.iter().filter_map(|condition| difference(find_pod_condition(old, &condition.type_), condition)).collect();
-    // A list that was not there before is written without an order.
+    // A list that was empty before is patched without an order.
     let order = if conditions.is_empty() || old.is_empty() {
         Vec::new()
     } else {
@@ -201,11 +200,12 @@ fn encode(old: &[PodCondition], new: &[PodCondition], renamed: Option<&str>) -> 
     };
     let nominated_node_name = renamed.map(|node| (!node.is_empty()).then_some(node));
     let patch = PodPatch { status: StatusPatch { order, conditions, nominated_node_name } };
-    // Strings, numbers and times always have a JSON form.
+    // Encoding cannot fail: strings, numbers and times always have a JSON form.
     serde_json::to_vec(&patch).ok().map(Bytes::from)
 }
 
-/// What changed in a condition, with its key; all of it if it is new, a missing probe time as null like upstream's.
+/// Returns the changed fields of a condition, with its key. A new condition is returned whole. Like upstream's, it has a null
+/// for a missing probe time.
 fn difference<'a>(old: Option<&PodCondition>, new: &'a PodCondition) -> Option<ConditionPatch<'a>> {
     let some = |field: Option<&'a String>| field.map(String::as_str).filter(|text| !text.is_empty());
     let Some(old) = old else {
@@ -319,7 +319,7 @@ mod tests {
         check(&known, StatusUpdate::nominate("n1"), None);
         check(&known, StatusUpdate::nominate("n2"), Some(r#"{"status":{"nominatedNodeName":"n2"}}"#));
         check(&known, StatusUpdate::nominate(""), Some(r#"{"status":{"nominatedNodeName":null}}"#));
-        // Once something is written, the generation goes along.
+        // If the patch has another change, the observed generation is also sent.
         check(
             &known,
             unschedulable(&known, "old", Some("")),

@@ -1,4 +1,4 @@
-//! Order, merging and retries of writes, against a scripted server and in virtual time.
+//! Order, merging and retries of writes, against a scripted server and on a simulated clock.
 
 use std::io;
 use std::time::Duration;
@@ -166,7 +166,7 @@ async fn a_victim_is_marked_and_then_deleted() {
     assert_eq!(api.requests()[1].body, json!({"kind": "DeleteOptions", "apiVersion": "v1"}));
 }
 
-/// Moves the clock from deadline to deadline and tells when each request was sent.
+/// Moves the clock from deadline to deadline, and returns the time at which each request was sent.
 async fn request_times(world: &World) -> Vec<Duration> {
     let mut times = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! One write at a time for each object, in the order in which they were asked for.
+//! Queues that run one write per object at a time, in the order of the calls.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
@@ -9,8 +9,8 @@ use super::status::{Draft, StatusUpdate, Written};
 use crate::client::ApiError;
 use crate::k8s::Pod;
 
-/// Queues of writes, one for each object. The lock guards all of them; nothing under it waits or calls out, and wakers run
-/// after it.
+/// Queues of writes, one per object. One lock guards all queues. No code under the lock waits or calls out, and wakers are
+/// called after it is released.
 #[derive(Default)]
 pub(super) struct WriteQueues(Mutex<State>);
 
@@ -20,26 +20,26 @@ struct State {
     tickets: u64,
     /// Number of entries in all queues.
     entries: usize,
-    /// By UID; an object leaves with its last entry.
+    /// Queues by the object's UID. A queue is removed with its last entry.
     objects: BTreeMap<Arc<str>, ObjectQueue>,
 }
 
 #[derive(Default)]
 struct ObjectQueue {
-    /// The entry in front may write.
+    /// Queued writes of the object. Only the first entry may be sent.
     entries: VecDeque<Entry>,
-    /// What this run of writes has changed so far.
+    /// Changes written since the queue was last empty.
     written: Written,
 }
 
 struct Entry {
     ticket: u64,
     waker: Option<Waker>,
-    /// The patch that this entry stands for, if nobody waits for it and it has not been sent.
+    /// The patch of this entry, if no caller waits for it and it has not been sent.
     draft: Option<Draft>,
 }
 
-/// A write in its object's queue, which it leaves when it is dropped.
+/// A write in its object's queue. Dropping it removes it from the queue.
 pub(super) struct QueuedWrite {
     queues: Arc<WriteQueues>,
     uid: Arc<str>,
@@ -48,16 +48,16 @@ pub(super) struct QueuedWrite {
 
 impl WriteQueues {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No step under the lock leaves the queues half-changed if it panics.
+        // A poisoned lock is usable, because no step under the lock leaves the queues half-changed if it panics.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes that wait or run.
+    /// Number of writes that are queued or in flight.
     pub(super) fn pending(&self) -> usize {
         self.lock().entries
     }
 
-    /// Drops every write that has not begun.
+    /// Drops all writes that have not been started, and rejects later ones.
     pub(super) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -70,7 +70,7 @@ impl WriteQueues {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether nothing is begun any more.
+    /// Whether [`Self::close`] has been called.
     pub(super) fn is_closed(&self) -> bool {
         self.lock().closed
     }
@@ -80,7 +80,8 @@ impl WriteQueues {
         self.enter(&mut self.lock(), uid, None)
     }
 
-    /// The same for a binding, which makes patches that have not been sent pointless.
+    /// Adds a binding to the end of an object's queue. Drops patches that have not been sent, because the binding makes them
+    /// obsolete.
     pub(super) fn join_binding(self: &Arc<Self>, uid: &str) -> QueuedWrite {
         let mut state = self.lock();
         if let Some(object) = state.objects.get_mut(uid) {
@@ -89,8 +90,8 @@ impl WriteQueues {
         self.enter(&mut state, uid, None)
     }
 
-    /// Adds a patch that nobody waits for. `None` if it was merged into the patch at the end of the queue, or dropped because
-    /// the queues are closed.
+    /// Adds a patch that no caller waits for. Returns `None` if the patch was merged into the last one in the queue, or dropped
+    /// because the queues are closed.
     pub(super) fn join_draft(self: &Arc<Self>, pod: &Arc<Pod>, update: StatusUpdate) -> Option<QueuedWrite> {
         let mut state = self.lock();
         if state.closed {
@@ -138,19 +139,19 @@ impl QueuedWrite {
         .await
     }
 
-    /// The merged patch of this entry; `None` if a binding or a close has dropped it. From now on later updates start a new one.
+    /// Takes the merged patch of this entry; `None` if a binding or a close has dropped it. Later updates start a new patch.
     pub(super) fn take_draft(&self) -> Option<Draft> {
         let mut state = self.queues.lock();
         let entries = &mut state.objects.get_mut(&self.uid)?.entries;
         entries.iter_mut().find(|entry| entry.ticket == self.ticket)?.draft.take()
     }
 
-    /// What this run of writes has changed so far.
+    /// Returns the changes written since the queue was last empty.
     pub(super) fn written(&self) -> Written {
         self.queues.lock().objects.get(&self.uid).map(|object| object.written.clone()).unwrap_or_default()
     }
 
-    /// Remembers what has been changed for the writes that follow.
+    /// Records the changes written, for later writes of the queue.
     pub(super) fn set_written(&self, written: Written) {
         if let Some(object) = self.queues.lock().objects.get_mut(&self.uid) {
             object.written = written;

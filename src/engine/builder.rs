@@ -18,7 +18,7 @@ use crate::metrics::Metrics;
 use crate::queue::{Queue, QueueOptions};
 use crate::scheduler::{ApiEffects, Extender, Scheduler, SchedulerContext};
 
-/// Longest time of a pod in unschedulablePods without an event that helps it.
+/// Longest time for which a pod stays in unschedulablePods without an event that helps it.
 /// From `pkg/scheduler/backend/queue/scheduling_queue.go#DefaultPodMaxInUnschedulablePodsDuration @v1.36.3`.
 const MAX_IN_UNSCHEDULABLE: Duration = Duration::from_mins(5);
 
@@ -55,31 +55,31 @@ impl EngineBuilder {
         }
     }
 
-    /// Sets the feature gates. Default: those of upstream.
+    /// Sets the feature gates. Default: the defaults of upstream.
     pub fn gates(mut self, gates: FeatureGates) -> Self {
         self.gates = gates;
         self
     }
 
-    /// Sets the extenders, in the order of the configuration. Ignorable ones are called last. Default: none.
+    /// Sets the extenders, in the order of the configuration. Ignorable extenders are called last. Default: none.
     pub fn extenders(mut self, extenders: Vec<Arc<dyn Extender>>) -> Self {
         self.extenders = extenders;
         self
     }
 
-    /// Sets the clock. Default: the clock of the system.
+    /// Sets the engine's clock. Default: the system's clock.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Sets the fence and the metrics of API requests. Default: none.
+    /// Sets the fence and the metrics of API requests. Default: no fence and no metrics.
     pub fn sending(mut self, sending: Sending) -> Self {
         self.sending = sending;
         self
     }
 
-    /// Sets the registry of the metric families. Default: a new one.
+    /// Sets the registry of the metric families. Default: a new registry.
     pub fn metrics(mut self, metrics: prometheus::Registry) -> Self {
         self.metrics = metrics;
         self
@@ -97,14 +97,14 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets the longest time of a pod in unschedulablePods without an event that helps it. Default: five minutes.
+    /// Sets the longest time for which a pod stays in unschedulablePods without an event that helps it. Default: five minutes.
     pub fn max_in_unschedulable(mut self, duration: Duration) -> Self {
         self.max_in_unschedulable = duration;
         self
     }
 
-    /// Wires the parts, and starts the tasks that write to the API on the current tokio runtime. The caller starts informers
-    /// and scheduling.
+    /// Connects the parts, and starts the tasks that write to the API on the current tokio runtime. The caller must start the
+    /// informers and the scheduling.
     ///
     /// # Panics
     ///
@@ -139,7 +139,7 @@ impl EngineBuilder {
             clock.now(),
         )
         .map_err(EngineError::Events)?;
-        // Both were empty until now: plugins are told that there is neither while they are built.
+        // Plugin factories run before this point, and are documented to find neither.
         let _ = parts.nominator.set(queue.nominator().clone());
         let _ = parts.activator.set(queue.clone());
 
@@ -177,7 +177,7 @@ impl EngineBuilder {
         };
         let (writes, dispatcher) = ApiWrites::new(rest(), rng.split());
         tasks.serve("dispatcher", dispatcher.run());
-        // Events have a limit of their own: they must not hold bindings up.
+        // Events have a rate limit of their own, so that they do not delay bindings.
         let events = rest();
         let api = EventsApi::discover(&events).await;
         let (broadcaster, recording) = EventBroadcaster::new(events, api, &self.hostname, rng.split());
@@ -189,7 +189,7 @@ impl EngineBuilder {
     }
 }
 
-/// The parts that write to the API.
+/// The parts of an engine that write to the API.
 struct Writers {
     writes: ApiWrites,
     effects: Arc<ApiEffects>,
@@ -212,7 +212,7 @@ fn build_profiles(
     Ok(profiles)
 }
 
-/// Follows `pkg/scheduler/scheduler.go#buildExtenders @v1.36.3`.
+/// Moves ignorable extenders to the end. Follows `pkg/scheduler/scheduler.go#buildExtenders @v1.36.3`.
 fn ignorable_last(mut extenders: Vec<Arc<dyn Extender>>) -> Arc<[Arc<dyn Extender>]> {
     extenders.sort_by_key(|extender| extender.is_ignorable());
     extenders.into()

@@ -1,4 +1,4 @@
-//! The kinds that the scheduler watches whatever its plugins need.
+//! The kinds that the scheduler watches regardless of its plugins.
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
@@ -8,8 +8,8 @@ use crate::config::{FeatureGates, Gate};
 use crate::k8s::{Node, Pod};
 use crate::listers::{Lister, Listers, Sealed};
 
-/// Asks for the kinds that upstream watches whatever its plugins need: pods and nodes, namespaces for the queue, `CSINodes`
-/// for the CSI manager, and the kinds of devices for the DRA manager. Returns the listers of pods and nodes.
+/// Asks for the listers of the kinds that upstream watches regardless of its plugins. These are pods and nodes, namespaces for
+/// the queue, `CSINode` for the CSI manager, and the device kinds for the DRA manager. Returns the listers of pods and nodes.
 /// Follows `pkg/scheduler/scheduler.go#New @v1.36.3`.
 pub(crate) fn ask_for_upstream_kinds(
     listers: &Listers,

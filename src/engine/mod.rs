@@ -1,7 +1,7 @@
-//! A whole scheduler, wired: profiles, cache, queue, listers, API writes and event recorders around one client.
+//! A complete scheduler: profiles, cache, queue, listers, API writes and event recorders around one client.
 //!
-//! [`EngineBuilder::build`] is the one place where the parts meet. The production process, the simulator and the tests build
-//! the same engine. They differ in the client, the clock and the caller of [`Scheduler::schedule_one`].
+//! Only [`EngineBuilder::build`] connects the parts. The production process, the simulator and the tests build the same engine.
+//! They differ in the client, the clock and the caller of [`Scheduler::schedule_one`].
 
 mod builder;
 mod kinds;
@@ -28,12 +28,12 @@ pub enum EngineError {
     /// A profile cannot be built.
     #[error("initializing profiles: creating profile for scheduler name {profile}: {error}")]
     Profile {
-        /// Name of the scheduler that the profile belongs to.
+        /// The schedulerName of the profile.
         profile: String,
         /// Error of a plugin or of the configuration.
         error: BuildError,
     },
-    /// Two profiles contradict each other.
+    /// The profiles contradict each other.
     #[error("initializing profiles: {0}")]
     Profiles(ExpandError),
     /// A plugin failed to register its events.
@@ -44,7 +44,7 @@ pub enum EngineError {
     Metrics(#[from] prometheus::Error),
 }
 
-/// A whole scheduler, wired and ready to start.
+/// A complete scheduler, ready to start.
 pub struct Engine {
     /// Takes pods from the queue and finds nodes for them.
     pub scheduler: Scheduler,
@@ -56,20 +56,20 @@ pub struct Engine {
     pub gates: FeatureGates,
     /// Owner of all spawned tasks.
     pub tasks: Tasks,
-    /// Receives the name of a task that ends too early.
+    /// Receives the end of a task that must not end.
     pub fatal: Fatal,
     broadcaster: EventBroadcaster,
 }
 
 impl Engine {
-    /// Begins to wire a scheduler with these plugins on a client.
+    /// Creates a builder for a scheduler with these plugins and this client.
     ///
     /// The scheduler retries and throttles its own requests, so the client must do neither.
     pub fn builder(client: kube::Client, config: Config, plugins: Registry) -> EngineBuilder {
         EngineBuilder::new(client, config, plugins)
     }
 
-    /// Returns the number of API writes and events that are not finished. It is 0 once everything is settled, except for pods
+    /// Returns the number of API writes and events that are not finished. If it is 0, the scheduler is idle, except for pods
     /// that wait for a time or a plugin.
     pub fn unsettled(&self) -> usize {
         self.shared.writes.pending() + self.broadcaster.pending()

@@ -1,4 +1,4 @@
-//! Where each pod is: in exactly one place; and whether what is counted over pods adds up.
+//! Consistency checks: each pod is in exactly one place, and the resource sums of the nodes are right.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,57 +11,57 @@ use crate::model::{NodeInfo, PodInfo};
 use crate::queue::Place;
 use crate::scheduler::SchedulerContext;
 
-/// A pod that is not in exactly one place, or a count that is wrong. Pods are `namespace/name`.
+/// An inconsistency: a pod that is not in exactly one place, or a wrong sum. Pods are given as `namespace/name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Misplaced {
-    /// The informers know the pod, and it is nowhere, or in several places, or in the wrong one.
+    /// The informers have the pod, but it is in no place, in several places, or in the wrong place.
     Pod {
-        /// The pod.
+        /// Key of the pod.
         pod: String,
-        /// Where it is.
+        /// Names of its places.
         places: Vec<&'static str>,
     },
-    /// The informers do not know the pod any more, and it is kept nevertheless.
+    /// The informers do not have the pod any more, but it is still in a place.
     Leftover {
-        /// The pod.
+        /// Key of the pod.
         pod: String,
-        /// Where it is kept.
+        /// Name of its place.
         place: &'static str,
     },
-    /// The pod's marker says that it is in flight, and it is neither in its cycle nor on its way to being bound.
+    /// The queue lists the pod as in flight, but it is neither in its scheduling cycle nor in its binding cycle.
     InFlight {
-        /// The pod.
+        /// Key of the pod.
         pod: String,
     },
-    /// The pod is in its cycle, or waits at Permit, and has no marker.
+    /// The pod is in its scheduling cycle or waits at `Permit`, but the queue does not list it as in flight.
     NotInFlight {
-        /// The pod, or its UID if nothing else is known of it.
+        /// Key of the pod, or its UID if the pod is unknown.
         pod: String,
     },
-    /// A node's sums are not those of the pods on it.
+    /// A node's sums differ from the sums over its pods.
     Sums {
-        /// The node.
+        /// Name of the node.
         node: String,
     },
 }
 
-/// UIDs of the pods between two steps, which only the caller of a check knows.
+/// UIDs of the pods in unfinished cycles, which only the caller of a check knows.
 #[derive(Clone, Debug, Default)]
 pub struct UnfinishedCycles {
-    /// The pod in its scheduling cycle: from being popped until the cycle has ended, assumed or not.
+    /// The pod in its scheduling cycle, from the pop until the end of the cycle, assumed or not.
     pub cycle: Option<String>,
-    /// Pods whose binding cycle has begun and has not ended.
+    /// The pods whose binding cycle has started and has not ended.
     pub binding: BTreeSet<String>,
-    /// Whether tasks have not come to rest, so that a binding cycle may not have got to Permit's answer yet.
+    /// Whether tasks are still running, so that a binding cycle may not have processed the decision at `Permit` yet.
     pub unsettled: bool,
 }
 
-/// Checks where pods are. Cheap to clone; for simulations and tests, which call it after every event.
+/// Checks the places of all pods. Cheap to clone. Simulations and tests call it after every event.
 #[derive(Clone)]
 pub struct PlaceCheck {
     shared: Arc<SchedulerContext>,
     profiles: BTreeSet<Arc<str>>,
-    /// Without `SchedulerQueueingHints` the queue keeps no markers.
+    /// Whether the queue lists pods in flight, which it does only with `SchedulerQueueingHints`.
     markers: bool,
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for Misplaced {
 }
 
 impl Engine {
-    /// What checks where pods are, apart from the engine, so that it can be asked in the midst of a cycle.
+    /// Returns a check that is independent of the engine, so that it can run in the middle of a cycle.
     pub fn place_check(&self) -> PlaceCheck {
         PlaceCheck {
             shared: self.shared.clone(),
@@ -91,18 +91,22 @@ impl Engine {
         }
     }
 
-    /// [`PlaceCheck::check`] at this moment.
+    /// Runs [`PlaceCheck::check`] at this moment.
     pub fn check_places(&self, underway: &UnfinishedCycles) -> Vec<Misplaced> {
         self.place_check().check(underway)
     }
 }
 
 impl PlaceCheck {
-    /// Checks that each pod of the informers is in exactly one place (queued, in its cycle, assumed or bound) and no other
-    /// pod is in any; that exactly those pods are marked as in flight that are in their cycle or wait at Permit; that no
-    /// node is held for a pod that is gone; and that every node's sums are those of its pods. Meant for a scheduler with
-    /// `SchedulerQueueingHints`: without, as upstream, a pod that changes during its cycle is queued at once, so it can be
-    /// in two places until its next turn.
+    /// Returns everything that is inconsistent. The checks are:
+    ///
+    /// - Each pod of the informers is in exactly one place: queued, in its cycle, assumed or bound. No other pod is in any place.
+    /// - The queue lists exactly those pods as in flight that are in their cycle or wait at `Permit`.
+    /// - No deleted or bound pod has a nominated node.
+    /// - Each node's sums are the sums over its pods.
+    ///
+    /// The checks require `SchedulerQueueingHints`. Without that gate, as in upstream, a pod that changes during its cycle is
+    /// queued at once, so it can be in two places until its next attempt.
     pub fn check(&self, underway: &UnfinishedCycles) -> Vec<Misplaced> {
         let mut found = Vec::new();
         self.places(underway, &mut found);
@@ -132,7 +136,7 @@ impl PlaceCheck {
         }
         for (uid, (pod, at)) in places {
             for place in at {
-                // It cannot be bound any more; the task that tries will find out.
+                // The pod cannot be bound any more, and its binding cycle is going to notice.
                 let on_its_way = underway.binding.contains(&uid) || underway.cycle.as_ref() == Some(&uid);
                 if place != ASSUMED || !on_its_way {
                     found.push(Misplaced::Leftover { pod: pod.key().to_string(), place });
@@ -151,7 +155,7 @@ impl PlaceCheck {
         let ours = self.profiles.contains(pod.scheduler_name());
         let cycles = underway.cycle.as_deref() == Some(pod.uid());
         match at {
-            // Its cycle is its place; one that is being deleted is let go.
+            // The pod is in its cycle, or it is terminating and need not be anywhere.
             [] => pod.node_name().is_none() && (!ours || cycles || pod.is_terminating()),
             [BOUND] => pod.node_name().is_some(),
             [ASSUMED] => pod.node_name().is_none() && ours,

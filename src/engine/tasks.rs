@@ -1,4 +1,4 @@
-//! The owner of every spawned task.
+//! Ownership of all spawned tasks.
 
 use std::any::Any;
 use std::future::Future;
@@ -15,27 +15,26 @@ use tokio::task::AbortHandle;
 use crate::framework::BoxFuture;
 use crate::scheduler::Spawn;
 
-/// A task that ended as it must not: the process has to end too, since one that looks healthy and schedules nothing is
-/// worse.
+/// The unexpected end of a task. The process must exit, because a process that looks healthy but schedules nothing is worse.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskEnd {
-    /// The task panicked.
+    /// The task ended with a panic.
     #[error("task {name:?} panicked: {message}")]
     Panicked {
-        /// What the task does.
+        /// Name of the task.
         name: &'static str,
-        /// What it said.
+        /// Message of the panic.
         message: String,
     },
-    /// A task that serves for as long as the process runs has ended.
+    /// A task ended although it has to run as long as the process.
     #[error("task {name:?} ended before its time")]
     Ended {
-        /// What the task did.
+        /// Name of the task.
         name: &'static str,
     },
 }
 
-/// How long the scheduling thread waits for a task: more than a request takes whose server answers at all, though late.
+/// Longest time for which the scheduling thread waits for a task. A request to a slow but reachable server takes less.
 const WAIT: Duration = Duration::from_secs(30);
 
 /// Spawns tasks and observes the end of each.
@@ -44,44 +43,44 @@ pub struct Tasks {
     runtime: Handle,
     running: Arc<AtomicUsize>,
     stopping: Arc<AtomicBool>,
-    /// The tasks of [`Self::serve`]; the lock guards the list and is held for a look at it.
+    /// The tasks of [`Self::serve`]. The lock guards the list and is held for a lookup.
     serving: Arc<Mutex<Vec<(&'static str, AbortHandle)>>>,
     fatal: mpsc::UnboundedSender<TaskEnd>,
-    /// The runtime, if it only runs while somebody drives it.
+    /// The runtime, if it makes progress only while a caller drives it.
     driven: Arc<OnceLock<Weak<Runtime>>>,
 }
 
-/// Where a task's wrong end is heard of.
+/// Receives the unexpected ends of tasks.
 pub type Fatal = mpsc::UnboundedReceiver<TaskEnd>;
 
 impl Tasks {
-    /// An owner of tasks on this runtime, and where wrong ends are heard of.
+    /// Creates an owner of tasks on this runtime, and the receiver of their unexpected ends.
     pub fn new(runtime: Handle) -> (Self, Fatal) {
         let (fatal, heard) = mpsc::unbounded_channel();
         let (running, stopping, serving) = (Arc::default(), Arc::default(), Arc::default());
         (Self { runtime, running, stopping, serving, fatal, driven: Arc::default() }, heard)
     }
 
-    /// The runtime has no thread of its own: whoever waits for a task has to drive it, from outside.
+    /// Declares that the runtime has no threads of its own: a caller that waits for a task must drive the runtime.
     pub fn drive(&self, runtime: &Arc<Runtime>) {
-        // A second call says the same.
+        // A second call sets the same value.
         let _ = self.driven.set(Arc::downgrade(runtime));
     }
 
-    /// Runs a task that comes to an end by itself.
+    /// Spawns a task that ends by itself.
     pub fn run(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let (running, fatal) = (Running::new(&self.running), self.fatal.clone());
         self.runtime.spawn(async move {
             let end = AssertUnwindSafe(task).catch_unwind().await;
             drop(running);
             if let Err(panic) = end {
-                // Nobody listens any more only when the process is ending anyway.
+                // The receiver is dropped only when the process exits.
                 let _ = fatal.send(TaskEnd::Panicked { name, message: panic_message(&*panic) });
             }
         });
     }
 
-    /// Runs a task that serves until [`Self::stop`]; that it ends before, in whatever way, is fatal.
+    /// Spawns a task that runs until [`Self::stop`]. Any earlier end is fatal.
     pub fn serve(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let mut end = EndReport { name, stopping: self.stopping.clone(), fatal: self.fatal.clone(), end: None };
         let task = self.runtime.spawn(async move {
@@ -93,12 +92,12 @@ impl Tasks {
         self.serving().push((name, task.abort_handle()));
     }
 
-    /// The names of the tasks that serve, in the order in which they were started.
+    /// Returns the names of the running tasks of [`Self::serve`], in the order in which they were started.
     pub fn names(&self) -> Vec<&'static str> {
         self.serving().iter().filter(|(_, task)| !task.is_finished()).map(|(name, _)| *name).collect()
     }
 
-    /// Cuts the serving tasks of this name off, wherever they are, as a test does to see that it is heard of. Says how many.
+    /// Aborts the tasks of [`Self::serve`] with this name, for tests of unexpected ends. Returns their number.
     pub fn kill(&self, name: &str) -> usize {
         let serving = self.serving();
         let killed = serving.iter().filter(|(known, task)| *known == name && !task.is_finished());
@@ -109,12 +108,12 @@ impl Tasks {
         self.serving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on serving tasks may end.
+    /// Allows the tasks of [`Self::serve`] to end from now on.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
     }
 
-    /// How many tasks of [`Self::run`] have not ended.
+    /// Returns the number of running tasks of [`Self::run`].
     pub fn running(&self) -> usize {
         self.running.load(Ordering::Acquire)
     }
@@ -133,14 +132,14 @@ impl Spawn for Tasks {
         let (tell, ended) = std::sync::mpsc::channel();
         self.run("waited for", async move {
             task.await;
-            // Nobody listens any more once the time is up.
+            // The receiver is dropped after a timeout.
             let _ = tell.send(());
         });
         ended.recv_timeout(WAIT).is_ok()
     }
 }
 
-/// Counts a running task until it is dropped, however the task ends.
+/// Counts a running task until it is dropped, regardless of how the task ends.
 struct Running(Arc<AtomicUsize>);
 
 impl Running {
@@ -172,7 +171,7 @@ impl Drop for EndReport {
             None if self.stopping.load(Ordering::Acquire) => return,
             None => TaskEnd::Ended { name: self.name },
         };
-        // Nobody listens any more only when the process is ending anyway.
+        // The receiver is dropped only when the process exits.
         let _ = self.fatal.send(end);
     }
 }

@@ -1,24 +1,24 @@
-//! A change after which a pod would fit.
+//! A change of a pod or its cluster after which the pod would fit.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
 
-/// A single change of the pod or the cluster after which some node could take the pod. Each has been tried.
+/// A single change of the pod or the cluster after which some node could take the pod. Each change has been tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// What to change, as an order to somebody.
+    /// The change, as an instruction.
     pub change: String,
-    /// The nodes that could take the pod then; none for a node that is added.
+    /// The nodes that could then take the pod. Empty for a change that adds a node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Arc<str>>,
 }
 
-/// Nodes that are named before the rest is counted.
+/// Number of nodes that are named. The rest is counted.
 const NAMED: usize = 3;
 
-/// Some nodes' names, and how many there are.
+/// Names of nodes, of which the first few are displayed and the rest is counted.
 pub(super) struct Nodes<'a>(pub(super) &'a [&'a str]);
 
 impl fmt::Display for Nodes<'_> {

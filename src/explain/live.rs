@@ -1,4 +1,4 @@
-//! A running cluster, read through its API server. Nothing is written: no request but a GET leaves this process.
+//! Reads a running cluster through its API server. Only GET requests are sent, so nothing is changed.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -18,49 +18,49 @@ use crate::plugins::{default_preemption, node_resources};
 use crate::simulate::{Loading, Progress, SimulateArgs, SimulateError, config, gates, say};
 use crate::version;
 
-/// How long the API server may take to answer at all.
+/// Timeout of the first response of the API server.
 const REACHED: Duration = Duration::from_secs(10);
 
 /// Path of the request that shows whether the API server can be reached.
 const VERSION: &str = "/version";
 
-/// Kinds without which nothing can be said.
+/// Resources without which nothing can be explained.
 const REQUIRED: [&str; 2] = ["nodes", "pods"];
 
-/// Why a running cluster cannot be read.
+/// Error while a running cluster is read.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
-    /// No kubeconfig says how the API server is accessed.
+    /// The kubeconfig does not give access to an API server.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// Nobody answers.
+    /// The API server is unreachable.
     #[error("the API server {url} cannot be reached: {error}")]
     Unreachable {
-        /// Where it was looked for.
+        /// URL of the API server.
         url: String,
-        /// Why.
+        /// Why the API server is unreachable.
         error: String,
     },
-    /// A kind cannot be listed without which nothing can be said.
+    /// A required resource cannot be listed.
     #[error("cannot list {kind}: {message}{hint}")]
     Kind {
-        /// The kind, by its plural.
+        /// The resource, by its plural name.
         kind: String,
-        /// What the server says.
+        /// Message of the API server.
         message: String,
-        /// What may help.
+        /// Advice on how to solve the problem.
         hint: &'static str,
     },
-    /// The configuration, or what was read, is not fit for a scheduler.
+    /// The scheduler cannot be built with this configuration or cluster.
     #[error(transparent)]
     Scheduler(#[from] SimulateError),
 }
 
-/// Who is asked, and what reads the answers.
+/// The client of an API server, and the settings of the scheduler that reads the objects.
 pub(super) struct Reader {
-    /// Reaches the API server.
+    /// Client for the API server.
     pub(super) client: kube::Client,
-    /// Its address, for messages.
+    /// URL of the API server, for messages.
     pub(super) url: String,
     pub(super) config: Config,
     pub(super) gates: FeatureGates,
@@ -68,7 +68,7 @@ pub(super) struct Reader {
     pub(super) clock: Clock,
 }
 
-/// Reads the cluster of the current context of the kubeconfigs, or of the named context.
+/// Reads the cluster of the named context, or of the current context, of the kubeconfigs.
 pub(super) fn load(
     rules: &LoadingRules,
     context: Option<&str>,
@@ -87,7 +87,7 @@ pub(super) fn load(
         let client = transport.client(&version::user_agent("explain"), None);
         Reader { client, url: transport.url(), config, gates, plugins, clock }.read().await
     });
-    // Profiles hold on to what runs on it, and the process ends with them.
+    // The profiles refer to tasks of the runtime. The process ends soon, so the runtime is not dropped.
     std::mem::forget(runtime);
     loading.map_err(|error| match error {
         LiveError::Scheduler(error) => LiveError::Scheduler(error.in_config(source)),
@@ -95,13 +95,13 @@ pub(super) fn load(
     })
 }
 
-/// The API server that the kubeconfigs name.
+/// Returns the transport to the API server that the kubeconfigs name.
 fn transport(rules: &LoadingRules, context: Option<&str>, clock: Clock) -> Result<Transport, LiveError> {
     let access = kubeconfig::kubectl_access(rules, context, &InCluster::from_environment())?;
     Ok(Transport::new(access, clock)?)
 }
 
-/// A client that lets nothing but GETs through, whatever it is given to.
+/// Wraps a client so that it sends only GET requests.
 fn read_only(client: kube::Client) -> kube::Client {
     let service = tower::service_fn(move |request: Request<Body>| {
         let client = client.clone();
@@ -117,8 +117,8 @@ fn read_only(client: kube::Client) -> kube::Client {
 }
 
 impl Reader {
-    /// Lists every kind that the configured scheduler looks up, and builds that scheduler around the objects. What cannot be
-    /// listed and can be done without is named on stderr.
+    /// Lists every resource that the configured scheduler reads, and builds the scheduler around the objects. Warns on stderr of
+    /// resources that cannot be listed and are not required.
     pub(super) async fn read(self) -> Result<Loading, LiveError> {
         let Self { client, url, mut config, gates, plugins, clock } = self;
         let client = read_only(client);
@@ -150,13 +150,13 @@ impl Reader {
             count => say(format_args!("warning: {count} objects cannot be read and are not considered")),
         }
         let loading = Loading::of(&engine, preemption, clock.now());
-        // As with files, taking it apart is left to the end of the process.
+        // As with files, the engine is not dropped, since the process ends soon.
         std::mem::forget(engine);
         Ok(loading?)
     }
 }
 
-/// Whether anybody answers: asked before everything else, so that it is said once and soon. What the answer is does not matter.
+/// Checks that the API server can be reached, before any other request, so that there is one early error. Any response counts.
 async fn reach(client: &kube::Client, clock: &Clock) -> Result<(), String> {
     let request = Request::get(VERSION).body(Vec::new()).map_err(|error| error.to_string())?;
     match clock.timeout_at(clock.mono() + REACHED, client.request_text(request)).await {
@@ -166,7 +166,7 @@ async fn reach(client: &kube::Client, clock: &Clock) -> Result<(), String> {
     }
 }
 
-/// Fails if a kind is missing that is required, and warns of the others.
+/// Fails if a required resource is missing, and warns of the others.
 fn check(unread: Vec<Unread>) -> Result<(), LiveError> {
     if let Some(Unread { kind, code, message }) = unread.iter().find(|kind| REQUIRED.contains(&&*kind.kind)).cloned() {
         let hint = match code {
@@ -185,7 +185,7 @@ fn check(unread: Vec<Unread>) -> Result<(), LiveError> {
     Ok(())
 }
 
-/// What is not considered where a kind is missing.
+/// Describes the effect of a missing resource.
 fn without(kind: &str) -> &'static str {
     match kind {
         "namespaces" => "namespaceSelectors of pod affinity select no namespace",

@@ -1,7 +1,7 @@
-//! `explain`: why a pod would go where it would go, or nowhere.
+//! The `explain` command, which explains where a pod would be scheduled, or why nowhere.
 //!
-//! The cluster is loaded as `simulate` loads it, or read from a running one, and nothing is scheduled: each pod is looked at as
-//! if it were the next one.
+//! The cluster is loaded as by `simulate`, or read from a running one. Nothing is scheduled: each pod is evaluated as if it
+//! were the next one.
 
 mod change;
 mod live;
@@ -77,7 +77,7 @@ pub struct ExplainArgs {
     pub output: Form,
 }
 
-/// What is printed.
+/// Output format of an explanation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Form {
     /// A page for people.
@@ -87,7 +87,7 @@ pub enum Form {
     Json,
 }
 
-/// Why nothing can be explained.
+/// Error that prevents an explanation.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
     /// The cluster cannot be loaded.
@@ -96,85 +96,85 @@ pub enum ExplainError {
     /// The running cluster cannot be read.
     #[error("kubeconfig {kubeconfig}: {error}")]
     Live {
-        /// Paths of the kubeconfigs.
+        /// Paths of the kubeconfig files.
         kubeconfig: String,
-        /// Why.
+        /// Why the cluster cannot be read.
         error: LiveError,
     },
-    /// There is no such pod.
+    /// No pod has this name.
     #[error("no pod {name:?} {place}")]
     NoPod {
-        /// The pod's name.
+        /// The name that was given.
         name: String,
-        /// Where it was looked for, and what may help.
+        /// The place that was searched, and advice.
         place: &'static str,
     },
-    /// Several namespaces have one.
+    /// Several namespaces have a pod of this name.
     #[error("pod {name:?} is in several namespaces: name one of {keys}")]
     Ambiguous {
-        /// The pod's name.
+        /// The name that was given.
         name: String,
-        /// The pods.
+        /// Keys of the pods with this name.
         keys: String,
     },
-    /// The pod has a node.
+    /// The pod already has a node.
     #[error("pod {pod} is on node {node} already")]
     Placed {
-        /// The pod.
+        /// Key of the scheduled pod.
         pod: String,
-        /// Its node.
+        /// Name of the pod's node.
         node: String,
     },
     /// No profile schedules the pod.
     #[error("pod {pod}: no profile has the schedulerName {scheduler:?}; --config takes the configuration that has it")]
     NotOurs {
-        /// The pod.
+        /// Key of the pod.
         pod: String,
-        /// Who is to schedule it.
+        /// The scheduler name in the pod.
         scheduler: String,
     },
 }
 
-/// What is said of the pods, in the shape in which the oracle of the tests answers.
+/// Explanations of pods, in the format of the oracle of the tests.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
-    /// Each pod.
+    /// Explanation of each requested pod.
     pub pods: Vec<PodExplanation>,
-    /// How many pods are pending, these among them.
+    /// Number of all pending pods, including these.
     #[serde(skip)]
     pub pending: usize,
-    /// How many others are, by the scheduler that they name and that no profile is.
+    /// Number of pending pods of other schedulers, by scheduler name.
     #[serde(skip)]
     pub foreign: BTreeMap<String, usize>,
 }
 
-/// What is said of one pod.
+/// Explanation of one pod.
 #[derive(Clone, Debug, Serialize)]
 pub struct PodExplanation {
-    /// Every node's verdict and scores.
+    /// Verdict and scores of every node.
     #[serde(flatten)]
     pub evaluation: Evaluation,
-    /// What preemption would do; only if no node can take the pod as it is, and the profile has the plugin.
+    /// Result of a simulated preemption. Present only if no node can take the pod as it is and the profile has the plugin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preemption: Option<PreemptionExplanation>,
-    /// Single changes after which some node could take the pod; looked for only if none can as it is.
+    /// Single changes after which some node could take the pod. Empty if some node can take it as it is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
 }
 
 impl ExplainArgs {
-    /// Whether the cluster is that of files. Without files it is a running one.
+    /// Whether the cluster is read from files. Otherwise it is a running one.
     fn reads_files(&self) -> bool {
         !self.files.is_empty()
     }
 
-    /// Whether the pod is of a namespace that is asked for.
+    /// Whether the pod's namespace is requested.
     fn covers(&self, pod: &Pod) -> bool {
         self.namespace.as_deref().is_none_or(|namespace| pod.namespace() == namespace)
     }
 }
 
-/// Explains what `args` ask for, with these plugins. What it took goes to stderr.
+/// Explains the requested pods with these plugins. Prints the duration to stderr.
 #[expect(clippy::disallowed_methods, reason = "how long it took is shown on stderr only")]
 pub fn explain(args: &ExplainArgs, plugins: Registry) -> Result<Explanation, ExplainError> {
     let began = Instant::now();
@@ -242,7 +242,7 @@ fn profile<'a>(cluster: &'a Loading, pod: &PodInfo) -> Result<&'a Framework, Exp
         .ok_or_else(|| ExplainError::NotOurs { pod: pod.key().to_string(), scheduler: scheduler.to_owned() })
 }
 
-/// The pending pod that goes by this name.
+/// Finds the pending pod with this name or key.
 fn find(cluster: &Loading, name: &str, args: &ExplainArgs) -> Result<Arc<PodInfo>, ExplainError> {
     let is_it = |pod: &Pod| args.covers(pod) && (pod.name() == name || pod.key() == name);
     let found: Vec<&Arc<PodInfo>> = cluster.pending.iter().filter(|pod| is_it(pod.pod())).collect();

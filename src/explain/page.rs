@@ -1,4 +1,4 @@
-//! An explanation as a page for people.
+//! Explanations as readable text.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,10 +10,10 @@ use crate::framework::Code;
 use crate::scheduler::{NodeEvaluation, ScoreEvaluation};
 use crate::simulate::columns;
 
-/// Rows of each table; what is left out is counted.
+/// Maximum rows of each table. The number of omitted rows is shown.
 const ROWS: usize = 10;
 
-/// Plugins that are named of what sets two nodes apart.
+/// Maximum number of plugins that are named as the difference of two nodes.
 const PLUGINS: usize = 3;
 
 impl fmt::Display for Explanation {
@@ -24,7 +24,7 @@ impl fmt::Display for Explanation {
             writeln!(f, "No pod is pending{place}{whose}.")?;
             return self.foreign(f);
         }
-        // Pods of one workload are mostly told the same, once.
+        // Pods of one workload mostly have the same explanation, which is printed once.
         let mut told: Vec<(Vec<&str>, String)> = Vec::new();
         for pod in &self.pods {
             let (name, page) = (&*pod.evaluation.pod, pod.to_string());
@@ -47,7 +47,7 @@ impl fmt::Display for Explanation {
 }
 
 impl Explanation {
-    /// Says of pods for other schedulers that they are there.
+    /// Writes the number of pending pods of other schedulers.
     fn foreign(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (scheduler, count) in &self.foreign {
             let (pods, are) = if *count == 1 { ("pod", "is") } else { ("pods", "are") };
@@ -61,7 +61,7 @@ impl Explanation {
     }
 }
 
-/// Everything but the pod's name.
+/// Writes the explanation without the pod's name.
 impl fmt::Display for PodExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.head(f)?;
@@ -83,7 +83,7 @@ impl fmt::Display for PodExplanation {
 }
 
 impl PodExplanation {
-    /// What would become of the pod, in a line or two.
+    /// Writes the result for the pod in a line or two.
     fn head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let said = &self.evaluation;
         let feasible = said.nodes.iter().filter(|node| is_feasible(node)).count();
@@ -104,7 +104,7 @@ impl PodExplanation {
         }
     }
 
-    /// The nodes that are ruled out, by the reason.
+    /// Writes the rejected nodes, grouped by reason.
     fn rejections(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut groups: BTreeMap<(&str, String), Vec<&str>> = BTreeMap::new();
         for node in self.evaluation.nodes.iter().filter(|node| !is_feasible(node)) {
@@ -126,7 +126,7 @@ impl PodExplanation {
         left_out(f, more, "reason")
     }
 
-    /// The nodes that can take the pod, best first, with what sets each apart from the one before it.
+    /// Writes the feasible nodes, best first, each with the score differences to the previous one.
     fn ranking(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.evaluation.score_error.is_empty() {
             writeln!(f, "\nScoring breaks off: {}", self.evaluation.score_error)?;
@@ -136,7 +136,7 @@ impl PodExplanation {
         if nodes.is_empty() {
             return Ok(());
         }
-        // Of equal ones the chosen node comes first, and others as they are tried.
+        // The sort is stable. Among equal totals the chosen node comes first, then the others in evaluation order.
         nodes.sort_by_key(|(node, total)| (std::cmp::Reverse(*total), *node.node != *self.evaluation.host));
         let more = nodes.len().saturating_sub(ROWS);
         let mut rows = vec![row(["NODE", "TOTAL", "DIFFERENCE TO THE ONE ABOVE"])];
@@ -169,7 +169,7 @@ fn left_out(f: &mut fmt::Formatter<'_>, more: usize, what: &str) -> fmt::Result 
     }
 }
 
-/// The plugins that made the difference, the largest first.
+/// Formats the largest score differences by plugin.
 fn difference(above: &BTreeMap<Arc<str>, ScoreEvaluation>, own: &BTreeMap<Arc<str>, ScoreEvaluation>) -> String {
     let weighted = |scores: &BTreeMap<Arc<str>, ScoreEvaluation>, plugin: &str| {
         scores.get(plugin).map_or(0, |score| score.weighted)

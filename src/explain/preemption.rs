@@ -1,4 +1,4 @@
-//! What preemption would do for a pod that fits nowhere.
+//! Simulated preemption for a pod that fits nowhere.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use crate::framework::{CycleContext, Diagnosis, Framework, PostFilterContext};
 use crate::plugins::default_preemption;
 use crate::simulate::Loading;
 
-/// What preemption would do, as far as it does not ask extenders.
+/// Result that preemption would have, without asking extenders.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PreemptionExplanation {
-    /// The node that it would make room on.
+    /// The node with the victims.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<Arc<str>>,
-    /// The pods that would have to go from there, the most important one first.
+    /// The pods that would be preempted, the most important one first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub victims: Vec<Arc<str>>,
-    /// How many of them a disruption budget would rather keep.
+    /// Number of victims whose preemption would violate a disruption budget.
     #[serde(rename = "pdbViolations")]
     pub pdb_violations: i64,
-    /// Why it makes no room anywhere.
+    /// Why no preemption is possible.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// Asks the profile's `DefaultPreemption`, if it has one, and lets it do nothing.
+/// Evaluates the profile's `DefaultPreemption`, if it has one, without preempting any pod.
 pub(super) fn explain(
     cluster: &Loading,
     profile: &Framework,
@@ -40,7 +40,7 @@ pub(super) fn explain(
     let enabled = profile.expanded().point(ExtensionPoint::PostFilter);
     enabled.iter().find(|plugin| plugin.name == default_preemption::NAME)?;
     let min_candidates = cluster.preemption.get(&**profile.name())?;
-    // The profile has the plugin, so the kinds that it reads are watched.
+    // The profile has the plugin, so the resources that it reads are watched.
     let evaluator = Evaluator::new(default_preemption::NAME, profile.handle(), *min_candidates).ok()?;
     let failed = PostFilterContext { diagnosis, filters: profile, extenders: &(), random: 0 };
     let said = |message: String| PreemptionExplanation { node: None, victims: Vec::new(), pdb_violations: 0, message };

@@ -1,4 +1,4 @@
-//! Tries single changes of a pod, or of its cluster, until some node could take it.
+//! Tries single changes of a pod or its cluster to find those after which some node could take the pod.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use crate::plugins::node_resources;
 use crate::scheduler::{NodeEvaluation, evaluate_filters, feasible_nodes};
 use crate::simulate::Loading;
 
-/// Taints and kinds of nodes that are tried, the most frequent first.
+/// Maximum number of taints and kinds of nodes that are tried, the most frequent first.
 const TRIED: usize = 20;
 
-/// What `NodeResourcesFit` says before the name of a resource.
+/// Prefix of a resource's name in the reasons of `NodeResourcesFit`.
 const INSUFFICIENT: &str = "Insufficient ";
 
-/// The taint of nodes that are unschedulable.
+/// Taint key of unschedulable nodes.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-/// Resources of which a pod may ask for less than it may use.
+/// Resources whose request may be lower than their limit.
 const OVERCOMMITTED: [&str; 3] = [CPU, MEMORY, "ephemeral-storage"];
 
-/// What a node that is made up is called.
+/// Name of a node that is added.
 const NEW_NODE: &str = "new-node";
 
-/// Takes one requirement out of a pod; false if it has none such.
+/// Removes one requirement from a pod. Returns false if the pod does not have it.
 type Relief = fn(&mut Pod) -> bool;
 
-/// Requirements that a pod can be freed of.
+/// Requirements that can be removed from a pod, with descriptions.
 const RELIEFS: [(&str, Relief); 6] = [
     ("drop its nodeSelector", |pod| !std::mem::take(&mut pod.spec.node_selector).is_empty()),
     ("drop its required node affinity", |pod| {
@@ -65,7 +65,7 @@ fn affinity(pod: &mut Pod) -> Option<&mut Affinity> {
     pod.spec.affinity.as_deref_mut()
 }
 
-/// A pod that fits nowhere, and its cluster.
+/// A pod that fits nowhere, with its cluster and profile.
 pub(super) struct WhatIf<'a> {
     cluster: &'a Loading,
     profile: &'a Framework,
@@ -77,7 +77,7 @@ impl<'a> WhatIf<'a> {
         Self { cluster, profile, pod }
     }
 
-    /// The changes that would help, given what is said of the nodes now.
+    /// Returns the changes that would help. `nodes` are the verdicts without a change.
     pub(super) fn changes(&self, nodes: &[NodeEvaluation]) -> Vec<Change> {
         let mut changes = self.tolerations();
         changes.extend(self.uncordoned());
@@ -89,7 +89,7 @@ impl<'a> WhatIf<'a> {
         changes
     }
 
-    /// The change, if the pod has what it takes away, and fits somewhere after it.
+    /// Returns the change of the pod if it applies and the pod fits somewhere after it.
     fn change_pod(&self, what: impl Into<String>, change: impl FnOnce(&mut Pod) -> bool) -> Option<Change> {
         let mut pod = (**self.pod.pod()).clone();
         let nodes = if change(&mut pod) { self.takers(&self.cluster.snapshot, &self.info(pod)) } else { Vec::new() };
@@ -106,7 +106,7 @@ impl<'a> WhatIf<'a> {
         nodes.into_iter().map(|node| snapshot.node(node).name_arc().clone()).collect()
     }
 
-    /// Taints that could be tolerated.
+    /// Returns the taints that the pod could tolerate.
     fn tolerations(&self) -> Vec<Change> {
         let nodes = self.cluster.snapshot.nodes().iter().map(|node| node.node());
         let mut taints: BTreeMap<(&str, &str, &str), (usize, &Taint)> = BTreeMap::new();
@@ -126,7 +126,7 @@ impl<'a> WhatIf<'a> {
         taints.into_iter().take(TRIED).filter_map(|(_, taint)| tolerate(taint)).collect()
     }
 
-    /// Whether the taint keeps the pod away. That of a cordoned node is not looked at: it goes with what it stands for.
+    /// Whether the taint keeps the pod away. The taint of a cordoned node is ignored, since uncordoning removes it.
     fn is_obstacle(&self, node: &Node, taint: &Taint) -> bool {
         let tolerations = &self.pod.pod().spec.tolerations;
         let compare = self.profile.handle().gates().enabled(Gate::TaintTolerationComparisonOperators);
@@ -135,7 +135,7 @@ impl<'a> WhatIf<'a> {
             && !tolerations.iter().any(|toleration| tolerates(toleration, taint, compare))
     }
 
-    /// Nodes that could be made schedulable again.
+    /// Returns the nodes that could be uncordoned.
     fn uncordoned(&self) -> Option<Change> {
         let nodes = self.cluster.snapshot.nodes();
         let uncordoned = |which: &dyn Fn(&NodeInfo) -> bool| {
@@ -152,7 +152,7 @@ impl<'a> WhatIf<'a> {
         if !nodes.iter().any(|node| node.is_unschedulable()) {
             return None;
         }
-        // Those that would take it if all were schedulable, and then each by itself.
+        // First find the nodes that could take the pod if all were schedulable, then try each of them alone.
         let hopeful = uncordoned(&|_| true);
         let is_cordoned = |name: &str| self.cluster.snapshot.get(name).is_some_and(|node| node.is_unschedulable());
         let hopeful = hopeful.into_iter().filter(|name| is_cordoned(name)).take(TRIED);
@@ -161,7 +161,7 @@ impl<'a> WhatIf<'a> {
         (!nodes.is_empty()).then(|| Change { change: "uncordon a node".to_owned(), nodes })
     }
 
-    /// Requests that could be lowered to what some node has left, where that is all that is wrong with the node.
+    /// Returns requests that could be lowered to the free amount of some node that has no other obstacle.
     fn lower_requests(&self, nodes: &[NodeEvaluation]) -> Vec<Change> {
         let mut left: BTreeMap<&str, BTreeSet<i64>> = BTreeMap::new();
         for node in nodes.iter().filter(|node| *node.status.plugin == *node_resources::FIT) {
@@ -173,7 +173,7 @@ impl<'a> WhatIf<'a> {
         }
         let lower = |(resource, left): (&str, BTreeSet<i64>)| {
             let asked = amount(resource, self.pod.spec_requests().get(resource));
-            // Of other resources the API has both the same.
+            // For other resources the API requires the limit to equal the request.
             let what = if OVERCOMMITTED.contains(&resource) { "request" } else { "request and limit" };
             left.into_iter().rev().filter(|most| *most > 0).take(TRIED).find_map(|most| {
                 let change = format!("lower its {what} of {resource} from {asked} to {}", amount(resource, most));
@@ -183,8 +183,8 @@ impl<'a> WhatIf<'a> {
         left.into_iter().filter_map(lower).collect()
     }
 
-    /// Cuts the requests of a resource at the height at which all together come to `most` or a little less. False if they
-    /// cannot, as where the pod's overhead is larger.
+    /// Limits each request of a resource to the greatest amount at which the pod's total is at most `most`. Returns false if the
+    /// total cannot be lowered that far, for example because of the pod's overhead.
     fn lower(&self, pod: &mut Pod, resource: &str, most: i64) -> bool {
         let cut = |height: i64| {
             let mut pod = pod.clone();
@@ -211,7 +211,7 @@ impl<'a> WhatIf<'a> {
         true
     }
 
-    /// A node like one that there is, empty; or with more of what it lacks.
+    /// Tries to add an empty node like an existing one, or one with more of the resources that it lacks.
     fn added_node(&self) -> Option<Change> {
         let mut kinds: BTreeMap<String, (usize, &Node)> = BTreeMap::new();
         for node in self.cluster.snapshot.nodes() {
@@ -240,7 +240,7 @@ impl<'a> WhatIf<'a> {
         })
     }
 
-    /// The resources of which a node that is added has too little; `None` if something else is wrong with it.
+    /// Returns the resources of which an added node has too little. `None` if the node has another obstacle.
     fn lacks(&self, node: &Node) -> Option<Vec<String>> {
         let mut nodes = self.cluster.snapshot.nodes().to_vec();
         let added = NodeOrdinal::new(nodes.len());
@@ -266,7 +266,7 @@ fn toleration(taint: &Taint) -> Toleration {
     }
 }
 
-/// As `kubectl` writes it.
+/// Formats the taint like `kubectl`.
 fn shown(taint: &Taint) -> String {
     match taint.value.as_deref() {
         None | Some("") => format!("{}:{}", taint.key, taint.effect),
@@ -281,13 +281,13 @@ fn schedulable(node: &Node) -> Node {
     node
 }
 
-/// How the node is called that is made after this one.
+/// Describes a node that is like this one.
 fn one_like(node: &Node) -> String {
     let schedulable = schedulable(node).spec == node.spec;
     format!("a {}node like {}", if schedulable { "" } else { "schedulable " }, node.name())
 }
 
-/// The node under another name, without what went wrong with it.
+/// Returns the node under a new name, schedulable and without the taint of unschedulable nodes.
 fn like(node: &Node) -> Node {
     let mut new = schedulable(node);
     let name = node.name().to_owned();
@@ -298,19 +298,19 @@ fn like(node: &Node) -> Node {
     new
 }
 
-/// What makes two nodes of one kind.
+/// Returns the properties that nodes of one kind share.
 fn kind_of(node: &Node) -> String {
     let node = like(node);
     format!("{:?} {:?} {:?}", node.labels(), node.spec.taints, node.status.allocatable)
 }
 
-/// A node's CPU and memory.
+/// Formats a node's CPU and memory.
 fn size_of(node: &Node) -> String {
     let all = Resources::from_list(&node.status.allocatable);
     format!("{} of cpu, {} of memory", amount(CPU, all.milli_cpu), amount(MEMORY, all.memory))
 }
 
-/// A quantity in the units of [`Resources`].
+/// Converts a quantity to the units of [`Resources`].
 fn units(resource: &str, quantity: Quantity) -> i64 {
     if resource == CPU { quantity.milli_value() } else { quantity.value() }
 }

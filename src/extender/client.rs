@@ -1,4 +1,4 @@
-//! POSTs to one extender, each with the extender's timeout, carried by a thread of their own.
+//! HTTP client for one extender, with the extender's timeout. All calls run on a background thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,22 +18,22 @@ use crate::config::Extender;
 use crate::go::base64;
 use crate::version;
 
-/// Follows `pkg/scheduler/extender.go#DefaultExtenderTimeout @v1.36.3`.
+/// Default timeout of a call. Follows `pkg/scheduler/extender.go#DefaultExtenderTimeout @v1.36.3`.
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a connection is kept that nobody uses.
+/// Time after which an idle connection is closed.
 /// Follows `apimachinery/pkg/util/net/http.go#SetOldTransportDefaults @v1.36.3`, which leaves it at Go's default.
 const IDLE: Duration = Duration::from_secs(90);
 
-/// The largest reply that is read: 15,000 nodes of 32 KiB each, more than any has. What is longer has no end.
+/// Maximum bytes of a reply: 15,000 nodes of 32 KiB each, more than any real reply.
 const MAX_REPLY: usize = 15_000 * (32 << 10);
 
-/// The thread that carries the calls to all extenders of a scheduler. Whoever waits for a call may be inside a runtime, or
-/// be the only thread of one.
+/// The thread that runs the calls to all extenders of a scheduler. A caller may be inside a runtime, or on the only thread of
+/// one, so the calls cannot run on its thread.
 pub(super) struct Background(Option<Runtime>);
 
 impl Background {
-    /// Starts the thread.
+    /// Starts the background thread.
     pub(super) fn start() -> std::io::Result<Arc<Self>> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -43,7 +43,7 @@ impl Background {
         Ok(Arc::new(Self(Some(runtime))))
     }
 
-    /// Runs a call to its end, here on that thread; a panic in it is the caller's.
+    /// Runs a call on the background thread. A panic of the call continues in the caller.
     async fn run<T: Send + 'static>(&self, call: impl Future<Output = T> + Send + 'static) -> Result<T, CallError> {
         let Some(runtime) = &self.0 else { return Err(CallError::Ended) };
         match runtime.spawn(call).await {
@@ -55,7 +55,7 @@ impl Background {
 }
 
 impl Drop for Background {
-    /// The last extender may go inside a runtime, where waiting for another one's end is forbidden.
+    /// Shuts down without waiting, because the last extender may be dropped inside a runtime, which must not block.
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
@@ -65,17 +65,17 @@ impl Drop for Background {
 
 type Http = hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
-/// Reaches one extender.
+/// HTTP client for one extender.
 pub(super) struct Client {
     http: Http,
-    /// None for no limit.
+    /// Timeout of a call. `None` means no limit.
     timeout: Option<Duration>,
     prefix: String,
     background: Arc<Background>,
 }
 
 impl Client {
-    /// A client of this extender. Nothing is asked of it yet.
+    /// Creates a client for one extender. It does not connect yet.
     pub(super) fn new(extender: &Extender, background: Arc<Background>) -> Result<Self, String> {
         let Tls { config, server_name } = tls::of(extender)?;
         let builder = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http();
@@ -92,7 +92,7 @@ impl Client {
             http: http.build(builder.enable_http1().wrap_connector(connector)),
             timeout: match extender.http_timeout.as_nanos() {
                 0 => Some(DEFAULT_TIMEOUT),
-                // As in Go, less than nothing is no limit.
+                // As in Go, a negative timeout means no limit.
                 _ => extender.http_timeout.to_std(),
             },
             prefix: extender.url_prefix.clone(),
@@ -100,12 +100,12 @@ impl Client {
         })
     }
 
-    /// The configured prefix, which is also the extender's name.
+    /// Returns the configured URL prefix, which is also the extender's name.
     pub(super) fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// Sends a request, and waits for the whole reply.
+    /// Sends a request and waits for the whole reply.
     /// Follows `pkg/scheduler/extender.go#HTTPExtender.send @v1.36.3`.
     pub(super) async fn post(&self, verb: &str, body: Vec<u8>) -> Result<Bytes, CallError> {
         let url = format!("{}/{verb}", self.prefix.trim_end_matches('/'));
@@ -131,13 +131,13 @@ impl Client {
         self.background.run(call).await?
     }
 
-    /// The same, for a caller that has to wait on its thread.
+    /// Like [`Self::post`], but blocks the caller's thread.
     pub(super) fn post_blocking(&self, verb: &str, body: Vec<u8>) -> Result<Bytes, CallError> {
         futures::executor::block_on(self.post(verb, body))
     }
 }
 
-/// What comes of it by then; none if nothing does.
+/// Awaits a future until a deadline. Returns `None` if the deadline passes first.
 async fn within<T>(deadline: Option<tokio::time::Instant>, future: impl Future<Output = T>) -> Option<T> {
     match deadline {
         Some(deadline) => tokio::time::timeout_at(deadline, future).await.ok(),
@@ -145,7 +145,7 @@ async fn within<T>(deadline: Option<tokio::time::Instant>, future: impl Future<O
     }
 }
 
-/// A POST with this body. A user in the URL becomes a header, as Go's client has it.
+/// Creates a POST request. A user in the URL becomes an `Authorization` header, as in Go.
 fn request(url: &str, body: Vec<u8>) -> Result<Request<Full<Bytes>>, CallError> {
     let invalid = |error: &dyn std::fmt::Display| CallError::Url { url: url.to_owned(), reason: error.to_string() };
     let uri: Uri = url.parse().map_err(|error| invalid(&error))?;
@@ -168,7 +168,7 @@ fn request(url: &str, body: Vec<u8>) -> Result<Request<Full<Bytes>>, CallError> 
     request.body(Full::from(body)).map_err(|error| invalid(&error))
 }
 
-/// The bytes of a text with `%41` for `A`.
+/// Decodes the percent escapes of a text. Malformed ones stay as they are.
 fn unescape(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,4 +1,4 @@
-//! Errors of calls to extenders, with the texts of Go's client, which become the pod's condition and event.
+//! Errors of calls to extenders. They have the texts of Go's client and appear in the pod's condition and event.
 
 use std::error::Error;
 use std::io;
@@ -8,56 +8,56 @@ use ::http::Uri;
 use crate::client::dial_error::unreachable;
 use crate::client::tls::go_text;
 
-/// Why a call failed.
+/// Reason why a call to an extender failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CallError {
-    /// The URL is none.
+    /// The URL is invalid.
     #[error("parse {url:?}: {reason}")]
     Url {
-        /// The URL.
+        /// The invalid URL, as configured.
         url: String,
-        /// Why.
+        /// Why the URL is invalid.
         reason: String,
     },
-    /// There was no reply.
+    /// The request failed without a reply.
     #[error("Post \"{}\": {reason}", without_password(url))]
     Failed {
-        /// Where the request went.
+        /// URL of the failed request.
         url: String,
-        /// Why.
+        /// Why the request failed.
         reason: String,
     },
-    /// The reply did not begin in time.
+    /// The timeout passed before the headers arrived.
     #[error(
         "Post \"{}\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)",
         without_password(url)
     )]
     NoHeaders {
-        /// Where the request went.
+        /// URL of the failed request.
         url: String,
     },
-    /// The reply did not end in time.
+    /// The timeout passed before the body was complete.
     #[error("context deadline exceeded (Client.Timeout or context cancellation while reading body)")]
     NoBody,
-    /// The reply broke off.
+    /// The connection failed while the body was read.
     #[error("{0}")]
     Body(String),
-    /// The extender did not answer with 200. Follows `pkg/scheduler/extender.go#HTTPExtender.send @v1.36.3`.
+    /// The status of the reply is not 200. Follows `pkg/scheduler/extender.go#HTTPExtender.send @v1.36.3`.
     #[error("failed {verb} with extender at URL {url}, code {code}")]
     Code {
-        /// What it was asked for.
+        /// Verb of the failed call.
         verb: String,
-        /// Where.
+        /// URL of the failed call.
         url: String,
-        /// What it said instead.
+        /// Status code of the reply.
         code: u16,
     },
-    /// The scheduler is ending.
+    /// The scheduler is shutting down.
     #[error("context canceled")]
     Ended,
 }
 
-/// The URL as it may be shown.
+/// Returns the URL with its password replaced by `***`.
 fn without_password(url: &str) -> String {
     let shown = || {
         let (scheme, rest) = url.split_once("://")?;
@@ -69,7 +69,7 @@ fn without_password(url: &str) -> String {
     shown().unwrap_or_else(|| url.to_owned())
 }
 
-/// Why a request to `uri` failed: Go's words where the cause has some, else the cause's own.
+/// Returns why a request to `uri` failed, in Go's words if Go has any for the cause.
 pub(super) fn reason(error: &(dyn Error + 'static), uri: &Uri) -> String {
     let chain: Vec<&(dyn Error + 'static)> = std::iter::successors(Some(error), |cause| (*cause).source()).collect();
     for cause in &chain {
@@ -77,14 +77,14 @@ pub(super) fn reason(error: &(dyn Error + 'static), uri: &Uri) -> String {
             return text;
         }
     }
-    // The outermost text says no more than that a client failed.
+    // The outermost text says only that the client failed.
     let texts: Vec<String> = chain.iter().skip(usize::from(chain.len() > 1)).map(ToString::to_string).collect();
     texts.join(": ")
 }
 
 fn known(cause: &(dyn Error + 'static), uri: &Uri) -> Option<String> {
     if let Some(error) = cause.downcast_ref::<io::Error>() {
-        // What it wraps, as a failed handshake twice over, is not among its sources.
+        // The errors that an `io::Error` wraps, such as a failed handshake, are not among its sources.
         if let Some(text) = error.get_ref().and_then(|inner| known(inner, uri)) {
             return Some(text);
         }
@@ -97,7 +97,7 @@ fn known(cause: &(dyn Error + 'static), uri: &Uri) -> Option<String> {
     if let Some(error) = cause.downcast_ref::<rustls::Error>() {
         return Some(go_text(error));
     }
-    // hyper's own type has no other way to tell that the other side hung up.
+    // hyper's error has no other sign that the peer closed the connection.
     (cause.to_string() == "connection closed before message completed").then(|| "EOF".to_owned())
 }
 

@@ -1,4 +1,4 @@
-//! One extender: what it is asked, and what is made of its answers.
+//! One extender: its requests, and the interpretation of its replies.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,7 +15,7 @@ use crate::k8s::{Container, Node, Original, Pod};
 use crate::model::{NodeInfo, PodInfo, Snapshot};
 use crate::scheduler::{Extender, ExtenderFilter, Kept, Victims, WholeObjects};
 
-/// A webhook that takes part in scheduling. Follows `pkg/scheduler/extender.go#HTTPExtender @v1.36.3`.
+/// An extender that is called over HTTP. Follows `pkg/scheduler/extender.go#HTTPExtender @v1.36.3`.
 pub struct HttpExtender {
     client: Client,
     filter_verb: String,
@@ -25,12 +25,12 @@ pub struct HttpExtender {
     weight: i64,
     node_cache_capable: bool,
     ignorable: bool,
-    /// Empty for all pods.
+    /// Resources of the pods that the extender handles. Empty for all pods.
     managed_resources: BTreeSet<String>,
 }
 
 impl HttpExtender {
-    /// The extender that the configuration describes. Nothing is asked of it yet.
+    /// Creates the configured extender. It does not connect yet.
     pub(super) fn new(config: &config::Extender, background: Arc<Background>) -> Result<Self, String> {
         Ok(Self {
             client: Client::new(config, background)?,
@@ -45,7 +45,7 @@ impl HttpExtender {
         })
     }
 
-    /// Sends a request, and reads the reply.
+    /// Sends a request and parses the reply.
     fn ask<T>(
         &self,
         verb: &str,
@@ -56,7 +56,7 @@ impl HttpExtender {
         decode(&reply, read)
     }
 
-    /// Asks about nodes: with their names if the extender keeps nodes itself, else with all of them.
+    /// Sends a request about nodes. It contains their names if the extender caches nodes, otherwise the whole nodes.
     fn ask_about<T>(
         &self,
         verb: &str,
@@ -75,7 +75,7 @@ impl HttpExtender {
         self.ask(verb, &args, read)
     }
 
-    /// The nodes that a reply keeps.
+    /// Returns the nodes that a filter reply keeps.
     fn kept(&self, nodes: &[NodeRef<'_>], reply: &FilterResult) -> Result<Kept, PluginError> {
         if let Some(names) = reply.node_names.as_ref().filter(|_| self.node_cache_capable) {
             let positions: HashMap<&str, usize> =
@@ -96,8 +96,8 @@ impl HttpExtender {
         }
     }
 
-    /// The pod with this UID on a node.
-    /// Follows `pkg/scheduler/extender.go#HTTPExtender.convertPodUIDToPod @v1.36.3`, down to how Go prints a pointer.
+    /// Returns the pod with this UID on a node.
+    /// Follows `pkg/scheduler/extender.go#HTTPExtender.convertPodUIDToPod @v1.36.3`, even in how Go prints a pointer.
     fn pod_on(&self, node: &NodeInfo, uid: &str) -> Result<Arc<PodInfo>, PluginError> {
         node.pods().iter().find(|pod| pod.uid() == uid).cloned().ok_or_else(|| {
             let (url, node) = (self.client.prefix(), node.name());
@@ -202,7 +202,7 @@ impl Extender for HttpExtender {
         } else {
             args.node_name_to_victims = Some(each_node(victims, |pod| whole_pod(pod.pod()))?);
         }
-        // The answer names pods by their UIDs in either case.
+        // The reply identifies pods by UID in both cases.
         let reply = self.ask(&self.preempt_verb, &args, wire::preemption_result)?;
         let chosen = |(name, (uids, num_pdb_violations)): (String, (Vec<String>, i64))| {
             let node = snapshot.get(&name);
@@ -223,7 +223,7 @@ impl Extender for HttpExtender {
     }
 }
 
-/// Victims as they are sent, by node.
+/// Converts victims to their wire format, by node.
 fn each_node<'a, P>(
     victims: &'a BTreeMap<String, Victims>,
     pod: impl Fn(&'a PodInfo) -> Result<P, PluginError>,
@@ -244,7 +244,7 @@ fn whole_node(node: &Node) -> Result<&RawValue, PluginError> {
     original.ok_or_else(|| PluginError::new(format!("the JSON of node {} was not kept", node.name())))
 }
 
-/// A node as an extender sent it, which the next extender may be sent.
+/// Parses a node from a reply. The next extender may receive it.
 fn rebuilt(item: &str) -> Result<Arc<NodeInfo>, PluginError> {
     let read = || {
         let raw: Option<&RawValue> = serde_json::from_str(item)?;

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!  scheduling thread ──filter, prioritize, preempt──▶ HttpExtender ──POST <urlPrefix>/<verb>──▶ webhook
-//!     waits for the answer                                │  ▲
-//!  a pod's task ──bind, awaits──────────────────────▶     ▼  │ one thread carries all calls
+//!     waits for the reply                                 │  ▲
+//!  a pod's task ──bind, awaits──────────────────────▶     ▼  │ one thread runs all calls
 //! ```
 //!
-//! Follows `pkg/scheduler/extender.go @v1.36.3`. The calls have a thread of their own, because the cycle that waits for them
-//! may be on the only thread there is. Their timeouts are real time, in a simulation, too: a webhook has no other.
+//! Follows `pkg/scheduler/extender.go @v1.36.3`. The calls run on a thread of their own, because the scheduling cycle that
+//! waits for them may be on the only thread. Their timeouts use real time even in a simulation, because a webhook has no
+//! simulated time.
 
 mod client;
 mod error;
@@ -24,16 +25,16 @@ use crate::go::duration::GoDuration;
 use crate::scheduler::Extender;
 use client::Background;
 
-/// Why there are no extenders. Texts are upstream's.
+/// Error while the extenders are built. The texts are upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("couldn't build extenders: {0}")]
 pub struct BuildError(String);
 
-/// Lets a profile ignore these resources, which extenders manage; the error has upstream's text.
+/// Makes a profile ignore these resources, which extenders manage. The error has upstream's text.
 pub type IgnoreResources = fn(&mut Profile, &[String]) -> Result<(), String>;
 
-/// The extenders of a configuration, in its order. `ignore` is called for every profile with the resources that extenders
-/// want the scheduler to ignore, if there are any. The default timeout is put into `config`, too.
+/// Builds the configured extenders, in their order. `ignore` is called for every profile with the resources that the scheduler
+/// should ignore, if there are any. The default timeout is also written into `config`.
 /// Follows `pkg/scheduler/scheduler.go#buildExtenders @v1.36.3`.
 pub fn build(config: &mut Config, ignore: IgnoreResources) -> Result<Vec<Arc<dyn Extender>>, BuildError> {
     if config.extenders.is_empty() {

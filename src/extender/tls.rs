@@ -1,4 +1,4 @@
-//! How a connection to an extender is secured.
+//! TLS settings of connections to an extender.
 //!
 //! Follows `client-go/transport/transport.go#TLSConfigFor @v1.36.3`.
 
@@ -12,14 +12,14 @@ use rustls::{ClientConfig, SignatureScheme};
 use crate::client::tls::{self, Source, certified};
 use crate::config::Extender;
 
-/// How connections to an extender are secured, if its URL says that they are.
+/// TLS settings of an extender, which apply if its URL is `https`.
 pub(super) struct Tls {
     pub(super) config: ClientConfig,
-    /// The name that the server goes by, instead of its host's.
+    /// Server name to verify instead of the host in the URL.
     pub(super) server_name: Option<ServerName<'static>>,
 }
 
-/// How connections to this extender are secured. Fails where its settings contradict each other or cannot be used.
+/// Builds the TLS settings of an extender. Fails if they contradict each other or are invalid.
 /// Follows `pkg/scheduler/extender.go#makeTransport @v1.36.3`.
 pub(super) fn of(extender: &Extender) -> Result<Tls, String> {
     let settings = extender.tls.clone().unwrap_or_default();
@@ -29,7 +29,7 @@ pub(super) fn of(extender: &Extender) -> Result<Tls, String> {
     let key = Source::of(&settings.key_data, &settings.key_file);
     let identity = match (certificate, key) {
         (Some(certificate), Some(key)) => Some(Identity::new(certificate, key)?),
-        // One without the other is nothing to show, but has to be there.
+        // A certificate without a key, or a key without a certificate, is not used but has to be readable.
         (Some(alone), None) | (None, Some(alone)) => alone.read().map(|_| None)?,
         (None, None) => None,
     };
@@ -44,12 +44,12 @@ pub(super) fn of(extender: &Extender) -> Result<Tls, String> {
     Ok(Tls { config, server_name })
 }
 
-/// What the scheduler shows of itself.
+/// The scheduler's client certificate and its key.
 #[derive(Debug)]
 struct Identity {
     certificate: Source,
     key: Source,
-    /// For as long as nothing is in a file. Pairs of files are read for each connection, and looked at only then.
+    /// The parsed pair, unless both parts are files. Pairs of files are read and parsed for each connection.
     fixed: Option<Arc<CertifiedKey>>,
 }
 

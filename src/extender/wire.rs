@@ -1,8 +1,8 @@
-//! What extenders are sent, and what they answer.
+//! Requests to extenders, and their replies.
 //!
-//! Requests have every member, in upstream's spelling. Replies are read as Go's decoder reads them: the case of keys does
-//! not matter, the last of two equal ones counts, unknown ones are ignored, `null` is as good as absent, and what follows
-//! the first value is not looked at. Follows `kube-scheduler/extender/v1/types.go @v1.36.3`.
+//! Requests contain every member, in upstream's spelling. Replies are parsed as by Go's decoder. Keys are case-insensitive,
+//! the last of equal keys counts, unknown keys are ignored, `null` is the same as absent, and bytes after the first value are
+//! ignored. Follows `kube-scheduler/extender/v1/types.go @v1.36.3`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,40 +14,40 @@ use serde_json::value::RawValue;
 use crate::go::json::{Source, syntax_error};
 use crate::k8s::Members;
 
-/// Asks to filter or score nodes.
+/// Request to filter or score nodes.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Args<'a> {
     pub(super) pod: &'a RawValue,
-    /// For an extender that does not keep nodes itself.
+    /// Whole nodes, for an extender that does not cache nodes.
     pub(super) nodes: Option<NodeList<'a>>,
-    /// For one that does.
+    /// Names of nodes, for an extender that caches nodes.
     pub(super) node_names: Option<Vec<&'a str>>,
 }
 
-/// A `NodeList`.
+/// A `NodeList` with whole nodes.
 #[derive(Serialize)]
 pub(super) struct NodeList<'a> {
     pub(super) metadata: Empty,
     pub(super) items: Vec<&'a RawValue>,
 }
 
-/// An object without members.
+/// A JSON object without members.
 #[derive(Serialize)]
 pub(super) struct Empty {}
 
-/// Asks to choose victims.
+/// Request to choose victims for preemption.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct PreemptionArgs<'a> {
     pub(super) pod: &'a RawValue,
-    /// For an extender that does not keep nodes itself.
+    /// Whole victims by node, for an extender that does not cache nodes.
     pub(super) node_name_to_victims: Option<BTreeMap<&'a str, VictimsOf<Cow<'a, RawValue>>>>,
-    /// For one that does.
+    /// UIDs of victims by node, for an extender that caches nodes.
     pub(super) node_name_to_meta_victims: Option<BTreeMap<&'a str, VictimsOf<MetaPod<'a>>>>,
 }
 
-/// Victims on a node.
+/// Victims on one node.
 #[derive(Serialize)]
 pub(super) struct VictimsOf<P> {
     #[serde(rename = "Pods")]
@@ -56,14 +56,14 @@ pub(super) struct VictimsOf<P> {
     pub(super) num_pdb_violations: i64,
 }
 
-/// A pod by its UID.
+/// A pod, identified by its UID.
 #[derive(Serialize)]
 pub(super) struct MetaPod<'a> {
     #[serde(rename = "UID")]
     pub(super) uid: &'a str,
 }
 
-/// Asks to bind a pod.
+/// Request to bind a pod.
 #[derive(Serialize)]
 pub(super) struct BindingArgs<'a> {
     #[serde(rename = "PodName")]
@@ -76,31 +76,31 @@ pub(super) struct BindingArgs<'a> {
     pub(super) node: &'a str,
 }
 
-/// What is left of the nodes.
+/// Reply to a filter request.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct FilterResult {
-    /// Whole nodes, each as it is written.
+    /// Whole nodes that are kept, each as raw JSON.
     pub(super) nodes: Option<Vec<Box<str>>>,
     pub(super) node_names: Option<Vec<String>>,
     pub(super) failed_nodes: BTreeMap<String, String>,
     pub(super) failed_and_unresolvable_nodes: BTreeMap<String, String>,
-    /// Not empty if it failed.
+    /// Error of the extender. Empty if the filter succeeded.
     pub(super) error: String,
 }
 
-/// What an extender makes of candidates for preemption: victims' UIDs and violated budgets, by node.
+/// Reply to a preemption request: UIDs of victims and the number of violated budgets, by node.
 pub(super) type PreemptionResult = BTreeMap<String, (Vec<String>, i64)>;
 
-/// An object's members, whatever the case of their keys.
+/// Members of an object with case-insensitive keys.
 struct Fields<'a>(Members<'a>);
 
 impl<'a> Fields<'a> {
-    /// The members of an object; none of `null`.
+    /// Parses the members of an object. `null` has none.
     fn read(text: &'a str) -> Result<Self, serde_json::Error> {
         Ok(Self(serde_json::from_str::<Option<Members<'a>>>(text)?.unwrap_or_default()))
     }
 
-    /// The member's text, unless it is absent or `null`.
+    /// Returns the member's raw text, unless it is absent or `null`.
     fn text(&self, name: &str) -> Option<&str> {
         let mut named = self.0.0.iter().rev().filter(|(key, _)| key.eq_ignore_ascii_case(name));
         named.next().map(|(_, value)| value.get()).filter(|text| *text != "null")
@@ -116,12 +116,12 @@ fn in_field(name: &str, error: &serde_json::Error) -> serde_json::Error {
     serde_json::Error::custom(format!("{name}: {error}"))
 }
 
-/// Elements of a list, of which any may be `null`.
+/// Returns the raw elements of a list, some of which may be `null`.
 fn elements(text: &str) -> Result<Vec<&str>, serde_json::Error> {
     Ok(serde_json::from_str::<Vec<&RawValue>>(text)?.into_iter().map(RawValue::get).collect())
 }
 
-/// Strings of a map, of which any may be `null`.
+/// A map of strings. A `null` value becomes an empty string.
 #[derive(Default)]
 struct Strings(BTreeMap<String, String>);
 
@@ -132,7 +132,7 @@ impl<'de> Deserialize<'de> for Strings {
     }
 }
 
-/// The first value of a reply, in text; an error is in Go's words. Bytes that are no UTF-8 become U+FFFD, as for Go.
+/// Returns the first JSON value of a reply. Errors have Go's texts. Invalid UTF-8 becomes U+FFFD, as in Go.
 pub(super) fn first_value(body: &[u8]) -> Result<Box<RawValue>, serde_json::Error> {
     let text = String::from_utf8_lossy(body);
     match serde_json::Deserializer::from_str(&text).into_iter::<Box<RawValue>>().next() {
@@ -142,7 +142,7 @@ pub(super) fn first_value(body: &[u8]) -> Result<Box<RawValue>, serde_json::Erro
     }
 }
 
-/// Reads the answer to a filter call.
+/// Parses the reply to a filter request.
 pub(super) fn filter_result(reply: &str) -> Result<FilterResult, serde_json::Error> {
     let fields = Fields::read(reply)?;
     let nodes = match fields.text("Nodes") {
@@ -164,7 +164,7 @@ pub(super) fn filter_result(reply: &str) -> Result<FilterResult, serde_json::Err
     })
 }
 
-/// Reads the answer to a call for scores: names and scores.
+/// Parses the reply to a prioritize request: names of nodes and scores.
 pub(super) fn host_priorities(reply: &str) -> Result<Vec<(String, i64)>, serde_json::Error> {
     let Some(list) = Some(reply).filter(|text| *text != "null") else { return Ok(Vec::new()) };
     elements(list)?
@@ -176,7 +176,7 @@ pub(super) fn host_priorities(reply: &str) -> Result<Vec<(String, i64)>, serde_j
         .collect()
 }
 
-/// Reads the answer to a preemption call.
+/// Parses the reply to a preemption request.
 pub(super) fn preemption_result(reply: &str) -> Result<PreemptionResult, serde_json::Error> {
     #[derive(Default, DeriveDeserialize)]
     #[serde(transparent)]
@@ -192,7 +192,7 @@ pub(super) fn preemption_result(reply: &str) -> Result<PreemptionResult, serde_j
     nodes.0.into_iter().map(victims).collect()
 }
 
-/// Reads the answer to a bind call: an error's text, empty if there was none.
+/// Parses the reply to a bind request. Returns the error's text, which is empty on success.
 pub(super) fn binding_error(reply: &str) -> Result<String, serde_json::Error> {
     Fields::read(reply)?.get("Error")
 }

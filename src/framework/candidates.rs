@@ -1,4 +1,4 @@
-//! A block of nodes on its way through the filters.
+//! A block of nodes that the filters work through.
 
 use super::{Code, NodeRef, PluginError, Rejection, Scratch, Verdict};
 
@@ -14,7 +14,7 @@ pub(crate) enum NodeOutcome {
 }
 
 impl NodeOutcome {
-    /// The status of the filter that decided.
+    /// Returns the status code of the verdict.
     pub(crate) fn code(&self) -> Code {
         match self {
             Self::Feasible => Code::Success,
@@ -24,12 +24,12 @@ impl NodeOutcome {
     }
 }
 
-/// A block of nodes on its way through the filters. A node that a plugin rejects leaves the block, so the plugins after
-/// it never see it, and the first one in configured order owns the reason.
+/// A block of nodes that the filters work through. A node that a plugin rejects leaves the block, so later plugins never see
+/// it. The reason recorded for the node is that of the first plugin in configured order that rejected it.
 #[derive(Debug)]
 pub struct Candidates<'a> {
     nodes: &'a [NodeRef<'a>],
-    /// By node; empty as long as every node is feasible, as most are in most cycles.
+    /// Outcome of each node. Empty while every node is feasible, which is the usual case.
     outcomes: Vec<NodeOutcome>,
     /// Positions of the nodes that are still feasible, in order.
     alive: Vec<u32>,
@@ -39,7 +39,7 @@ pub struct Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    /// A block in which every node is still feasible.
+    /// Creates a block in which every node is feasible.
     pub(crate) fn new(nodes: &'a [NodeRef<'a>]) -> Self {
         let count = u32::try_from(nodes.len()).expect("a block is small");
         Self { nodes, outcomes: Vec::new(), alive: (0..count).collect(), scratch: Vec::new(), plugin: 0 }
@@ -50,7 +50,7 @@ impl<'a> Candidates<'a> {
         self.plugin = plugin;
     }
 
-    /// Ends the block: the plugin failed on all nodes that are still in it.
+    /// Ends the block because the plugin failed: records the error for all nodes that are still in the block.
     pub(crate) fn fail(&mut self, error: &PluginError) {
         for at in std::mem::take(&mut self.alive) {
             let outcome = NodeOutcome::Failed(Some(self.plugin), error.clone());
@@ -58,22 +58,22 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// The outcome of each node, or nothing if all are feasible; and the scratch slots that were filled.
+    /// Returns the outcome of each node, or an empty list if all are feasible, and the filled scratch slots.
     pub(crate) fn finish(self) -> (Vec<NodeOutcome>, Vec<(u32, usize, Scratch)>) {
         (self.outcomes, self.scratch)
     }
 
-    /// Number of nodes that are still in the block.
+    /// Returns the number of nodes that are still in the block.
     pub fn len(&self) -> usize {
         self.alive.len()
     }
 
-    /// Whether no node is left.
+    /// Whether the block has no nodes left.
     pub fn is_empty(&self) -> bool {
         self.alive.is_empty()
     }
 
-    /// Decides each node that is still in the block; those that `decide` rejects leave it.
+    /// Calls `decide` for each node that is still in the block, and removes the nodes that it rejects.
     pub fn retain(&mut self, mut decide: impl FnMut(NodeRef<'_>, &mut Scratch) -> Result<Verdict, PluginError>) {
         let Self { nodes, outcomes, alive, scratch, plugin } = self;
         alive.retain(|&at| {

@@ -6,13 +6,13 @@ use super::CycleState;
 use crate::clock::Now;
 use crate::model::{PodInfo, Snapshot};
 
-/// One attempt to schedule one pod, as its plugins see it. The serial points get it mutable and may write the state; the
-/// parallel ones share it.
+/// One attempt to schedule one pod, as the plugins see it. At the extension points that run one after another, plugins get it
+/// mutable and may write the state. At the parallel points they share it and only read.
 #[derive(Debug)]
 pub struct CycleContext<'a> {
     /// The pod to schedule.
     pub pod: &'a Arc<PodInfo>,
-    /// The nodes as they were when the attempt began.
+    /// The nodes at the start of the attempt.
     pub snapshot: &'a Snapshot,
     /// Values that plugins keep during the attempt.
     pub state: &'a mut CycleState,

@@ -1,4 +1,4 @@
-//! Why no node could take a pod.
+//! The reasons why a pod fits on no node.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::model::{NodeOrdinal, PodInfo};
 /// The pseudo-plugin that stands for extenders. Follows `pkg/scheduler/framework/types.go#ExtenderName @v1.36.3`.
 pub const EXTENDER: &str = "Extender";
 
-/// The message when the cluster has no node. Follows `pkg/scheduler/scheduler.go#ErrNoNodesAvailable @v1.36.3`.
+/// Message for a cluster without nodes. Follows `pkg/scheduler/scheduler.go#ErrNoNodesAvailable @v1.36.3`.
 pub const NO_NODES_AVAILABLE: &str = "no nodes available to schedule pods";
 
 /// A node that was examined and rejected.
@@ -17,22 +17,22 @@ pub const NO_NODES_AVAILABLE: &str = "no nodes available to schedule pods";
 pub struct NodeRejection {
     /// Ordinal of the node in the snapshot.
     pub node: NodeOrdinal,
-    /// The plugin that rejected it, or [`EXTENDER`].
+    /// The plugin that rejected the node, or [`EXTENDER`].
     pub plugin: Arc<str>,
     /// The rejection with its reasons.
     pub rejection: Rejection,
 }
 
-/// Why no node could take a pod. Follows `pkg/scheduler/framework/types.go#Diagnosis @v1.36.3`.
+/// The reasons why a pod fits on no node. Follows `pkg/scheduler/framework/types.go#Diagnosis @v1.36.3`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// The nodes that were examined, in the order in which they were.
+    /// The rejected nodes, in the order in which they were examined.
     pub nodes: Vec<NodeRejection>,
     /// The rejection of every node that was not examined.
     pub absent: Option<Rejection>,
-    /// The plugins that rejected the pod: their events may help it.
+    /// The plugins that rejected the pod. Events that these plugins registered may make the pod schedulable.
     pub unschedulable_plugins: BTreeSet<Arc<str>>,
-    /// Those of them that will say themselves when to try again.
+    /// The plugins among these that returned `Pending`: they decide themselves when the pod is retried.
     pub pending_plugins: BTreeSet<Arc<str>>,
     /// The message of `PreFilter`, if it rejected the pod.
     pub pre_filter_message: String,
@@ -41,14 +41,14 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// A rejection by one plugin that was not about nodes: at `Reserve` or `Permit`.
+    /// Returns the diagnosis of a rejection at `Reserve` or `Permit`, where one plugin rejects the pod independently of nodes.
     pub fn of_plugin(plugin: Arc<str>, rejection: Rejection) -> Self {
         let mut diagnosis = Self::default();
         diagnosis.record(NodeRejection { node: NodeOrdinal::new(0), plugin, rejection });
         diagnosis
     }
 
-    /// Records a rejected node, and its plugin among those whose events may help.
+    /// Records a rejected node, and adds its plugin to the plugins that rejected the pod.
     pub fn record(&mut self, node: NodeRejection) {
         if !self.unschedulable_plugins.contains(&node.plugin) {
             self.unschedulable_plugins.insert(node.plugin.clone());
@@ -59,15 +59,15 @@ impl Diagnosis {
         self.nodes.push(node);
     }
 
-    /// The kind of rejection of the pod by this node.
+    /// Returns the kind of rejection for this node.
     /// Follows `pkg/scheduler/framework/interface.go#NodeToStatus.Get @v1.36.3`.
     pub fn kind_of(&self, node: NodeOrdinal) -> RejectionKind {
         let examined = self.nodes.iter().find(|rejected| rejected.node == node).map(|rejected| &rejected.rejection);
         examined.or(self.absent.as_ref()).map_or(RejectionKind::Unresolvable, |rejection| rejection.kind)
     }
 
-    /// `0/N nodes are available: …`. Follows `pkg/scheduler/framework/types.go#FitError.Error @v1.36.3`: the counted
-    /// reasons are sorted as text, so `10 x` comes before `2 y`.
+    /// Returns the message `0/N nodes are available: …`. The counted reasons are sorted as text, so `10 x` comes before `2 y`.
+    /// Follows `pkg/scheduler/framework/types.go#FitError.Error @v1.36.3`.
     pub fn message(&self, num_all_nodes: usize) -> String {
         let mut message = format!("0/{num_all_nodes} nodes are available:");
         if self.pre_filter_message.is_empty() {
@@ -103,20 +103,20 @@ impl Diagnosis {
     }
 }
 
-/// Runs a profile's filters on what-ifs, for plugins that try to make room.
+/// Runs a profile's filters on hypothetical nodes, for plugins that simulate preemption.
 pub trait FilterRunner: Send + Sync {
-    /// All filters on one node, as it is given.
+    /// Runs all filters on one node, exactly as it is given.
     fn run_filters(&self, cx: &CycleContext<'_>, node: NodeRef<'_>) -> Result<Verdict, PluginError>;
 
-    /// All filters on one node, with and without the pods nominated to it that are as important as this one.
+    /// Runs all filters on one node, with and without the pods nominated to it that have at least this pod's priority.
     /// Follows `kube-scheduler/framework/interface.go#Handle.RunFilterPluginsWithNominatedPods @v1.36.3`.
     fn run_filters_with_nominated_pods(&self, cx: &CycleContext<'_>, node: NodeRef<'_>)
     -> Result<Verdict, PluginError>;
 
-    /// Tells the plugins that `added` came to the node in this what-if.
+    /// Tells the plugins that `added` is now on the hypothetical node.
     fn add_pod(&self, cx: &mut CycleContext<'_>, added: &PodInfo, node: NodeRef<'_>) -> Result<(), PluginError>;
 
-    /// Tells the plugins that `removed` left the node in this what-if.
+    /// Tells the plugins that `removed` is no longer on the hypothetical node.
     fn remove_pod(&self, cx: &mut CycleContext<'_>, removed: &PodInfo, node: NodeRef<'_>) -> Result<(), PluginError>;
 }
 

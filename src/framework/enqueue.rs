@@ -1,4 +1,4 @@
-//! Which events a plugin wants to hear of, and what it says of them.
+//! Registration of events: which events may make a rejected pod schedulable, and the hints about them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Plugin, PluginError};
 use crate::model::{ClusterEvent, EventObjects, PodInfo};
 
-/// What a plugin says of an event, for a pod that it rejected.
+/// A plugin's opinion on whether an event helps a pod that the plugin rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QueueingHint {
     /// The event does not help the pod.
@@ -25,27 +25,27 @@ impl QueueingHint {
     }
 }
 
-/// Says of an event whether it may help a pod that the plugin rejected. An error counts as [`QueueingHint::Queue`]. Runs
-/// under the queue's lock: it has to be quick and must not call the queue.
+/// Decides whether an event may help a pod that the plugin rejected. An error counts as [`QueueingHint::Queue`]. The function
+/// runs under the queue's lock, so it must be quick and must not call the queue.
 pub type QueueingHintFn =
     Arc<dyn Fn(&PodInfo, &EventObjects) -> Result<QueueingHint, PluginError> + Send + Sync + 'static>;
 
-/// An event that a plugin wants to hear of; without a hint function it always means [`QueueingHint::Queue`].
+/// An event that a plugin registers for. Without a hint function, the event always counts as [`QueueingHint::Queue`].
 #[derive(Clone)]
 pub struct EventRegistration {
-    /// The event.
+    /// The event that the plugin registers for.
     pub event: ClusterEvent,
-    /// What the plugin says of it.
+    /// Hint function for this event, if the plugin has one.
     pub hint: Option<QueueingHintFn>,
 }
 
 impl EventRegistration {
-    /// An event that always wakes the pods that the plugin rejected.
+    /// Registers an event that always requeues the pods that the plugin rejected.
     pub fn new(event: ClusterEvent) -> Self {
         Self { event, hint: None }
     }
 
-    /// An event of which the plugin says itself whether it helps.
+    /// Registers an event with a hint function, which decides for each pod whether the event helps.
     pub fn with_hint(
         event: ClusterEvent,
         hint: impl Fn(&PodInfo, &EventObjects) -> Result<QueueingHint, PluginError> + Send + Sync + 'static,
@@ -60,10 +60,10 @@ impl fmt::Debug for EventRegistration {
     }
 }
 
-/// Says which events may help a pod that the plugin rejected. Asked once, after all profiles are built. A plugin with
-/// `PreEnqueue`, `PreFilter`, `Filter`, `Reserve` or `Permit` that does not implement it is told of everything; one that
-/// returns nothing never wakes a pod.
+/// Lists the events that may help a pod that the plugin rejected. The method is called once, after all profiles are built. If a
+/// plugin with `PreEnqueue`, `PreFilter`, `Filter`, `Reserve` or `Permit` does not implement this trait, all events requeue its
+/// pods. If it returns no events, none do.
 pub trait EnqueueExtensions: Plugin {
-    /// The events.
+    /// Returns the events that the plugin registers for.
     fn events_to_register(self: Arc<Self>) -> Result<Vec<EventRegistration>, PluginError>;
 }

@@ -1,4 +1,4 @@
-//! Parts of pod signatures: JSON, to the byte as Go writes it.
+//! Parts of pod signatures, as JSON with the same bytes that Go writes.
 
 use std::fmt;
 
@@ -8,18 +8,18 @@ use serde_json::Value;
 use super::PluginError;
 use crate::go::json;
 
-/// Part of a pod's signature, as JSON text. Struct fields stand in their order, map keys are sorted, and what Go's
-/// `encoding/json` escapes is escaped, so that signatures can be compared with upstream's to the byte.
+/// Part of a pod's signature, as JSON text. Struct fields are in declaration order, map keys are sorted, and the same
+/// characters are escaped as in Go's `encoding/json`, so signatures are byte-for-byte equal to upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fragment(Box<str>);
 
 impl Fragment {
-    /// What `value` serialises to. Maps have to be sorted, and their keys to be texts.
+    /// Serializes `value` to JSON. Maps must be sorted and have string keys.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, PluginError> {
         json::to_string(value).map(|text| Self(text.into())).map_err(|error| PluginError::new(error.to_string()))
     }
 
-    /// The JSON text.
+    /// Returns the JSON text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! What a plugin may ask of the scheduler.
+//! The services of the scheduler that plugins may use.
 
 use std::any::Any;
 use std::fmt;
@@ -16,88 +16,89 @@ use crate::listers::{Kind, Lister, Listers};
 use crate::metrics::Metrics;
 use crate::model::{LabelClasses, PodInfo, ResourceGates};
 
-/// How a failed attempt changes the node that is held for the pod.
+/// Change of a pod's nominated node after a failed attempt.
 /// Follows `kube-scheduler/framework/interface.go#NominatingInfo @v1.36.3`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum NominatingInfo {
-    /// It stays.
+    /// The nominated node stays the same.
     #[default]
     Keep,
-    /// It becomes this one; empty clears it.
+    /// The nominated node becomes this one. An empty name clears it.
     Override(String),
 }
 
-/// Holds nodes for pods until they are scheduled. Has its own lock and may be called at any time.
+/// Keeps the nominated nodes of pods until the pods are scheduled. It has its own lock and may be called at any time.
 /// Follows `kube-scheduler/framework/interface.go#PodNominator @v1.36.3`.
 pub trait Nominator: Send + Sync {
-    /// Whether a node is held for any pod. Cheap: asked once a cycle.
+    /// Whether any pod has a nominated node. This is cheap and called once per cycle.
     fn has_nominated_pods(&self) -> bool;
-    /// The pods for which `node` is held, in the order in which it was.
+    /// Returns the pods nominated to `node`, in the order in which they were nominated.
     fn nominated_pods_for_node(&self, node: &str) -> Vec<Arc<PodInfo>>;
-    /// Holds a node for the pod.
+    /// Nominates a node for the pod.
     fn add_nominated_pod(&self, pod: &Arc<PodInfo>, nominating: &NominatingInfo);
-    /// The pod changed.
+    /// Replaces a nominated pod after the pod changed.
     fn update_nominated_pod(&self, old: &PodInfo, new: &Arc<PodInfo>);
-    /// No node is held for the pod any more.
+    /// Removes the nomination of the pod, if it has one.
     fn delete_nominated_pod_if_exists(&self, pod: &PodInfo);
 }
 
-/// Moves pods to activeQ. Takes the queue's lock: not to be called from `PreEnqueue`, a hint or `Less`.
+/// Moves pods to activeQ. It takes the queue's lock, so `PreEnqueue`, queueing hints and `Less` must not call it.
 pub trait Activator: Send + Sync {
-    /// Moves these pods (`namespace/name`) to activeQ if they wait elsewhere; one that is just being scheduled is tried
-    /// again if this attempt fails.
+    /// Moves these pods (`namespace/name`) to activeQ if they wait elsewhere in the queue. A pod in its scheduling cycle is
+    /// retried if this attempt fails.
     fn activate(&self, pods: &[String]);
 }
 
-/// An event about a pod, as users see it.
+/// An event about a pod, before it is written to the API.
 #[derive(Clone, Copy, Debug)]
 pub struct PodEvent<'a> {
-    /// The pod.
+    /// The pod that the event is about.
     pub regarding: &'a Pod,
-    /// Whether it is a warning.
+    /// Whether the event's type is `Warning`.
     pub warning: bool,
     /// Why the event was written, such as `FailedScheduling`.
     pub reason: &'a str,
-    /// What was being done, such as `Scheduling`.
+    /// The action that was taken, such as `Scheduling`.
     pub action: &'a str,
-    /// For people.
+    /// The message, for people to read.
     pub note: &'a str,
 }
 
-/// What a plugin writes to the API by way of the scheduler. No call blocks but [`Self::wait`].
+/// Writes to the API that plugins make through the scheduler. Only [`Self::wait`] blocks.
 pub trait Effects: Send + Sync {
-    /// Binds the pod to the node; the future ends with the API server's answer.
+    /// Binds the pod to the node. The future returns the API server's response.
     fn bind(&self, pod: &Arc<PodInfo>, node: &Arc<str>) -> BoxFuture<'static, Result<(), PluginError>>;
     /// Records an event about a pod; `profile` is the schedulerName that reports it.
     fn record(&self, profile: &str, event: PodEvent<'_>);
-    /// Marks a victim of preemption and deletes it; says whether there was anything to delete.
+    /// Adds the `DisruptionTarget` condition to a preemption victim and deletes it. Returns whether the pod still existed.
     fn evict(&self, victim: &Arc<Pod>, preemptor: &Arc<Pod>) -> BoxFuture<'static, Result<bool, PluginError>>;
-    /// Takes back the node that the pod's status says is held for it.
+    /// Clears `nominatedNodeName` in the pod's status.
     fn clear_nomination(&self, pod: &Arc<Pod>) -> BoxFuture<'static, Result<(), PluginError>>;
-    /// Runs a task to its end beside the scheduling thread.
+    /// Spawns a task that runs outside the scheduling thread.
     fn spawn(&self, task: BoxFuture<'static, ()>);
-    /// Runs a task and waits for its end, but not for ever. For the scheduling thread alone, where nothing else will do.
+    /// Runs a task and waits for its end, with a timeout. Only the scheduling thread may call this, and only if it cannot go on
+    /// without the result.
     fn wait(&self, task: BoxFuture<'static, Result<(), PluginError>>) -> Result<(), PluginError>;
 }
 
-/// Pods to move to activeQ once the cycle is past `Permit`, and again after `PostBind`: plugins put keys in, from any point.
-/// Follows `pkg/scheduler/framework/interface.go#PodsToActivate @v1.36.3`.
+/// Pods to move to activeQ after `Permit`, and again after `PostBind`. Plugins add keys at any extension point. Follows
+/// `pkg/scheduler/framework/interface.go#PodsToActivate @v1.36.3`.
 #[derive(Clone, Debug, Default)]
 pub struct PodsToActivate(Arc<Mutex<std::collections::BTreeSet<String>>>);
 
 impl PodsToActivate {
-    /// Adds a pod (`namespace/name`).
+    /// Adds a pod by its key (`namespace/name`).
     pub fn insert(&self, pod: impl Into<String>) {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(pod.into());
     }
 
-    /// Takes all pods out.
+    /// Removes and returns all pods.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)).into_iter().collect()
     }
 }
 
-/// Which of a pod's resources count with these feature gates.
+/// Returns which of a pod's resources count with these feature gates.
 pub fn resource_gates(gates: &FeatureGates) -> ResourceGates {
     ResourceGates {
         resize: gates.enabled(Gate::InPlacePodVerticalScaling),
@@ -107,51 +108,51 @@ pub fn resource_gates(gates: &FeatureGates) -> ResourceGates {
     }
 }
 
-/// Hands out the places in the cycle state of one profile.
+/// Allocates slots in the cycle state of one profile.
 #[derive(Debug, Default)]
 pub struct SlotAllocator(AtomicUsize);
 
 impl SlotAllocator {
-    /// The next place.
+    /// Returns the next free slot.
     pub fn allocate<T>(&self) -> Slot<T> {
         Slot::new(self.0.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// What all profiles share and a [`Handle`] gives access to.
+/// The parts behind a [`Handle`], shared by all profiles.
 pub struct HandleParts {
-    /// The scheduler's API client; none where there is no API server, as in benchmarks.
+    /// The scheduler's API client. `None` without an API server, as in benchmarks.
     pub client: Option<kube::Client>,
-    /// Feature gates.
+    /// Feature gates of the scheduler.
     pub gates: FeatureGates,
-    /// Whether extenders have a say: no signature tells what they look at.
+    /// Whether extenders are configured. With extenders, pods cannot be signed: no signature covers what extenders look at.
     pub has_extenders: bool,
-    /// The kinds that were asked for, with their stores.
+    /// Stores of all kinds that plugins or the scheduler asked for.
     pub listers: Arc<Listers>,
     /// State of plugins that all profiles share.
     pub shared_states: SharedStates,
-    /// Metric families.
+    /// The scheduler's metric families.
     pub metrics: Arc<Metrics>,
-    /// Time.
+    /// Clock of the scheduler.
     pub clock: Clock,
-    /// Interned label classes.
+    /// Interned classes of pods with the same labels.
     pub classes: LabelClasses,
-    /// Pods that wait at Permit.
+    /// Pods that wait at `Permit`.
     pub waiting_pods: WaitingPods,
-    /// Pods between Permit and Bind.
+    /// Pods between `Permit` and `Bind`.
     pub pods_in_pre_bind: PodsInPreBind,
-    /// Worker threads.
+    /// Threads for parallel work.
     pub parallelizer: Arc<Parallelizer>,
-    /// API writes.
+    /// Writes to the API.
     pub effects: Arc<dyn Effects>,
-    /// Set once the queue exists, after all plugins are built.
+    /// Nominated nodes of pods. Set once the queue exists, after all plugins are built.
     pub nominator: OnceLock<Arc<dyn Nominator>>,
-    /// Set once the queue exists, after all plugins are built.
+    /// Moves pods to activeQ. Set once the queue exists, after all plugins are built.
     pub activator: OnceLock<Arc<dyn Activator>>,
 }
 
 impl HandleParts {
-    /// An empty cluster without API client, on one thread.
+    /// Returns the parts for an empty cluster, without API client and with a single thread.
     pub fn new(gates: FeatureGates, metrics: Arc<Metrics>, clock: Clock, effects: Arc<dyn Effects>) -> Self {
         Self {
             client: None,
@@ -172,8 +173,8 @@ impl HandleParts {
     }
 }
 
-/// What a plugin may ask of the scheduler; cheap to clone and keep. The nodes of a cycle are not here but in the
-/// [`super::CycleContext`], since they may be looked at during a cycle only.
+/// A plugin's access to the scheduler. It is cheap to clone, and plugins may keep it. The nodes of a cycle are in the
+/// [`super::CycleContext`] instead, because plugins may only look at them during a cycle.
 #[derive(Clone)]
 pub struct Handle {
     parts: Arc<HandleParts>,
@@ -183,46 +184,46 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// A handle for the plugins of one profile.
+    /// Creates the handle for the plugins of one profile.
     pub fn new(parts: Arc<HandleParts>, profile: &str) -> Self {
         let slots = Arc::new(SlotAllocator::default());
         let pods_to_activate = slots.allocate();
         Self { parts, profile: Arc::from(profile), slots, pods_to_activate }
     }
 
-    /// The profile's schedulerName. Any time.
+    /// Returns the profile's schedulerName. May be called at any time.
     pub fn profile_name(&self) -> &Arc<str> {
         &self.profile
     }
 
-    /// A place in this profile's cycle state. In a factory only.
+    /// Allocates a slot in this profile's cycle state. May be called only in a plugin factory.
     pub fn slot<T>(&self) -> Slot<T> {
         self.slots.allocate()
     }
 
-    /// Where plugins leave pods to be moved to activeQ after the cycle. Any time.
+    /// Returns the slot for pods that are moved to activeQ after the cycle. May be called at any time.
     pub fn pods_to_activate(&self) -> Slot<PodsToActivate> {
         self.pods_to_activate
     }
 
-    /// The API client. Any time, but never inside the cycle's hot points.
+    /// Returns the API client. May be called at any time, but not at the hot points of a cycle, such as `Filter`.
     pub fn client(&self) -> Option<&kube::Client> {
         self.parts.client.as_ref()
     }
 
-    /// Feature gates. Any time.
+    /// Returns the feature gates. May be called at any time.
     pub fn gates(&self) -> &FeatureGates {
         &self.parts.gates
     }
 
-    /// Whether there are extenders.
+    /// Whether any extenders are configured.
     pub(super) fn has_extenders(&self) -> bool {
         self.parts.has_extenders
     }
 
-    /// Returns the lister of a kind, and has the kind watched: its objects are there before the first pod is scheduled, and
-    /// may lag behind or be ahead of a cycle's snapshot. In a factory only: fails once watching has begun, unless the kind is
-    /// watched already. The lister itself may be read at any time.
+    /// Returns the lister of a kind, and starts a watch of the kind. The store has the kind's objects before the first pod is
+    /// scheduled. It may be older or newer than a cycle's snapshot. May be called only in a plugin factory: it fails once
+    /// watches have started, unless the kind is watched already. The lister may be read at any time.
     pub fn lister<K>(&self) -> Result<Lister<K>, PluginError>
     where
         K: kube::Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
@@ -230,14 +231,14 @@ impl Handle {
         Ok(self.parts.listers.ask()?)
     }
 
-    /// Returns the lister of a kind that has no Rust type, such as one that a CRD defines, and has the kind watched. In a
-    /// factory only, as [`Self::lister`].
+    /// Returns the lister of a kind without a Rust type, such as a CRD's, and starts a watch of the kind. May be called only in
+    /// a plugin factory, like [`Self::lister`].
     pub fn dynamic_lister(&self, kind: Kind) -> Result<Lister<DynamicObject>, PluginError> {
         Ok(self.parts.listers.ask_dynamic(kind)?)
     }
 
-    /// Returns the state of type `T` that all profiles share. The first factory that asks for it builds it, and may make it
-    /// follow changes with [`Lister::observe`]. In a factory only.
+    /// Returns the state of type `T` that all profiles share. The first factory that asks for it builds it, and may keep it up
+    /// to date with [`Lister::observe`]. May be called only in a plugin factory.
     pub fn shared<T: Any + Send + Sync>(
         &self,
         build: impl FnOnce() -> Result<Arc<T>, PluginError>,
@@ -250,52 +251,52 @@ impl Handle {
         &self.parts.listers
     }
 
-    /// Metric families. Any time.
+    /// Returns the metric families. May be called at any time.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.parts.metrics
     }
 
-    /// Time, for deadlines outside a cycle; in a cycle use [`super::CycleContext::now`].
+    /// Returns the clock, for deadlines outside a cycle. In a cycle, use [`super::CycleContext::now`].
     pub fn clock(&self) -> &Clock {
         &self.parts.clock
     }
 
-    /// Interned label classes. Any time.
+    /// Returns the interned label classes. May be called at any time.
     pub fn classes(&self) -> &LabelClasses {
         &self.parts.classes
     }
 
-    /// A pod with what is derived from it. Any time.
+    /// Creates the [`PodInfo`] of a pod. May be called at any time.
     pub fn pod_info(&self, pod: Arc<Pod>) -> Arc<PodInfo> {
         Arc::new(PodInfo::with_gates(pod, self.classes(), resource_gates(self.gates())))
     }
 
-    /// The pods of all profiles that wait at Permit. Any time.
+    /// Returns the pods of all profiles that wait at `Permit`. May be called at any time.
     pub fn waiting_pods(&self) -> &WaitingPods {
         &self.parts.waiting_pods
     }
 
-    /// The pods of all profiles between Permit and Bind. Any time.
+    /// Returns the pods of all profiles between `Permit` and `Bind`. May be called at any time.
     pub fn pods_in_pre_bind(&self) -> &PodsInPreBind {
         &self.parts.pods_in_pre_bind
     }
 
-    /// Worker threads. At the parallel points.
+    /// Returns the threads for parallel work. May be called at the parallel points.
     pub fn parallelizer(&self) -> &Arc<Parallelizer> {
         &self.parts.parallelizer
     }
 
-    /// API writes. Any time but in a hint, `PreEnqueue` or `Less`.
+    /// Returns the writer to the API. May be called at any time except in a hint, `PreEnqueue` or `Less`.
     pub fn effects(&self) -> &Arc<dyn Effects> {
         &self.parts.effects
     }
 
-    /// Holds nodes for pods. Any time but in a factory, where there is none yet.
+    /// Returns the nominated nodes of pods. `None` in a factory, where the queue does not exist yet.
     pub fn nominator(&self) -> Option<&Arc<dyn Nominator>> {
         self.parts.nominator.get()
     }
 
-    /// Moves pods to activeQ. Any time but in a factory, a hint, `PreEnqueue` or `Less`.
+    /// Moves pods to activeQ. May be called at any time except in a factory, a hint, `PreEnqueue` or `Less`.
     pub fn activate(&self, pods: &[String]) {
         if let Some(activator) = self.parts.activator.get() {
             activator.activate(pods);

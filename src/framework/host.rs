@@ -1,25 +1,25 @@
-//! Which of the best nodes is taken.
+//! The choice of the host among the nodes with the best scores.
 
-/// A feasible node's weight in the choice.
+/// The rank of a feasible node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rank {
     /// The weighted sum of its scores.
     pub(crate) total: i64,
-    /// Breaks ties where extenders had a say; 0 otherwise, so that ties fall to the order of the heap.
+    /// Random number that breaks ties if extenders scored the node. 0 otherwise, so that the order of the heap breaks ties.
     pub(crate) randomizer: u64,
 }
 
-/// Feasible nodes, the best first: the heap that upstream builds from the list, so that ties end as they do there, and not
-/// with the first of the list. Follows `pkg/scheduler/schedule_one.go#sortedNodeScores @v1.36.3` and Go's `container/heap`.
+/// Feasible nodes, best first. It builds the same heap as upstream, so ties are broken as in upstream, which is not by the
+/// order of the list. Follows `pkg/scheduler/schedule_one.go#sortedNodeScores @v1.36.3` and Go's `container/heap`.
 #[derive(Debug)]
 pub(crate) struct Ranking {
     ranks: Vec<Rank>,
-    /// Positions in `ranks`.
+    /// A heap of positions in `ranks`.
     heap: Vec<usize>,
 }
 
 impl Ranking {
-    /// Ranks nodes, by position.
+    /// Builds the heap; nodes are identified by position.
     pub(crate) fn new(ranks: Vec<Rank>) -> Self {
         let mut heap: Vec<usize> = (0..ranks.len()).collect();
         for start in (0..ranks.len() / 2).rev() {
@@ -28,7 +28,7 @@ impl Ranking {
         Self { ranks, heap }
     }
 
-    /// Takes the best node out.
+    /// Removes and returns the best node.
     pub(crate) fn pop(&mut self) -> Option<usize> {
         if self.heap.is_empty() {
             return None;
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn ties_below_the_root_fall_to_the_order_of_the_heap() {
-        // The parents are sifted from the last one on: position 4 rises above 1 before 2 is compared with it.
+        // Go's heap sifts down from the last parent to the first: position 4 rises above 1 before 2 is compared with it.
         check(&[1, 2, 7, 2, 7], 4);
         check(&[1, 7, 7], 1);
     }

@@ -1,8 +1,8 @@
 //! The contract between the scheduler and its plugins, and the machinery that runs them.
 //!
-//! A plugin implements one trait an extension point ([`FilterPlugin`], [`ScorePlugin`], …) and hands itself over in a
-//! [`Registration`]: it is what it registers as. Outcomes are one enum a point. What a plugin works out once a cycle goes
-//! into a typed [`Slot`] of the [`CycleState`]. Everything else that a plugin may ask for is on the [`Handle`].
+//! A plugin implements one trait per extension point ([`FilterPlugin`], [`ScorePlugin`], …) and lists these traits in a
+//! [`Registration`]. Each extension point has an enum of its outcomes. A plugin keeps the values that it computes once per
+//! cycle in a typed [`Slot`] of the [`CycleState`]. The [`Handle`] gives access to the rest of the scheduler.
 
 mod candidates;
 mod context;

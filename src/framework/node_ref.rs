@@ -1,18 +1,17 @@
-//! A node that a plugin is asked about.
+//! A node with its position in the snapshot.
 
 use std::ops::Deref;
 
 use crate::model::{NodeInfo, NodeOrdinal, Snapshot};
 
-/// A node that a plugin is asked about, with its place in the snapshot of the cycle. It can be used like a [`NodeInfo`].
+/// A node with its ordinal in the cycle's snapshot. It dereferences to [`NodeInfo`].
 #[derive(Clone, Copy, Debug)]
 pub struct NodeRef<'a> {
-    /// The node. Its pods may differ from the snapshot's where nominated pods are added or victims removed, and are what
-    /// counts.
+    /// The node with its pods. They differ from the snapshot's if nominated pods were added or victims removed. Plugins must
+    /// use these pods.
     pub info: &'a NodeInfo,
-    /// The ordinal of the node in the snapshot. The node has the labels, taints and capacity that the snapshot has under
-    /// it. `None` for a node that is not of the snapshot: an extender returned it, and its object may differ from the
-    /// snapshot's node of the same name.
+    /// Ordinal of the node in the snapshot, whose labels, taints and capacity are those of `info`. `None` for a node that an
+    /// extender returned: its object may differ from the snapshot's node of the same name.
     pub ordinal: Option<NodeOrdinal>,
 }
 
@@ -32,12 +31,12 @@ impl<'a> NodeRef<'a> {
         snapshot.ordinal(name).map(|ordinal| Self::new(snapshot, ordinal))
     }
 
-    /// A node that is not of the snapshot.
+    /// Returns a node that is not in the snapshot.
     pub fn outside(info: &'a NodeInfo) -> Self {
         Self { info, ordinal: None }
     }
 
-    /// The same node with other pods on it.
+    /// Returns the same node with the pods of `info`.
     #[must_use]
     pub fn with_pods_of<'b>(&self, info: &'b NodeInfo) -> NodeRef<'b> {
         debug_assert_eq!(self.info.name(), info.name(), "a what-if is about the same node");

@@ -1,20 +1,20 @@
-//! The scores that one plugin gives to the feasible nodes.
+//! The scores of one plugin for the feasible nodes.
 
 use super::{NodeRef, Scratch};
 
-/// The feasible nodes of a cycle and one plugin's score for each.
+/// The feasible nodes of a cycle with one plugin's score for each.
 #[derive(Debug)]
 pub struct NodeScores<'a> {
     /// The feasible nodes of the cycle.
     pub nodes: &'a [NodeRef<'a>],
-    /// A score a node, in the same order. 0 to 100 once normalised.
+    /// One score per node, in the order of `nodes`: 0 to 100 after normalization.
     pub scores: &'a mut [i64],
-    /// Scratch slots that the plugin's `Filter` filled, by position in `nodes`. Few nodes have any.
+    /// Scratch slots that the plugin's `Filter` filled, with their position in `nodes`. Only few nodes have one.
     pub(crate) scratch: &'a [(u32, Scratch)],
 }
 
 impl NodeScores<'_> {
-    /// The scratch slot that the plugin's `Filter` filled for the node at this position in `nodes`.
+    /// Returns the scratch slot that the plugin's `Filter` filled for the node at this position in `nodes`.
     pub fn scratch(&self, position: usize) -> Option<&Scratch> {
         let position = u32::try_from(position).ok()?;
         self.scratch.binary_search_by_key(&position, |(at, _)| *at).ok().map(|at| &self.scratch[at].1)

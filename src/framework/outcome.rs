@@ -1,4 +1,4 @@
-//! What plugins answer, one type an extension point.
+//! The outcomes of plugin calls, one type per extension point.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Fragment;
-/// Status codes, under the names that metrics and messages give them.
+/// Status codes, with the names used in metrics and messages.
 pub use crate::metrics::StatusCode as Code;
 
-/// An error that is the scheduler's, a plugin's or the network's, not the pod's. The attempt ends and is retried.
+/// An error of the scheduler, a plugin or the network, not of the pod. The attempt ends and the pod is retried.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PluginError(Arc<str>);
@@ -20,7 +20,7 @@ impl PluginError {
         Self(text.into())
     }
 
-    /// The error, with what was being done before its text.
+    /// Returns the error with a prefix that names the failed operation.
     #[must_use]
     pub fn context(&self, doing: impl fmt::Display) -> Self {
         Self::new(format!("{doing}: {self}"))
@@ -51,18 +51,18 @@ impl From<&str> for PluginError {
     }
 }
 
-/// Why a pod was rejected: one reason nearly always, and nearly always a constant, so that rejecting thousands of nodes
-/// allocates nothing.
+/// The reasons of a rejection. Nearly always there is a single constant reason, so rejecting thousands of nodes allocates
+/// nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reasons {
-    /// A single reason.
+    /// There is one reason.
     One(Cow<'static, str>),
-    /// Several, in the plugin's order.
+    /// There are several reasons, in the plugin's order.
     Many(Arc<[Cow<'static, str>]>),
 }
 
 impl Reasons {
-    /// The reasons in order.
+    /// Iterates over the reasons in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
         match self {
             Self::One(reason) => std::slice::from_ref(reason),
@@ -94,19 +94,19 @@ impl fmt::Display for Reasons {
     }
 }
 
-/// Which kind of no.
+/// The kind of a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RejectionKind {
-    /// Preemption might help.
+    /// Preemption may make the pod schedulable.
     Unschedulable,
-    /// Preemption cannot help.
+    /// Preemption cannot make the pod schedulable.
     Unresolvable,
-    /// The plugin itself will say when to try again.
+    /// The plugin decides itself when the pod is retried.
     Pending,
 }
 
 impl RejectionKind {
-    /// The status code of such a rejection.
+    /// Returns the status code of this kind.
     pub fn code(self) -> Code {
         match self {
             Self::Unschedulable => Code::Unschedulable,
@@ -116,58 +116,58 @@ impl RejectionKind {
     }
 }
 
-/// A no, with its reasons.
+/// A rejection of a pod, with its reasons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// Which kind of no.
+    /// The kind of the rejection.
     pub kind: RejectionKind,
-    /// Why.
+    /// The reasons of the rejection.
     pub reasons: Reasons,
 }
 
 impl Rejection {
-    /// A rejection that preemption might lift.
+    /// Returns a rejection that preemption may resolve.
     pub fn unschedulable(reason: impl Into<Cow<'static, str>>) -> Self {
         Self { kind: RejectionKind::Unschedulable, reasons: Reasons::One(reason.into()) }
     }
 
-    /// A rejection that preemption cannot lift.
+    /// Returns a rejection that preemption cannot resolve.
     pub fn unresolvable(reason: impl Into<Cow<'static, str>>) -> Self {
         Self { kind: RejectionKind::Unresolvable, reasons: Reasons::One(reason.into()) }
     }
 
-    /// A rejection that the plugin itself will lift.
+    /// Returns a rejection after which the plugin itself makes the pod schedulable again.
     pub fn pending(reason: impl Into<Cow<'static, str>>) -> Self {
         Self { kind: RejectionKind::Pending, reasons: Reasons::One(reason.into()) }
     }
 
-    /// The rejection's status code.
+    /// Returns the rejection's status code.
     pub fn code(&self) -> Code {
         self.kind.code()
     }
 }
 
-/// Yes or no: the answer of `PreEnqueue`, `AddPod`, `RemovePod`, `Filter` and `Reserve`.
+/// The outcome of `PreEnqueue`, `AddPod`, `RemovePod`, `Filter` and `Reserve`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Yes.
+    /// The plugin accepts the pod.
     Pass,
-    /// No.
+    /// The plugin rejects the pod.
     Reject(Rejection),
 }
 
 impl Verdict {
-    /// [`Rejection::unschedulable`] as a verdict.
+    /// Returns [`Rejection::unschedulable`] as a verdict.
     pub fn unschedulable(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::Reject(Rejection::unschedulable(reason))
     }
 
-    /// [`Rejection::unresolvable`] as a verdict.
+    /// Returns [`Rejection::unresolvable`] as a verdict.
     pub fn unresolvable(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::Reject(Rejection::unresolvable(reason))
     }
 
-    /// The verdict's status code.
+    /// Returns the verdict's status code.
     pub fn code(&self) -> Code {
         match self {
             Self::Pass => Code::Success,
@@ -176,90 +176,91 @@ impl Verdict {
     }
 }
 
-/// The answer of `PreFilter`.
+/// The outcome of `PreFilter`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PreFilterOutcome {
-    /// Every node is to be filtered.
+    /// The filters run on all nodes.
     Pass,
-    /// The plugin's `Filter` has nothing to say about this pod.
+    /// The plugin's `Filter` is skipped for this pod.
     Skip,
-    /// Only these nodes come into question (names, sorted).
+    /// Only the nodes with these names can take the pod.
     Nodes(std::collections::BTreeSet<String>),
-    /// No node comes into question. `Unresolvable` ends `PreFilter` at once; otherwise the other plugins are still asked.
+    /// No node can take the pod. `Unresolvable` ends `PreFilter` at once. With any other kind, the remaining plugins still run.
     Reject(Rejection),
 }
 
-/// The answer of `PreScore`.
+/// The outcome of `PreScore`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreScoreOutcome {
-    /// The plugin scores.
+    /// The plugin's `Score` runs for this pod.
     Pass,
-    /// The plugin's `Score` has nothing to say about this pod.
+    /// The plugin's `Score` is skipped for this pod.
     Skip,
 }
 
-/// The answer of `PostFilter`.
+/// The outcome of `PostFilter`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PostFilterOutcome {
-    /// The pod may become schedulable: ends `PostFilter`. `nominated` is the node to hold for it; `None` keeps the nomination.
+    /// The pod may become schedulable. This ends `PostFilter`.
     Success {
-        /// The node to hold, empty to clear the nomination.
+        /// Name of the nominated node. Empty clears the nomination, and `None` keeps it.
         nominated: Option<String>,
     },
-    /// Nothing can be done here; `Unresolvable` ends `PostFilter`, otherwise the next plugin is asked.
+    /// The plugin cannot help the pod. `Unresolvable` ends `PostFilter`. With any other kind, the next plugin runs.
     Reject {
-        /// Why.
+        /// The reasons of the rejection.
         rejection: Rejection,
-        /// Empty to clear the nomination; `None` keeps it.
+        /// Name of the nominated node. Empty clears the nomination, and `None` keeps it.
         nominated: Option<String>,
     },
 }
 
-/// The answer of `Permit`.
+/// The outcome of `Permit`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PermitOutcome {
-    /// Go on.
+    /// The pod may be bound.
     Allow,
-    /// Wait until allowed, for this long at most (and never longer than 15 minutes).
+    /// The pod waits until the plugin allows it, at most for this duration, which is cut to 15 minutes.
     Wait(Duration, Cow<'static, str>),
-    /// No.
+    /// The plugin rejects the pod.
     Reject(Rejection),
 }
 
-/// The answer of `PreBindPreFlight`.
+/// The outcome of `PreBindPreFlight`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreBindPreFlight {
     /// `PreBind` has work to do.
     Work {
-        /// Whether it may run beside its neighbours.
+        /// Whether `PreBind` may run in parallel with adjacent plugins.
         parallel: bool,
     },
     /// `PreBind` has nothing to do and is not called.
     Skip {
-        /// Whether it may run beside its neighbours: a skipped plugin that may not still splits the groups.
+        /// Whether the plugin allows parallel execution. If it does not, it still separates the groups of plugins before and
+        /// after it.
         parallel: bool,
     },
 }
 
-/// The answer of `PreBind`.
+/// The outcome of `PreBind`.
 pub type PreBindOutcome = Verdict;
 
-/// The answer of `Bind`.
+/// The outcome of `Bind`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BindOutcome {
-    /// The pod is bound.
+    /// The plugin bound the pod.
     Bound,
-    /// Another plugin binds it.
+    /// The plugin leaves the binding to another plugin.
     Skip,
-    /// No.
+    /// The plugin rejects the pod.
     Reject(Rejection),
 }
 
-/// The answer of `SignPod`.
+/// The outcome of `SignPod`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignOutcome {
-    /// What the plugin's answers depend on, by name.
+    /// The parts of the pod that the plugin's decisions depend on, by name.
     Fragments(Vec<(&'static str, Fragment)>),
-    /// The plugin's answers depend on more than can be signed.
+    /// The plugin's decisions for this pod depend on more than a signature can cover.
     Refuse(Rejection),
 }

@@ -1,21 +1,21 @@
-//! The one function through which parallel work goes.
+//! Parallel execution of independent work, used for all parallel work in a cycle.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Runs independent pieces of work on several threads. Each piece returns its own value and the values come back in
-/// order, so the result is the same for one worker and for sixteen.
+/// Runs independent pieces of work on several threads. Each piece returns a value, and the values are returned in order, so the
+/// result does not depend on the number of workers.
 ///
-/// The calling thread is one of the workers: it begins at once, while the others wake up, which takes them some tens of
-/// microseconds, and each takes the next piece when it is done with one.
+/// The calling thread is one of the workers. It starts at once, while the others take some tens of microseconds to wake up.
+/// Each worker takes the next piece when it has finished one.
 #[derive(Debug)]
 pub struct Parallelizer {
-    /// The other workers.
+    /// The other workers, if there are any.
     helpers: Option<rayon::ThreadPool>,
 }
 
 impl Parallelizer {
-    /// A parallelizer of this many workers.
+    /// Creates a parallelizer with this many workers.
     ///
     /// # Panics
     ///
@@ -31,13 +31,13 @@ impl Parallelizer {
         Self { helpers }
     }
 
-    /// How many threads work.
+    /// Returns the number of workers, including the calling thread.
     pub fn workers(&self) -> usize {
         1 + self.helpers.as_ref().map_or(0, rayon::ThreadPool::current_num_threads)
     }
 
-    /// `work(0)`, …, `work(pieces - 1)`, in order. All pieces together have to be worth waking another thread, some tens of
-    /// microseconds: callers put that much into them.
+    /// Returns `work(0)`, …, `work(pieces - 1)`, in order. Waking a thread takes some tens of microseconds, so all pieces
+    /// together should take at least that long.
     pub fn map<T: Send>(&self, pieces: usize, work: impl Fn(usize) -> T + Send + Sync) -> Vec<T> {
         let Some(helpers) = self.helpers.as_ref().filter(|_| pieces > 1) else {
             return (0..pieces).map(work).collect();

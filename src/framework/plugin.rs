@@ -1,8 +1,8 @@
 //! The extension points, one trait each.
 //!
-//! Order and concurrency are upstream's: `PreFilter`, `PostFilter`, `PreScore`, `Reserve` and `Permit` run one after
-//! another in the scheduling thread; `Filter`, `AddPod`, `RemovePod`, `Score` and `Normalize` may run for many nodes at
-//! once and only read the cycle's state; `PreBind`, `Bind` and `PostBind` run in the pod's own task.
+//! Order and concurrency are as in upstream. `PreFilter`, `PostFilter`, `PreScore`, `Reserve` and `Permit` run one after
+//! another in the scheduling thread. `Filter`, `AddPod`, `RemovePod`, `Score` and `Normalize` may run for many nodes in
+//! parallel, and only read the cycle's state. `PreBind`, `Bind` and `PostBind` run in the pod's own task.
 
 use std::sync::Arc;
 
@@ -16,57 +16,59 @@ use super::{
 use crate::clock::Mono;
 use crate::model::PodInfo;
 
-/// What all plugins have.
+/// The trait that all plugins implement.
 pub trait Plugin: Send + Sync + 'static {
     /// The name under which the plugin is configured.
     fn name(&self) -> &str;
 }
 
-/// Keeps pods out of activeQ until they are ready. Runs under the queue's lock: it has to be quick and must not call the
+/// Keeps pods out of activeQ until they are ready. It runs under the queue's lock, so it must be quick and must not call the
 /// queue.
 pub trait PreEnqueuePlugin: Plugin {
-    /// Whether the pod may be scheduled now.
+    /// Decides whether the pod may enter activeQ now.
     fn pre_enqueue(&self, pod: &PodInfo) -> Verdict;
 }
 
-/// A queued pod, as far as its place in activeQ depends on it.
+/// The properties of a queued pod that determine its position in activeQ.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueSortKey<'a> {
-    /// The pod.
+    /// The pod in the queue.
     pub pod: &'a PodInfo,
-    /// When it was last put into the queue after an attempt, or first.
+    /// Time at which the pod was last added to the queue, either new or after an attempt.
     pub timestamp: Mono,
 }
 
-/// Orders activeQ. Exactly one is enabled, the same in all profiles.
+/// Orders the pods in activeQ. Exactly one such plugin is enabled, the same in all profiles.
 pub trait QueueSortPlugin: Plugin {
-    /// Whether `a` goes before `b`: a strict, total order. Runs under the queue's lock.
+    /// Whether `a` goes before `b`, as a strict total order. It runs under the queue's lock.
     fn less(&self, a: QueueSortKey<'_>, b: QueueSortKey<'_>) -> bool;
 }
 
-/// Signs pods: two pods with the same signature get the same answers from the plugin.
+/// Signs pods: the plugin's decisions for two pods with the same signature are the same.
 pub trait SignPlugin: Plugin {
-    /// What the plugin's answers for this pod depend on.
+    /// Returns the parts of the pod that the plugin's decisions depend on.
     fn sign(&self, pod: &PodInfo) -> Result<SignOutcome, PluginError>;
 }
 
 /// Looks at the pod and at the cluster as a whole before any node is filtered.
 pub trait PreFilterPlugin: Plugin {
-    /// Prepares the cycle's state, or rejects the pod, or narrows the nodes.
+    /// Prepares the cycle's state, rejects the pod, or restricts the search to some nodes.
     fn pre_filter(&self, cx: &mut CycleContext<'_>) -> Result<PreFilterOutcome, PluginError>;
 
-    /// How the state changes with pods that come and go in a what-if; `None` when it does not depend on other pods.
+    /// Returns the methods that update the prepared state for added and removed pods. `None` if the state does not depend on
+    /// other pods.
     fn extensions(&self) -> Option<&dyn PreFilterExtensions> {
         None
     }
 }
 
-/// Keeps what `PreFilter` prepared up to date in a what-if: on a clone of the state and a copy of the node.
+/// Updates the state that `PreFilter` prepared when preemption or nominated pods change a hypothetical node. The state is a
+/// clone and the node a copy.
 pub trait PreFilterExtensions {
-    /// `added` came to the node.
+    /// Updates the state for `added`, which is now on the node.
     fn add_pod(&self, cx: &mut CycleContext<'_>, added: &PodInfo, node: NodeRef<'_>) -> Result<Verdict, PluginError>;
 
-    /// `removed` left the node.
+    /// Updates the state for `removed`, which is no longer on the node.
     fn remove_pod(
         &self,
         cx: &mut CycleContext<'_>,
@@ -77,34 +79,34 @@ pub trait PreFilterExtensions {
 
 /// Decides whether a node can take the pod.
 pub trait FilterPlugin: Plugin {
-    /// Decides one node. Same inputs, same verdict, on any thread; what `Score` or `Reserve` needs later goes into
-    /// `scratch`, the plugin's own slot for this node in this cycle. `node` may differ from the snapshot's (nominated pods
-    /// added, victims removed) and is what counts.
+    /// Decides whether one node can take the pod. The same inputs must give the same verdict on any thread. Data for `Score` or
+    /// `Reserve` goes into `scratch`, the plugin's own slot for this node in this cycle. The pods of `node` may differ from the
+    /// snapshot's (nominated pods added, victims removed); the plugin must use those of `node`.
     fn filter(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, scratch: &mut Scratch) -> Result<Verdict, PluginError>;
 
-    /// Decides a block of nodes. The provided method is compiled for each plugin, so one virtual call serves the block and
-    /// the call for each node inlines; override it to read the cycle's state once.
+    /// Decides a block of nodes. The provided method is compiled for each plugin, so there is one virtual call per block and
+    /// the call for each node is inlined. Override it to read the cycle's state only once.
     fn filter_block(&self, cx: &CycleContext<'_>, block: &mut Candidates<'_>) -> Result<(), PluginError> {
         block.retain(|node, scratch| self.filter(cx, node, scratch));
         Ok(())
     }
 }
 
-/// What `PostFilter` is given beside the cycle.
+/// The inputs of `PostFilter` besides the cycle.
 pub struct PostFilterContext<'a> {
-    /// Why no node can take the pod.
+    /// The reasons why the pod fits on no node.
     pub diagnosis: &'a Diagnosis,
-    /// Runs the profile's filters on what-ifs.
+    /// Runs the profile's filters on hypothetical nodes.
     pub filters: &'a dyn FilterRunner,
-    /// Webhooks that have a say in whom preemption hits.
+    /// Extenders that review the candidates for preemption.
     pub extenders: &'a dyn CandidateReview,
     /// A random number, drawn for this attempt.
     pub random: u64,
 }
 
-/// Tries to make room for a pod that no node can take.
+/// Tries to make a pod schedulable that fits on no node.
 pub trait PostFilterPlugin: Plugin {
-    /// What can be done.
+    /// Tries to make room for the pod, such as by preemption.
     fn post_filter(
         &self,
         cx: &mut CycleContext<'_>,
@@ -114,16 +116,17 @@ pub trait PostFilterPlugin: Plugin {
 
 /// Looks at the feasible nodes as a whole before they are scored.
 pub trait PreScorePlugin: Plugin {
-    /// Prepares the cycle's state, or opts out of scoring.
+    /// Prepares the cycle's state, or opts out of scoring this pod.
     fn pre_score(&self, cx: &mut CycleContext<'_>, nodes: &[NodeRef<'_>]) -> Result<PreScoreOutcome, PluginError>;
 }
 
-/// Scores feasible nodes.
+/// Scores the feasible nodes of a cycle.
 pub trait ScorePlugin: Plugin {
-    /// Scores one node: 0 to 100, unless the plugin also normalises. Same inputs, same score, on any thread.
+    /// Scores one node from 0 to 100. A plugin that also normalizes may return other scores. The same inputs must give the same
+    /// score on any thread.
     fn score(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, scratch: Option<&Scratch>) -> Result<i64, PluginError>;
 
-    /// Scores all feasible nodes; override it to read the cycle's state once.
+    /// Scores all feasible nodes. Override it to read the cycle's state only once.
     fn score_block(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
         for at in 0..scores.nodes.len() {
             scores.scores[at] = self.score(cx, scores.nodes[at], scores.scratch(at))?;
@@ -132,57 +135,57 @@ pub trait ScorePlugin: Plugin {
     }
 }
 
-/// Brings a plugin's scores into the range from 0 to 100.
+/// Normalizes a plugin's scores to the range from 0 to 100.
 pub trait NormalizeScore: Plugin {
-    /// Rewrites the scores.
+    /// Replaces the scores by their normalized values.
     fn normalize(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError>;
 }
 
-/// Keeps account of what an assumed pod holds.
+/// Tracks the resources that are reserved for assumed pods.
 pub trait ReservePlugin: Plugin {
-    /// Takes what the pod needs on `node`. `scratch` is what the plugin's `Filter` left for that node.
+    /// Reserves the pod's resources on `node`. `scratch` is the slot that the plugin's `Filter` filled for that node.
     fn reserve(&self, cx: &mut CycleContext<'_>, node: &str, scratch: Option<&Scratch>)
     -> Result<Verdict, PluginError>;
 
-    /// Gives it back: in memory at once; what has to be written to the API is returned. Also called for plugins whose
-    /// `reserve` was never reached, so it has to be idempotent.
+    /// Releases the pod's reserved resources. Changes in memory happen at once, and the returned future makes the writes to the
+    /// API. This is also called for plugins whose `reserve` was not reached, so it must be idempotent.
     fn unreserve(&self, state: &CycleState, pod: &PodInfo, node: &str) -> Option<BoxFuture<'static, ()>>;
 }
 
-/// Holds a pod back, or lets it go, between its reservation and its binding.
+/// Delays or rejects a pod between its reservation and its binding.
 pub trait PermitPlugin: Plugin {
-    /// Whether the pod may be bound to `node` now.
+    /// Decides whether the pod may be bound to `node` now.
     fn permit(&self, cx: &mut CycleContext<'_>, node: &str) -> Result<PermitOutcome, PluginError>;
 }
 
-/// A pod on its way to being bound.
+/// A pod in its binding cycle.
 #[derive(Clone, Copy, Debug)]
 pub struct BindContext<'a> {
     /// The pod, with its node name set.
     pub pod: &'a Arc<PodInfo>,
-    /// The node.
+    /// Name of the node.
     pub node: &'a Arc<str>,
-    /// What plugins remembered during the cycle.
+    /// State that plugins kept during the scheduling cycle.
     pub state: &'a CycleState,
 }
 
-/// Does what has to be done before a pod is bound.
+/// Prepares the binding of a pod, such as by provisioning volumes.
 pub trait PreBindPlugin: Plugin {
-    /// Whether `pre_bind` has work to do. Without side effects.
+    /// Returns whether `pre_bind` has work to do. It must have no side effects.
     fn pre_flight(&self, cx: BindContext<'_>) -> Result<PreBindPreFlight, PluginError>;
 
-    /// Does it.
+    /// Does the work that must be finished before the pod is bound.
     fn pre_bind<'a>(&'a self, cx: BindContext<'a>) -> BoxFuture<'a, Result<PreBindOutcome, PluginError>>;
 }
 
-/// Binds pods.
+/// Binds pods to their nodes.
 pub trait BindPlugin: Plugin {
     /// Binds the pod, or leaves it to another plugin.
     fn bind<'a>(&'a self, cx: BindContext<'a>) -> BoxFuture<'a, Result<BindOutcome, PluginError>>;
 }
 
-/// Hears of bound pods.
+/// Is notified of bound pods.
 pub trait PostBindPlugin: Plugin {
-    /// The pod is bound.
+    /// Called after the pod was bound.
     fn post_bind<'a>(&'a self, cx: BindContext<'a>) -> BoxFuture<'a, ()>;
 }

@@ -1,4 +1,4 @@
-//! Pods between Permit and Bind: preemption may still cancel them in memory.
+//! Pods between `Permit` and `Bind`. Preemption can still cancel them in memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,13 +19,13 @@ enum State {
 /// Follows `pkg/scheduler/framework/runtime/pods_in_prebind_map.go#podInPreBind @v1.36.3`.
 #[derive(Debug, Default)]
 pub struct PodInPreBind {
-    /// Guards the one decision between cancelling and binding; never held across an await.
+    /// Decides the race between cancelling and binding. The lock is never held across an await.
     state: Mutex<State>,
     cancelled: Notify,
 }
 
 impl PodInPreBind {
-    /// Cancels the binding, with this as its error. False once the pod is about to be bound; true also on repeat.
+    /// Cancels the binding with this error. Returns `false` if `PreBind` has finished. A repeated call returns `true`.
     pub fn cancel(&self, reason: impl Into<String>) -> bool {
         let mut state = self.lock();
         match *state {
@@ -39,7 +39,7 @@ impl PodInPreBind {
         }
     }
 
-    /// From now on the pod cannot be cancelled any more; the reason if it was.
+    /// Marks `PreBind` as finished, after which the pod cannot be cancelled. Returns the error if the pod was cancelled before.
     pub fn mark_prebound(&self) -> Result<(), PluginError> {
         let mut state = self.lock();
         if let State::Cancelled(reason) = &*state {
@@ -49,7 +49,7 @@ impl PodInPreBind {
         Ok(())
     }
 
-    /// Ends when the pod is cancelled, with the reason.
+    /// Waits until the pod is cancelled, and returns the error.
     pub async fn cancelled(&self) -> PluginError {
         loop {
             if let State::Cancelled(reason) = &*self.lock() {
@@ -64,24 +64,24 @@ impl PodInPreBind {
     }
 }
 
-/// The pods of all profiles between Permit and Bind, by UID. The lock guards the map and is held for one look-up.
+/// The pods of all profiles between `Permit` and `Bind`, by UID. The lock guards the map and is held for one lookup.
 #[derive(Clone, Debug, Default)]
 pub struct PodsInPreBind(Arc<Mutex<BTreeMap<String, Arc<PodInPreBind>>>>);
 
 impl PodsInPreBind {
-    /// Registers a pod.
+    /// Adds the pod with this UID.
     pub fn add(&self, uid: &str) -> Arc<PodInPreBind> {
         let pod = Arc::<PodInPreBind>::default();
         self.lock().insert(uid.to_owned(), pod.clone());
         pod
     }
 
-    /// The pod with this UID, if it is between Permit and Bind.
+    /// Returns the pod with this UID, if it is between `Permit` and `Bind`.
     pub fn get(&self, uid: &str) -> Option<Arc<PodInPreBind>> {
         self.lock().get(uid).cloned()
     }
 
-    /// The pod is past Bind, or has failed.
+    /// Removes the pod after `Bind` or after a failure.
     pub fn remove(&self, uid: &str) {
         self.lock().remove(uid);
     }

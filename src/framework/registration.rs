@@ -1,4 +1,4 @@
-//! How a plugin hands itself over: the compiler checks that it is what it registers as.
+//! Registration of a plugin, with the traits that it implements.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use super::{
 };
 use crate::config::ExtensionPoint;
 
-/// Everything that one plugin is. There is no second list of capabilities to forget: a point that is not handed over here
-/// is a point that the plugin does not have.
+/// The extension points of one plugin. The compiler checks that the plugin implements the trait of each point that it
+/// registers. The plugin does not run at points that are not registered here.
 #[derive(Clone)]
 #[must_use]
 pub struct Registration {
@@ -33,7 +33,7 @@ pub struct Registration {
     pub(crate) post_bind: Option<Arc<dyn PostBindPlugin>>,
 }
 
-/// Generates the builder methods of [`Registration`], one a point.
+/// Generates the builder methods of [`Registration`], one per extension point.
 macro_rules! points {
     ($($method:ident: $plugin:ident, $what:literal;)*) => {
         $(
@@ -47,7 +47,7 @@ macro_rules! points {
 }
 
 impl Registration {
-    /// A registration of nothing yet.
+    /// Creates a registration without extension points.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
@@ -69,7 +69,7 @@ impl Registration {
         }
     }
 
-    /// The plugin's name.
+    /// Returns the plugin's name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -92,7 +92,7 @@ impl Registration {
         post_bind: PostBindPlugin, "hears of bound pods";
     }
 
-    /// Whether the plugin has this point.
+    /// Whether the plugin has registered this point.
     pub fn implements(&self, point: ExtensionPoint) -> bool {
         match point {
             ExtensionPoint::PreEnqueue => self.pre_enqueue.is_some(),

@@ -1,4 +1,4 @@
-//! The factories of all plugins, in-tree and from outside, by name.
+//! The factories of all in-tree and out-of-tree plugins, by name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,12 +10,13 @@ use crate::config::{AnyArgs, ArgsType, DefaultPlugin, FactoryArgs, Gate, PluginC
 /// Builds a plugin for one profile from its arguments in the configuration.
 pub type PluginFactory = Arc<dyn Fn(&AnyArgs, &Handle) -> Result<Registration, PluginError> + Send + Sync>;
 
-/// A name was registered twice. Follows `pkg/scheduler/framework/runtime/registry.go#Registry.Register @v1.36.3`.
+/// Error for a plugin name that is already registered. Follows
+/// `pkg/scheduler/framework/runtime/registry.go#Registry.Register @v1.36.3`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a plugin named {0} already exists")]
 pub struct DuplicatePlugin(String);
 
-/// A plugin to be registered: its name, its factory, the type of its arguments, and its place in the default set.
+/// A plugin to register: its name, its factory, the type of its arguments, and its place in the default set.
 #[derive(Clone)]
 #[must_use]
 pub struct PluginEntry {
@@ -26,7 +27,8 @@ pub struct PluginEntry {
 }
 
 impl PluginEntry {
-    /// A plugin outside the default set. The type of its arguments is that of the factory's first parameter.
+    /// Creates an entry for a plugin outside the default set. The type of its arguments is the type of the factory's first
+    /// parameter.
     pub fn new<A: FactoryArgs>(
         name: impl Into<String>,
         factory: impl Fn(A, &Handle) -> Result<Registration, PluginError> + Send + Sync + 'static,
@@ -35,27 +37,27 @@ impl PluginEntry {
         Self { name: name.into(), factory: Arc::new(build), args: A::args_type(), default: None }
     }
 
-    /// Puts the plugin into the default set, after those registered before it.
+    /// Adds the plugin to the default set, after the plugins registered before it.
     pub fn by_default(mut self) -> Self {
         self.default = Some(DefaultPlugin { name: self.name.clone(), weight: 0, gate: None });
         self
     }
 
-    /// Puts the plugin into the default set with a weight.
+    /// Adds the plugin to the default set, with a weight.
     pub fn weighted(self, weight: i32) -> Self {
         let mut entry = self.by_default();
         entry.default = entry.default.map(|default| DefaultPlugin { weight, ..default });
         entry
     }
 
-    /// Takes the plugin out of the default set while the gate is off.
+    /// Removes the plugin from the default set while the gate is disabled.
     pub fn gated(mut self, gate: Gate) -> Self {
         self.default = self.default.map(|default| DefaultPlugin { gate: Some(gate), ..default });
         self
     }
 }
 
-/// The factories of all plugins, by name, with the catalog that configurations are read with.
+/// The factories of all plugins, by name, with the catalog that the configuration is read with.
 #[derive(Clone, Default)]
 pub struct Registry {
     factories: BTreeMap<String, PluginFactory>,
@@ -63,7 +65,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Adds a plugin outside the default set. The type of its arguments is that of the factory's first parameter.
+    /// Registers a plugin outside the default set. The type of its arguments is the type of the factory's first parameter.
     pub fn register<A: FactoryArgs>(
         &mut self,
         name: impl Into<String>,
@@ -88,17 +90,17 @@ impl Registry {
         Ok(())
     }
 
-    /// The factory of plugin `name`.
+    /// Returns the factory of the plugin with this name.
     pub fn get(&self, name: &str) -> Option<&PluginFactory> {
         self.factories.get(name)
     }
 
-    /// All names, sorted.
+    /// Iterates over all plugin names, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.factories.keys().map(String::as_str)
     }
 
-    /// The default set and the types of arguments, which configurations are read with.
+    /// Returns the default set and the argument types, which are needed to read a configuration.
     pub fn catalog(&self) -> &PluginCatalog {
         &self.catalog
     }

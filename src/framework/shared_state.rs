@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::PluginError;
 
-/// One value of each type, built by the first factory that asks for it. The lock guards the map and is held for a look-up,
-/// not while a value is built, so that building one may ask for another.
+/// One value of each type, built by the first factory that asks for it. The lock guards the map and is held for a lookup. It is
+/// not held while a value is built, so building one may ask for another.
 #[derive(Default)]
 pub struct SharedStates(Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>);
 
 impl SharedStates {
-    /// Returns the value of this type, from `build` if there is none yet. Fails if `build` does.
+    /// Returns the value of this type. Calls `build` if there is none yet, and fails if `build` fails.
     pub(super) fn get_or_build<T: Any + Send + Sync>(
         &self,
         build: impl FnOnce() -> Result<Arc<T>, PluginError>,

@@ -1,4 +1,4 @@
-//! What plugins remember during one attempt to schedule a pod.
+//! State that plugins keep during one attempt to schedule a pod.
 
 use std::any::Any;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 
 use crate::model::IndexSet;
 
-/// A place in the [`CycleState`] for a `T`, resolved once when the profile is built: reading it is an index and a type
-/// check. Got from [`super::Handle::slot`].
+/// A typed slot in the [`CycleState`], allocated with [`super::Handle::slot`] when the profile is built. Reading it costs an
+/// array access and a type check.
 pub struct Slot<T> {
     index: usize,
     marker: PhantomData<fn() -> T>,
@@ -33,7 +33,7 @@ impl<T> fmt::Debug for Slot<T> {
     }
 }
 
-/// A value that can stand in a slot.
+/// A value that a slot can hold.
 trait Value: Any + Send + Sync {
     fn clone_value(&self) -> Box<dyn Value>;
     fn as_any(&self) -> &dyn Any;
@@ -54,38 +54,39 @@ impl<T: Any + Send + Sync + Clone> Value for T {
     }
 }
 
-/// What plugins remember during one attempt to schedule a pod, from `PreFilter` to `PostBind`. Written at the serial
-/// points only; `Filter` and `Score` see it shared. A clone clones every value, as preemption and nominated pods need it.
+/// State that plugins keep during one attempt to schedule a pod, from `PreFilter` to `PostBind`. It is written only at the
+/// extension points that run one after another. `Filter` and `Score` share it and only read. Cloning it clones every value, as
+/// preemption and nominated pods require.
 #[derive(Default)]
 pub struct CycleState {
     slots: Vec<Option<Box<dyn Value>>>,
-    /// By plugin position in the profile: `Filter`, `AddPod` and `RemovePod` are not called.
+    /// Indexes of the plugins whose `Filter`, `AddPod` and `RemovePod` are skipped.
     pub(crate) skip_filter: IndexSet,
-    /// `Score` is not called.
+    /// Indexes of the plugins whose `Score` is skipped.
     pub(crate) skip_score: IndexSet,
-    /// `PreBind` is not called.
+    /// Indexes of the plugins whose `PreBind` is skipped.
     pub(crate) skip_pre_bind: IndexSet,
-    /// `PreBind` may run beside its neighbours.
+    /// Indexes of the plugins whose `PreBind` may run in parallel with adjacent plugins.
     pub(crate) parallel_pre_bind: IndexSet,
-    /// Whether this attempt's plugin calls are timed.
+    /// Whether this attempt's plugin calls are measured.
     pub(crate) record_plugin_metrics: bool,
 }
 
 impl CycleState {
-    /// What the slot holds.
+    /// Returns the value in the slot, if there is one.
     pub fn get<T: Any + Send + Sync + Clone>(&self, slot: Slot<T>) -> Option<&T> {
-        // The call goes through the box to the value: a `Box<dyn Value>` is itself a `Value` otherwise.
+        // The method must be called on the value inside the box: a `Box<dyn Value>` is itself a `Value` too.
         let value: &dyn Value = &**self.slots.get(slot.index)?.as_ref()?;
         value.as_any().downcast_ref()
     }
 
-    /// What the slot holds, to change it.
+    /// Returns the value in the slot for modification, if there is one.
     pub fn get_mut<T: Any + Send + Sync + Clone>(&mut self, slot: Slot<T>) -> Option<&mut T> {
         let value: &mut dyn Value = &mut **self.slots.get_mut(slot.index)?.as_mut()?;
         value.as_any_mut().downcast_mut()
     }
 
-    /// Puts a value into the slot.
+    /// Stores a value in the slot.
     pub fn set<T: Any + Send + Sync + Clone>(&mut self, slot: Slot<T>, value: T) {
         if self.slots.len() <= slot.index {
             self.slots.resize_with(slot.index + 1, || None);

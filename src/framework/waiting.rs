@@ -1,4 +1,4 @@
-//! Pods that wait at Permit.
+//! Pods that wait at `Permit`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,32 +11,33 @@ use crate::clock::{Clock, Mono};
 use crate::go::duration::GoDuration;
 use crate::model::PodInfo;
 
-/// The longest that a plugin may let a pod wait. Follows `pkg/scheduler/framework/runtime/framework.go#maxTimeout @v1.36.3`.
+/// Longest time for which a plugin may make a pod wait. Follows
+/// `pkg/scheduler/framework/runtime/framework.go#maxTimeout @v1.36.3`.
 pub const MAX_PERMIT_TIMEOUT: Duration = Duration::from_mins(15);
 
-/// How the wait of a pod ended.
+/// The end of a pod's wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitDecision {
-    /// Every plugin allowed it.
+    /// Every plugin allowed the pod.
     Allowed,
-    /// A plugin (or, with an empty name, the scheduler) rejected it, or its time ran out.
+    /// A plugin or, with an empty name, the scheduler rejected the pod, or a plugin's timeout expired.
     Rejected {
-        /// Whose decision it was.
+        /// Name of the plugin that rejected the pod.
         plugin: Arc<str>,
-        /// Why.
+        /// The rejection with its reasons.
         rejection: Rejection,
     },
-    /// It was preempted: an error, so that the pod is retried and not marked unschedulable.
+    /// The pod was preempted. This counts as an error, so the pod is retried and not marked unschedulable.
     Preempted {
-        /// Whose decision it was.
+        /// Name of the plugin that preempted the pod.
         plugin: Arc<str>,
-        /// Why.
+        /// Error with the reason.
         error: PluginError,
     },
 }
 
 impl WaitDecision {
-    /// The decision's status code.
+    /// Returns the status code of the decision.
     pub fn code(&self) -> Code {
         match self {
             Self::Allowed => Code::Success,
@@ -48,18 +49,18 @@ impl WaitDecision {
 
 #[derive(Debug)]
 struct State {
-    /// By plugin: when its patience ends, and how long that was.
+    /// Deadline and timeout of each plugin that the pod still waits for.
     pending: BTreeMap<Arc<str>, (Mono, Duration)>,
     decision: Option<WaitDecision>,
 }
 
-/// A pod that waits at Permit. Follows `pkg/scheduler/framework/runtime/waiting_pods_map.go#waitingPod @v1.36.3`.
+/// A pod that waits at `Permit`. Follows `pkg/scheduler/framework/runtime/waiting_pods_map.go#waitingPod @v1.36.3`.
 #[derive(Debug)]
 pub struct WaitingPod {
     pod: Arc<PodInfo>,
-    /// Guards who is still to be waited for, and the decision; never held across an await.
+    /// The pending plugins and the decision. The lock is never held across an await.
     state: Mutex<State>,
-    /// Tells whoever waits that a plugin is not waited for any more, or that it is decided.
+    /// Notifies the waiting task that a plugin allowed the pod, or that the decision was made.
     changed: Notify,
 }
 
@@ -69,17 +70,17 @@ impl WaitingPod {
         Self { pod, state: Mutex::new(State { pending, decision: None }), changed: Notify::new() }
     }
 
-    /// The pod.
+    /// Returns the waiting pod.
     pub fn pod(&self) -> &Arc<PodInfo> {
         &self.pod
     }
 
-    /// The plugins that have not allowed the pod yet, sorted.
+    /// Returns the plugins that have not allowed the pod yet, sorted.
     pub fn pending_plugins(&self) -> Vec<Arc<str>> {
         self.lock().pending.keys().cloned().collect()
     }
 
-    /// `plugin` allows the pod; once all have, it goes on.
+    /// Allows the pod on behalf of `plugin`. Once all plugins have allowed it, the wait ends.
     pub fn allow(&self, plugin: &str) {
         let mut state = self.lock();
         state.pending.remove(plugin);
@@ -90,19 +91,19 @@ impl WaitingPod {
         }
     }
 
-    /// `plugin` rejects the pod. False if the wait was over already.
+    /// Rejects the pod on behalf of `plugin`. Returns `false` if the wait was over already.
     pub fn reject(&self, plugin: &str, message: impl Into<String>) -> bool {
         let rejection = Rejection::unschedulable(message.into());
         self.decide(&mut self.lock(), WaitDecision::Rejected { plugin: Arc::from(plugin), rejection })
     }
 
-    /// `plugin` preempts the pod. False if the wait was over already.
+    /// Preempts the pod on behalf of `plugin`. Returns `false` if the wait was over already.
     pub fn preempt(&self, plugin: &str, message: impl Into<String>) -> bool {
         let error = PluginError::new(message.into());
         self.decide(&mut self.lock(), WaitDecision::Preempted { plugin: Arc::from(plugin), error })
     }
 
-    /// Waits for the decision, or for the first plugin whose patience ends.
+    /// Waits for the decision, or until the first plugin's timeout expires.
     pub async fn wait(&self, clock: &Clock) -> WaitDecision {
         loop {
             let (deadline, timeout, plugin) = {
@@ -125,7 +126,7 @@ impl WaitingPod {
         }
     }
 
-    /// The plugin's patience has ended, unless it has allowed the pod at the same time.
+    /// Rejects the pod because the plugin's timeout expired, unless the plugin has allowed the pod meanwhile.
     fn expire(&self, plugin: Arc<str>, timeout: Duration) {
         let mut state = self.lock();
         if state.pending.contains_key(&plugin) {
@@ -136,7 +137,7 @@ impl WaitingPod {
         }
     }
 
-    /// The first decision counts.
+    /// Sets the decision, unless there is one already. Returns whether it was set.
     fn decide(&self, state: &mut State, decision: WaitDecision) -> bool {
         if state.decision.is_some() {
             return false;
@@ -151,12 +152,13 @@ impl WaitingPod {
     }
 }
 
-/// The pods of all profiles that wait at Permit, by UID. The lock guards the map and is held for one look-up.
+/// The pods of all profiles that wait at `Permit`, by UID. The lock guards the map and is held for one lookup.
 #[derive(Clone, Debug, Default)]
 pub struct WaitingPods(Arc<Mutex<BTreeMap<String, Arc<WaitingPod>>>>);
 
 impl WaitingPods {
-    /// Lets a pod wait for these plugins. `timeouts` has to name one at least; each is cut to [`MAX_PERMIT_TIMEOUT`].
+    /// Makes a pod wait for these plugins. `timeouts` must have at least one plugin. Each timeout is cut to
+    /// [`MAX_PERMIT_TIMEOUT`].
     pub fn add(&self, pod: &Arc<PodInfo>, timeouts: Vec<(Arc<str>, Duration)>, now: Mono) -> Arc<WaitingPod> {
         assert!(!timeouts.is_empty(), "a pod waits for a plugin");
         let timeouts = timeouts.into_iter().map(|(plugin, timeout)| (plugin, timeout.min(MAX_PERMIT_TIMEOUT)));
@@ -165,22 +167,22 @@ impl WaitingPods {
         waiting
     }
 
-    /// The pod with this UID, if it waits.
+    /// Returns the pod with this UID, if it waits.
     pub fn get(&self, uid: &str) -> Option<Arc<WaitingPod>> {
         self.lock().get(uid).cloned()
     }
 
-    /// Ends the wait of the pod with this UID from the scheduler's side. False if it does not wait.
+    /// Rejects the waiting pod with this UID on behalf of the scheduler. Returns `false` if the pod does not wait.
     pub fn reject(&self, uid: &str, message: &str) -> bool {
         self.get(uid).is_some_and(|waiting| waiting.reject("", message))
     }
 
-    /// The pod waits no more.
+    /// Removes the pod, which does not wait any more.
     pub fn remove(&self, uid: &str) {
         self.lock().remove(uid);
     }
 
-    /// All pods that wait, by UID.
+    /// Returns all waiting pods, sorted by UID.
     pub fn all(&self) -> Vec<Arc<WaitingPod>> {
         self.lock().values().cloned().collect()
     }

@@ -4,17 +4,17 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 
-/// Like the standard, but the bits that are left over at the end may be anything.
+/// Standard base64, except that the unused bits at the end may have any value.
 const LENIENT: GeneralPurpose =
     GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
-/// Why a text is no base64: offset of the first byte that does not belong there. The text is that of Go's
+/// Error for a text that is not base64, with the offset of the first wrong byte. The text is that of Go's
 /// `base64.CorruptInputError`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("illegal base64 data at input byte {0}")]
 pub struct CorruptInput(usize);
 
-/// The bytes that `text` encodes. Line breaks are skipped wherever they are.
+/// Decodes a text in base64. Line breaks are skipped everywhere.
 pub fn decode(text: impl AsRef<[u8]>) -> Result<Vec<u8>, CorruptInput> {
     let text = text.as_ref();
     let symbols: Vec<u8> = text.iter().copied().filter(|byte| !is_line_break(*byte)).collect();
@@ -30,12 +30,12 @@ fn is_line_break(byte: u8) -> bool {
     matches!(byte, b'\r' | b'\n')
 }
 
-/// Offset that Go reports for a text that cannot be read, which the crate counts differently.
+/// Returns the offset that Go reports for a malformed text. The crate counts differently.
 /// Follows `encoding/base64/base64.go#Encoding.decodeQuantum @go1.26`.
 fn corrupt_at(text: &[u8]) -> usize {
     let is_symbol = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     let mut bytes = text.iter().copied().enumerate().filter(|(_, byte)| !is_line_break(*byte));
-    // How many symbols of the current group of four have been read.
+    // Number of symbols read in the current group of four.
     let mut read = 0;
     while let Some((at, byte)) = bytes.next() {
         match byte {
@@ -45,11 +45,11 @@ fn corrupt_at(text: &[u8]) -> usize {
                     match bytes.next() {
                         None => return text.len(),
                         Some((_, b'=')) => {}
-                        // Go points at the byte before this one.
+                        // Go reports the byte before this one.
                         Some((next, _)) => return next - 1,
                     }
                 }
-                // Padding ends the text, so anything behind it is one thing too many.
+                // Padding ends the text, so the next byte is wrong.
                 return bytes.next().map_or(text.len(), |(next, _)| next);
             }
             _ => return at,
@@ -65,7 +65,7 @@ mod tests {
     fn check(text: &str, expected: Result<&str, &str>) {
         let got = decode(text).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         if let Ok(text) = &got {
-            assert_eq!(decode(&encode(text)).as_deref(), Ok(text.as_bytes()));
+            assert_eq!(decode(encode(text)).as_deref(), Ok(text.as_bytes()));
         }
         assert_eq!(got.map_err(|e| e.to_string()), expected.map(str::to_owned).map_err(str::to_owned), "{text}");
     }

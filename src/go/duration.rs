@@ -4,12 +4,12 @@ use std::fmt::{self, Write};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A signed length of time in nanoseconds (about ±292 years). `Display` is Go's `time.Duration.String`
-/// (`1h2m3.5s`, `5m0s`, `1.5ms`, `0s`); `FromStr` is Go's `time.ParseDuration`, with its error texts.
+/// A signed duration in nanoseconds (about ±292 years). `Display` is Go's `time.Duration.String` (`1h2m3.5s`, `5m0s`, `1.5ms`,
+/// `0s`). `FromStr` is Go's `time.ParseDuration`, with its error texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GoDuration(i64);
 
-/// Why a text is no duration; the text of Go's `time.ParseDuration`.
+/// Error for a text that is not a duration, with the text of Go's `time.ParseDuration`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ParseDurationError(String);
@@ -23,31 +23,31 @@ const HOUR: u64 = 60 * MINUTE;
 const LIMIT: u64 = 1 << 63;
 
 impl GoDuration {
-    /// The duration of no time.
+    /// The duration of length zero.
     pub const ZERO: Self = Self(0);
 
-    /// `seconds` whole seconds, saturating.
+    /// Creates a duration of `seconds` whole seconds, saturating.
     pub const fn from_secs(seconds: i64) -> Self {
         Self(seconds.saturating_mul(1_000_000_000))
     }
 
-    /// A duration of `nanos` nanoseconds.
+    /// Creates a duration of `nanos` nanoseconds.
     pub const fn from_nanos(nanos: i64) -> Self {
         Self(nanos)
     }
 
-    /// The length in nanoseconds.
+    /// Returns the length in nanoseconds.
     pub const fn as_nanos(self) -> i64 {
         self.0
     }
 
-    /// The same length as a standard duration; none if it is negative.
+    /// Converts to a standard duration. `None` if it is negative.
     pub fn to_std(self) -> Option<std::time::Duration> {
         u64::try_from(self.0).ok().map(std::time::Duration::from_nanos)
     }
 }
 
-/// Saturates at the longest that fits.
+/// The conversion saturates at the longest `GoDuration`.
 impl From<std::time::Duration> for GoDuration {
     fn from(duration: std::time::Duration) -> Self {
         Self(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
@@ -84,7 +84,7 @@ impl std::str::FromStr for GoDuration {
     }
 }
 
-/// Reads one number with its unit off the front of `rest`: nanoseconds, and what follows.
+/// Parses one number with its unit at the start of `rest`. Returns the nanoseconds and the remaining text.
 fn parse_part<'a>(rest: &'a str, whole: &str) -> Result<(u64, &'a str), ParseDurationError> {
     let quoted = || quote(whole);
     let invalid = || ParseDurationError(format!("time: invalid duration {}", quoted()));
@@ -120,7 +120,7 @@ fn split_digits(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
-/// `0.fraction` of `unit`, in nanoseconds, truncated. Digits past the eighteenth cannot reach a nanosecond.
+/// Returns `0.fraction` of `unit` in nanoseconds, truncated. Digits after the eighteenth are too small to matter.
 fn fraction_nanos(fraction: &str, unit: u64) -> u64 {
     let (mut value, mut scale) = (0u128, 1u128);
     for digit in fraction.bytes().take(18) {
@@ -142,7 +142,7 @@ fn unit(name: &str) -> Option<u64> {
     })
 }
 
-/// `text` in double quotes as Go's package time quotes it: what is not printable ASCII byte by byte.
+/// Quotes `text` as Go's package `time` does: bytes that are not printable ASCII are escaped one by one.
 fn quote(text: &str) -> String {
     let mut out = String::from("\"");
     for byte in text.bytes() {
@@ -187,7 +187,7 @@ impl fmt::Display for GoDuration {
     }
 }
 
-/// Writes `nanos` in `unit`s with as many decimals as it needs.
+/// Writes `nanos` in `unit`s, with as many decimals as necessary.
 fn write_fraction(f: &mut fmt::Formatter<'_>, nanos: u64, unit: u64, name: &str) -> fmt::Result {
     write!(f, "{}", nanos / unit)?;
     let rest = nanos % unit;

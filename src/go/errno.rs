@@ -1,9 +1,9 @@
-//! Texts of the operating system's errors, as Go's packages `syscall` and `os` have them.
+//! Texts of the operating system's errors, as in Go's packages `syscall` and `os`.
 
 use std::io;
 use std::path::Path;
 
-/// Texts of Linux' errors that the C library of some builds words differently.
+/// Texts of Linux errors for which some C libraries have other texts.
 /// Follows `syscall/zerrors_linux_amd64.go#errors @go1.26`.
 const TEXTS: &[(i32, &str)] = &[
     (libc::EIO, "input/output error"),
@@ -25,27 +25,21 @@ const TEXTS: &[(i32, &str)] = &[
     (libc::EDQUOT, "disk quota exceeded"),
 ];
 
-/// The text of `error` as a Go program prints it: without Rust's error number, and beginning in lower case.
+/// Returns the text of `error` as a Go program prints it: in lower case and without Rust's error number.
 pub fn text(error: &io::Error) -> String {
-    // An error that carries a kind alone has other words than the system's.
-    match error.kind() {
-        io::ErrorKind::NotFound => return "no such file or directory".to_owned(),
-        io::ErrorKind::PermissionDenied => return "permission denied".to_owned(),
-        io::ErrorKind::IsADirectory => return "is a directory".to_owned(),
-        io::ErrorKind::NotADirectory => return "not a directory".to_owned(),
-        _ => {}
-    }
-    let known = error.raw_os_error().and_then(|code| TEXTS.iter().find(|(known, _)| *known == code));
-    if let Some((_, text)) = known {
-        return (*text).to_owned();
-    }
-    // An error that carries a kind alone has other words than the system's.
-    match error.kind() {
-        io::ErrorKind::NotFound => return "no such file or directory".to_owned(),
-        io::ErrorKind::PermissionDenied => return "permission denied".to_owned(),
-        io::ErrorKind::IsADirectory => return "is a directory".to_owned(),
-        io::ErrorKind::NotADirectory => return "not a directory".to_owned(),
-        _ => {}
+    if let Some(code) = error.raw_os_error() {
+        if let Some((_, text)) = TEXTS.iter().find(|(known, _)| *known == code) {
+            return (*text).to_owned();
+        }
+    } else {
+        // The text of an error with only a kind differs from the system's.
+        match error.kind() {
+            io::ErrorKind::NotFound => return "no such file or directory".to_owned(),
+            io::ErrorKind::PermissionDenied => return "permission denied".to_owned(),
+            io::ErrorKind::IsADirectory => return "is a directory".to_owned(),
+            io::ErrorKind::NotADirectory => return "not a directory".to_owned(),
+            _ => {}
+        }
     }
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
@@ -53,7 +47,7 @@ pub fn text(error: &io::Error) -> String {
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
-/// The error of a file that cannot be read, as Go prints it. Go opens a directory, and fails when it reads one.
+/// Returns the error of an unreadable file, as Go prints it. For a directory, Go fails when it reads, not when it opens.
 pub fn file_error(path: &Path, error: &io::Error) -> String {
     let verb = if error.kind() == io::ErrorKind::IsADirectory { "read" } else { "open" };
     format!("{verb} {}: {}", path.display(), text(error))
@@ -68,6 +62,7 @@ mod tests {
         let check = |code: i32, expected: &str| assert_eq!(text(&io::Error::from_raw_os_error(code)), expected);
         check(libc::ENOENT, "no such file or directory");
         check(libc::EACCES, "permission denied");
+        check(libc::EPERM, "operation not permitted");
         check(libc::EISDIR, "is a directory");
         check(libc::ENOTDIR, "not a directory");
         check(libc::ECONNREFUSED, "connection refused");

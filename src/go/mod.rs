@@ -1,7 +1,7 @@
-//! Go's standard library, as far as output has to equal that of programs written in Go: quoting, numbers, durations, JSON,
-//! base64, texts of system errors, and sort order.
+//! Parts of Go's standard library whose output must be reproduced exactly: quoting, numbers, durations, JSON, base64, texts of
+//! system errors, and sort order.
 //!
-//! Nothing here knows Kubernetes, and nothing here imports another module of this crate.
+//! This module knows nothing of Kubernetes, and imports no other module of this crate.
 
 pub mod base64;
 pub mod duration;

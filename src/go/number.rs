@@ -1,11 +1,11 @@
-//! Numbers and booleans, as Go's package `strconv` reads and writes them, with its error texts.
+//! Numbers and booleans as Go's package `strconv` reads and writes them, with its error texts.
 
 use std::fmt::{Display, LowerExp};
 
 use super::quote::quote;
 
-/// `value` as `strconv.FormatFloat(…, 'g', -1, …)` writes it in the width of its type: the shortest digits that read back
-/// the same, with an exponent (of at least two digits) where that is below -4 or above 5.
+/// Formats `value` as `strconv.FormatFloat(…, 'g', -1, …)` does for the width of its type. It has the fewest digits that parse
+/// to the same value. If the exponent is below -4 or above 5, it is written, with at least two digits.
 pub fn general<F: Display + LowerExp + Into<f64> + Copy>(value: F) -> String {
     let wide: f64 = value.into();
     if wide.is_nan() {
@@ -32,13 +32,13 @@ pub fn parse_bool(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Error text of a text that is no number, or no boolean, to the function named.
+/// Returns the error text for a text that the named function cannot parse as a number or boolean.
 /// Follows `strconv/number.go#NumError.Error @go1.26`.
 pub fn invalid_syntax(function: &str, text: &str) -> String {
     format!("strconv.{function}: parsing {}: invalid syntax", quote(text))
 }
 
-/// Error text of a number that the type in question cannot hold.
+/// Returns the error text for a number that does not fit into its type.
 pub fn out_of_range(function: &str, text: &str) -> String {
     format!("strconv.{function}: parsing {}: value out of range", quote(text))
 }

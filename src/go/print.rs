@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// A JSON value as `%v` prints what `encoding/json` makes of it: `map[a:1 b:[x <nil>]]`.
+/// Formats a JSON value as `%v` prints it after `encoding/json` has decoded it: `map[a:1 b:[x <nil>]]`.
 pub fn plain(value: &Value) -> String {
     match value {
         Value::Object(members) => {

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// `text` in double quotes, as `strconv.Quote` and `%q` write it. Package `time` has its own quoting, which
-/// [`super::duration`] keeps to itself.
+/// Quotes `text` as `strconv.Quote` and `%q` do. Package `time` quotes differently; see [`super::duration`].
 pub fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -17,7 +16,7 @@ pub fn quote(text: &str) -> String {
     quoted
 }
 
-/// `character` in single quotes, as `encoding/json` shows it in its errors.
+/// Formats `character` in single quotes, as in errors of `encoding/json`.
 /// Follows `encoding/json/scanner.go#quoteChar @go1.26`.
 pub(super) fn quote_character(character: char) -> String {
     let mut quoted = String::from("'");
@@ -29,7 +28,7 @@ pub(super) fn quote_character(character: char) -> String {
     quoted
 }
 
-/// Adds a character other than the quote that surrounds it.
+/// Appends a character, escaped if necessary. The caller handles the surrounding quote.
 /// Follows `strconv/quote.go#appendEscapedRune @go1.26`.
 fn push_escaped(quoted: &mut String, character: char) {
     match character {
@@ -45,7 +44,7 @@ fn push_escaped(quoted: &mut String, character: char) {
         _ if is_printable(character) => quoted.push(character),
         _ => {
             let code = u32::from(character);
-            // Writing into a string cannot fail.
+            // Writing to a string cannot fail.
             let _ = match code {
                 0..0x80 => write!(quoted, "\\x{code:02x}"),
                 0x80..0x1_0000 => write!(quoted, "\\u{code:04x}"),
@@ -55,9 +54,9 @@ fn push_escaped(quoted: &mut String, character: char) {
     }
 }
 
-/// Whether Go would print the character as it is: what Rust prints, less spaces other than the plain one.
+/// Whether Go prints the character unescaped. This holds for all characters that Rust prints, except spaces other than U+0020.
 fn is_printable(character: char) -> bool {
-    // Behind another character, since Rust escapes a combining mark only where there is nothing to combine with.
+    // The character is tested after another one, because Rust escapes a combining mark only at the start of a string.
     !character.is_whitespace() && ['a', character].iter().collect::<String>().escape_debug().count() == 2
 }
 

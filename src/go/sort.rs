@@ -1,24 +1,24 @@
-//! Go's `sort.Slice`, step by step: which of equal elements comes first is up to the algorithm, and pods that are equally
-//! important are spared, or not, in the order that it leaves.
+//! Go's `sort.Slice`, reproduced step by step. The order of equal elements depends on the algorithm, and it decides which of
+//! several equally important pods preemption spares.
 //!
 //! Follows `sort/zsortfunc.go @go1.26`.
 
-/// So many elements are sorted by insertion, which keeps the order of equal ones.
+/// Up to this many elements are sorted by insertion, which is stable.
 const MAX_INSERTION: usize = 12;
 
-/// From so many on, the pivot is the median of medians.
+/// From this length on, the pivot is the median of three medians.
 const SHORTEST_NINTHER: usize = 50;
 
-/// Most exchanges in the choice of a pivot: three medians of three, and the median of these.
+/// Maximum number of swaps in the choice of a pivot: three medians of three, and the median of these.
 const MAX_SWAPS: usize = 4 * 3;
 
-/// Number of repairs of an almost sorted list before it is partitioned after all.
+/// Number of elements repaired in an almost sorted list before it is partitioned.
 const MAX_STEPS: usize = 5;
 
-/// Lists that are shorter are not repaired.
+/// Minimum length of a list that is repaired.
 const SHORTEST_SHIFTING: usize = 50;
 
-/// Sorts as Go does; `less` may be asked about any two elements, and need not be consistent.
+/// Sorts the list as Go does. `less` may be called for any two elements, and need not be consistent.
 /// Follows `sort/slice.go#Slice @go1.26`.
 pub fn sort_slice<T>(list: &mut [T], less: impl Fn(&T, &T) -> bool) {
     let limit = bit_length(list.len());
@@ -26,12 +26,12 @@ pub fn sort_slice<T>(list: &mut [T], less: impl Fn(&T, &T) -> bool) {
     Sort { list, less }.quick(0, end, limit);
 }
 
-/// Number of bits of a number.
+/// Returns the number of bits of a number.
 fn bit_length(number: usize) -> u32 {
     usize::BITS - number.leading_zeros()
 }
 
-/// Order of the list, as far as the choice of a pivot has found it out.
+/// Order of the list, as observed in the choice of a pivot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hint {
     Unknown,
@@ -59,7 +59,7 @@ impl<T, F: Fn(&T, &T) -> bool> Sort<'_, T, F> {
         }
     }
 
-    /// Pattern-defeating quicksort; `limit` bad pivots are allowed.
+    /// Sorts by pattern-defeating quicksort, with at most `limit` bad pivots.
     fn quick(&mut self, mut start: usize, mut end: usize, mut limit: u32) {
         let (mut was_balanced, mut was_partitioned) = (true, true);
         loop {
@@ -101,8 +101,8 @@ impl<T, F: Fn(&T, &T) -> bool> Sort<'_, T, F> {
         }
     }
 
-    /// Puts what is less than the pivot before it, and the rest behind it. Gives the pivot's place, and whether nothing had
-    /// to be moved.
+    /// Moves elements less than the pivot before it, and all others after it. Returns the pivot's position, and whether no
+    /// element had to be moved.
     fn partition(&mut self, start: usize, end: usize, pivot: usize) -> (usize, bool) {
         self.list.swap(start, pivot);
         let (mut low, mut high) = (start + 1, end - 1);
@@ -126,7 +126,7 @@ impl<T, F: Fn(&T, &T) -> bool> Sort<'_, T, F> {
         (high, !moved)
     }
 
-    /// Puts what equals the pivot before what is greater, where nothing is less.
+    /// Moves elements equal to the pivot before greater ones. No element may be less than the pivot.
     fn partition_equal(&mut self, start: usize, end: usize, pivot: usize) -> usize {
         self.list.swap(start, pivot);
         let (mut low, mut high) = (start + 1, end - 1);
@@ -146,7 +146,7 @@ impl<T, F: Fn(&T, &T) -> bool> Sort<'_, T, F> {
         }
     }
 
-    /// Sorts a list of which few elements are out of place; says whether it is sorted now.
+    /// Sorts an almost sorted list by a few repairs. Returns whether the list is sorted.
     fn repair(&mut self, start: usize, end: usize) -> bool {
         let mut at = start + 1;
         for _ in 0..MAX_STEPS {

@@ -1,4 +1,5 @@
-//! Decoding an object at a time: one that cannot be read is logged and counted, and fails neither its list nor its watch.
+//! Decodes objects one by one. An object that cannot be decoded is logged and counted, and fails neither its list nor its
+//! watch.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,37 +11,37 @@ use serde_json::value::RawValue;
 
 use crate::k8s::object_key;
 
-/// An object of a list or a watch.
+/// An object of a list or of a watch event.
 #[derive(Debug)]
 pub(super) enum Item<K> {
-    /// It could be read.
+    /// The object could be decoded.
     Read(K),
-    /// It could not, but its key could: it exists, and nobody knows more.
+    /// Only the key could be decoded. The object exists, but its content is unknown.
     Unreadable {
-        /// `namespace/name`.
+        /// The key `namespace/name` of the object.
         key: String,
-        /// Its version, empty if that is unreadable too.
+        /// The resource version, empty if it cannot be decoded either.
         version: String,
     },
 }
 
-/// What a line of a watch says.
+/// A decoded line of a watch.
 #[derive(Debug)]
 pub(super) enum Line<K> {
     /// An object was added or modified.
     Applied(Item<K>),
     /// An object was deleted; this is its last state.
     Deleted(Item<K>),
-    /// Everything up to this version has been told.
+    /// All events up to this resource version have been sent.
     Bookmark {
-        /// The version.
+        /// The resource version of the bookmark.
         version: String,
-        /// Whether the objects that there were at first have all been told.
+        /// Whether this bookmark ends the initial events of a watch-list.
         ends_initial_events: bool,
     },
     /// The watch has failed.
     Error(Box<Status>),
-    /// A line with an object that not even has a name, or of a type that is not known.
+    /// The line has an object without a readable name, or an unknown event type.
     Ignored,
 }
 
@@ -49,23 +50,23 @@ pub(super) enum Line<K> {
 pub(super) struct Page<K> {
     pub(super) items: Vec<Item<K>>,
     pub(super) version: String,
-    /// Where the next page begins.
+    /// Continue token of the next page, if there is one.
     pub(super) next: Option<String>,
 }
 
-/// How objects of a kind are read.
+/// The decoding of objects of one kind.
 pub(super) struct Reading<K> {
-    /// The kind's name in logs.
+    /// Name of the kind in logs.
     pub(super) kind: String,
     pub(super) unreadable: Unreadable,
-    /// Reads an object from JSON.
+    /// Decodes an object from JSON.
     pub(super) read: Read<K>,
 }
 
-/// Reads an object from JSON.
+/// Function that decodes an object from JSON.
 pub(super) type Read<K> = Box<dyn Fn(&RawValue) -> Result<K, serde_json::Error> + Send + Sync>;
 
-/// Counts objects that could not be read; clones share the count.
+/// Counts objects that could not be decoded. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unreadable(Arc<AtomicU64>);
 
@@ -93,7 +94,7 @@ struct WirePageMeta {
     next: String,
 }
 
-/// What has to be readable of an object, so that others can be told apart from it.
+/// The fields that must be readable to identify an object.
 #[derive(Deserialize)]
 struct Identified {
     metadata: Identity,
@@ -109,7 +110,7 @@ struct Identity {
 }
 
 impl Unreadable {
-    /// How many there were.
+    /// Returns the number of objects that could not be decoded.
     pub(super) fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -124,7 +125,7 @@ impl<K> Item<K>
 where
     K: kube::Resource,
 {
-    /// `namespace/name`.
+    /// Returns the key `namespace/name` of the object.
     pub(super) fn key(&self) -> String {
         match self {
             Self::Read(object) => object_key(object.meta()),
@@ -132,7 +133,7 @@ where
         }
     }
 
-    /// The object's version; empty if it has none.
+    /// Returns the object's resource version, empty if it has none.
     pub(super) fn version(&self) -> &str {
         match self {
             Self::Read(object) => object.meta().resource_version.as_deref().unwrap_or_default(),
@@ -141,7 +142,7 @@ where
     }
 }
 
-/// Reads an object, without its managed fields. None if not even its name can be read.
+/// Decodes an object and drops its managed fields. `None` if not even its name is readable.
 fn item<K: kube::Resource>(raw: &RawValue, reading: &Reading<K>) -> Option<Item<K>> {
     let error = match (reading.read)(raw) {
         Ok(mut object) if object.meta().name.is_some() => {
@@ -159,7 +160,7 @@ fn item<K: kube::Resource>(raw: &RawValue, reading: &Reading<K>) -> Option<Item<
     (!name.is_empty()).then_some(Item::Unreadable { key, version })
 }
 
-/// Reads a line of a watch. Fails if it is no event at all.
+/// Decodes a line of a watch. Fails if the line is not an event.
 pub(super) fn line<K: kube::Resource>(text: &str, reading: &Reading<K>) -> Result<Line<K>, serde_json::Error> {
     let WireLine { kind: event, object } = serde_json::from_str(text)?;
     Ok(match &*event {
@@ -176,7 +177,7 @@ pub(super) fn line<K: kube::Resource>(text: &str, reading: &Reading<K>) -> Resul
     })
 }
 
-/// Reads a page of a list. Fails if it is no list at all.
+/// Decodes a page of a list. Fails if the text is not a list.
 pub(super) fn page<K: kube::Resource>(text: &str, reading: &Reading<K>) -> Result<Page<K>, serde_json::Error> {
     let WirePage { metadata, items } = serde_json::from_str(text)?;
     let items = items.unwrap_or_default().into_iter().filter_map(|raw| item(raw, reading)).collect();
@@ -191,7 +192,7 @@ mod tests {
     use super::*;
     use crate::k8s::{Original, Pod};
 
-    /// A line in short: what it says, the object and its version.
+    /// Prints the type of the line, the object and its resource version.
     fn print(line: &Line<Pod>) -> String {
         let item = |item: &Item<Pod>| {
             let kind = if matches!(item, Item::Read(_)) { "read" } else { "unreadable" };
@@ -223,7 +224,7 @@ mod tests {
         check(&format!(r#"{{"type":"ADDED","object":{pod}}}"#), r#"applied: read a/p at "7""#, 0);
         check(&format!(r#"{{"type":"MODIFIED","object":{pod}}}"#), r#"applied: read a/p at "7""#, 0);
         check(&format!(r#"{{"type":"DELETED","object":{pod}}}"#), r#"deleted: read a/p at "7""#, 0);
-        // The order of the two does not matter.
+        // The order of `object` and `type` does not matter.
         check(&format!(r#"{{"object":{pod},"type":"DELETED"}}"#), r#"deleted: read a/p at "7""#, 0);
         let broken = r#"{"metadata":{"namespace":"a","name":"p","resourceVersion":"7"},"spec":{"priority":"high"}}"#;
         check(&format!(r#"{{"type":"ADDED","object":{broken}}}"#), r#"applied: unreadable a/p at "7""#, 1);

@@ -1,4 +1,4 @@
-//! A kind on its way into the scheduler: where its objects come from and where they go, to be watched or read once.
+//! Feeds of the kinds: where the objects of a kind come from and where they go. A kind is watched, or read once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use crate::cache::CacheError;
 use crate::clock::{Now, Rng};
 use crate::framework::BoxFuture;
 
-/// How long a page may take when a kind is read once. The API server gives up on a request after a minute.
+/// Timeout of a page when a kind is read once. The API server ends a request after one minute.
 /// `apiserver/pkg/server/config.go#NewConfig @v1.36.3`, `RequestTimeout`.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Hands what has been read to its handlers. Fails only when the process has to end.
+/// Delivers the objects that were read to their handlers. Fails only if the process must exit.
 pub(super) type Deliver = Box<dyn FnOnce(Now) -> Result<(), CacheError> + Send>;
 
-/// A kind on its way into the scheduler.
+/// The source and the sink of one kind.
 pub(super) trait Feed: Send {
-    /// Keeps the kind as the API server has it. Ends only when the process has to.
+    /// Watches the kind and keeps its store up to date. Ends only if the process must exit.
     fn watch(self: Box<Self>, starter: &Starter) -> BoxFuture<'static, ()>;
 
-    /// Reads all objects that there are now. `counted` is told how many came with each page.
+    /// Lists all objects once. `counted` is called with the number of objects on each page.
     fn read(
         self: Box<Self>,
         starter: &Starter,
@@ -31,14 +31,14 @@ pub(super) trait Feed: Send {
     ) -> BoxFuture<'static, Result<Deliver, Failure>>;
 }
 
-/// A kind that could not be read.
+/// Error of a kind that could not be listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unread {
-    /// The kind, by its plural.
+    /// Name of the kind: its plural.
     pub kind: String,
-    /// The HTTP code of the answer, if there was one.
+    /// The HTTP status code, if the server responded.
     pub code: Option<u16>,
-    /// What the server says, or what is wrong with the way to it.
+    /// The server's message, or the error of the connection.
     pub message: String,
 }
 
@@ -62,7 +62,7 @@ struct FeedOf<S: Sink> {
     read: Read<S::Object>,
 }
 
-/// The feed of one kind.
+/// Creates the feed of one kind.
 pub(super) fn feed<S: Sink>(kind: &str, source: Source, sink: S, read: Read<S::Object>) -> Box<dyn Feed> {
     Box::new(FeedOf { kind: kind.to_owned(), source, sink, read })
 }
@@ -105,7 +105,7 @@ impl<S: Sink> Feed for FeedOf<S> {
     }
 }
 
-/// A seed for each kind, so that their waits differ. FNV-1a.
+/// Returns a seed for each kind, so that their backoffs differ. FNV-1a.
 fn seed_of(kind: &str) -> u64 {
     kind.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -1,4 +1,4 @@
-//! The kinds that are watched: those that somebody asked a lister of, and those of which plugins registered events.
+//! The kinds to watch: those with a lister, and those for which plugins registered events.
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -23,38 +23,38 @@ use crate::k8s::{Node, Original, Pod};
 use crate::listers::{AnyStore, Kind, Listers, Sealed, Store};
 use crate::model::{ActionType, EventResource};
 
-/// Pods that have not ended, escaped for a URL: `status.phase!=Succeeded,status.phase!=Failed`.
+/// Field selector for pods that have not terminated, URL-escaped: `status.phase!=Succeeded,status.phase!=Failed`.
 /// Follows `pkg/scheduler/scheduler.go#newPodInformer @v1.36.3`.
 const NOT_ENDED: &str = "status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
 
 /// A kind that is watched.
 pub(super) struct Watched {
-    /// The name of the kind in URLs.
+    /// The kind as it appears in URLs.
     pub(super) kind: Kind,
     /// The name in logs: the plural, or `<plural>.<version>.<group>` for a kind that only plugins know.
     pub(super) name: String,
     /// The name of the task that watches the kind.
     pub(super) task: &'static str,
-    /// Whether objects are looked up. Of other kinds plugins get the events alone.
+    /// Whether the kind has a lister. For other kinds, plugins only receive events.
     pub(super) is_looked_up: bool,
     target: Target,
 }
 
-/// The store that a kind's objects go to.
+/// The store of the kind's objects.
 enum Target {
     Pods(Arc<Store<Pod>>),
     Nodes(Arc<Store<Node>>),
-    /// With the kind's name in events and the actions that plugins registered.
+    /// Any other kind, with its name in events and the actions that plugins registered.
     Other(Arc<dyn AnyStore>, Option<(EventResource, ActionType)>),
 }
 
-/// A kind that this scheduler knows by a Rust type. The order of the rows is the order in which kinds are read.
+/// A kind for which there is a Rust type. The kinds are read in the order of the rows.
 struct Row {
     name: &'static str,
     object_type: TypeId,
-    /// The kind's name in events, if events of it can be registered.
+    /// The kind's name in events, if plugins can register events of it.
     resource: Option<EventResource>,
-    /// The feature gate without which registered events of the kind do not count.
+    /// The feature gate that must be enabled for events of the kind.
     gate: Option<Gate>,
     ask: fn(&Listers) -> Result<(), Sealed>,
 }
@@ -72,7 +72,7 @@ impl Row {
         Self { gate: Some(gate), ..self }
     }
 
-    /// The kind's name in events with the actions that plugins registered.
+    /// Returns the kind's name in events with the actions that plugins registered.
     fn registered(&self, events: &Events<'_>) -> Option<(EventResource, ActionType)> {
         let resource = self.resource.clone().filter(|_| self.gate.is_none_or(|gate| events.gates.enabled(gate)))?;
         let actions = *events.registered.get(&resource)?;
@@ -86,7 +86,7 @@ struct Events<'a> {
     gates: &'a FeatureGates,
 }
 
-/// The kinds with a Rust type, besides pods and nodes.
+/// Returns the kinds with a Rust type, except pods and nodes.
 fn rows() -> [Row; 16] {
     use EventResource as R;
     const DEVICES: Gate = Gate::DynamicResourceAllocation;
@@ -110,11 +110,11 @@ fn rows() -> [Row; 16] {
     ]
 }
 
-/// Returns the kinds to watch, and ends the asking for listers. Nodes come first and pods last.
+/// Returns the kinds to watch, and seals the listers. Nodes come first and pods last.
 ///
 /// # Panics
 ///
-/// If the asking was ended before and a kind of the registered events is not among those that were asked for.
+/// If the listers were sealed before, and a kind with registered events has no store.
 pub(super) fn watched(
     listers: &Listers,
     registered: &BTreeMap<EventResource, ActionType>,
@@ -161,7 +161,7 @@ pub(super) fn watched(
 }
 
 impl Events<'_> {
-    /// The registered kinds that have no Rust type here, with their names in events.
+    /// Returns the registered kinds without a Rust type, with their names in events.
     fn of_dynamic_kinds(&self) -> impl Iterator<Item = (Kind, (EventResource, ActionType))> {
         let kind = |(resource, actions): (&EventResource, &ActionType)| {
             let name = match resource {
@@ -183,7 +183,7 @@ impl Events<'_> {
 }
 
 impl Watched {
-    /// The way of the kind's objects from the API server to their store.
+    /// Creates the feed of the kind, from the API server to the kind's store.
     pub(super) fn feed(&self, starter: &Starter) -> Box<dyn Feed> {
         let handlers = starter.handlers.clone();
         let source = |field_selector| Source { path: self.kind.path(), field_selector };
@@ -204,8 +204,8 @@ impl Watched {
 }
 
 impl Starter {
-    /// Reads pods. An extender is sent the pods that it filters and, when it chooses victims, running pods, so the JSON of
-    /// these is kept.
+    /// Returns the decoder of pods. It keeps the JSON of pods that extenders receive: pending pods for filtering, and assigned
+    /// pods for the choice of victims.
     fn pod_reader(&self) -> Read<Pod> {
         let (pending, assigned) = (self.whole.pending_pods, self.whole.assigned_pods);
         Box::new(move |raw| {
@@ -217,7 +217,7 @@ impl Starter {
         })
     }
 
-    /// Reads nodes, and keeps their JSON for extenders that are sent whole nodes.
+    /// Returns the decoder of nodes. It keeps the JSON if extenders receive whole nodes.
     fn node_reader(&self) -> Read<Node> {
         let whole = self.whole.nodes;
         Box::new(move |raw| {

@@ -1,15 +1,16 @@
-//! From the API server's watches into cache, queue and listers.
+//! Watches the API server and updates cache, queue and listers.
 //!
 //! ```text
-//!  kube-apiserver ──▶ reflector, one a kind ──▶ deliver ──▶ store (listers) ──▶ handlers ──▶ cache, queue
-//!    lists, watches     resume, start over       what changed                     what it means
+//!  kube-apiserver ──▶ reflector of a kind ──▶ deliver ──▶ store (listers) ──▶ handlers ──▶ cache, queue
+//!    lists, watches     resume, relist          changes                          effects
 //! ```
 //!
-//! Each kind has a task of its own and is told in order; between kinds there is no order, as upstream. Everything from
-//! `deliver` on is synchronous. A kind is watched if somebody asked for its lister or registered events of it; `ingest`
-//! itself knows no plugin.
-//! An object that cannot be read is logged, counted, and left as it was. [`Ingest::read`] reads every kind once instead of
-//! watching it, for commands that only look; from `deliver` on it is the same.
+//! Each kind has its own task, which delivers changes in order. There is no order between kinds, as in upstream. All code from
+//! `deliver` on is synchronous. A kind is watched if it has a lister or if plugins registered events of it. `ingest` does not
+//! know the plugins.
+//!
+//! If an object cannot be decoded, this is logged and counted, and the store keeps its old version. [`Ingest::read`] lists
+//! every kind once instead of watching it, for commands that do not need changes. The code from `deliver` on is the same.
 
 mod decode;
 mod deliver;
@@ -38,7 +39,7 @@ use kinds::Watched;
 use reflector::Refusals;
 use synced::Pending;
 
-/// What kinds are watched or read with.
+/// The parts that all kinds are watched or read with.
 struct Starter {
     client: kube::Client,
     handlers: Arc<Handlers>,
@@ -47,7 +48,7 @@ struct Starter {
     unreadable: Unreadable,
     refusals: Refusals,
     pending: Pending,
-    /// Whose JSON is kept for extenders.
+    /// The objects whose JSON is kept for extenders.
     whole: WholeObjects,
 }
 
@@ -58,7 +59,7 @@ pub struct Ingest {
 }
 
 impl Ingest {
-    /// Gets ready to watch the kinds that were asked for, and ends the asking. Nothing is requested of the API server before
+    /// Prepares to watch the kinds that have listers or registered events, and seals the listers. No request is sent before
     /// [`Self::start`].
     pub fn new(
         shared: &SchedulerContext,
@@ -92,8 +93,8 @@ impl Ingest {
         Self { starter, watched }
     }
 
-    /// Sets what says of a node that came or changed whether a pod might fit on it, for when hints are off. Before
-    /// [`Self::start`] only.
+    /// Sets the check of added and updated nodes, which is used if queueing hints are disabled. Must be called before
+    /// [`Self::start`].
     #[must_use]
     pub fn with_node_check(mut self, check: NodeCheck) -> Self {
         let handlers = Arc::get_mut(&mut self.starter.handlers).expect("nothing was started yet");
@@ -101,28 +102,29 @@ impl Ingest {
         self
     }
 
-    /// Sets what spreads watch timeouts and waits, so that not all schedulers of a cluster ask at the same time.
+    /// Sets the seed that spreads watch timeouts and backoffs, so that not all schedulers of a cluster send requests at the
+    /// same time.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.starter.seed = seed;
         self
     }
 
-    /// Starts the reflectors: hands each, with a name for it, to `spawn`, whose caller owns it and observes its end. One ends
-    /// only when the process has to, with code 1, and has said why.
+    /// Starts the reflectors of all kinds. `spawn` receives each reflector with its name, and must own the task and observe its
+    /// end. A reflector ends only if the process must exit with code 1, and logs the reason.
     pub fn start(&self, mut spawn: impl FnMut(&'static str, BoxFuture<'static, ()>)) {
         for kind in &self.watched {
             spawn(kind.task, kind.feed(&self.starter).watch(&self.starter));
         }
     }
 
-    /// Reads all objects of the kinds that are looked up, once and instead of watching them: with lists alone, all kinds at the
-    /// same time, and handled kind by kind in one order. `counted` is told how many objects came with each page. Returns the
-    /// kinds that could not be read; it is as if there were no object of them.
+    /// Lists all objects of the kinds with listers once, instead of watching them. All kinds are listed in parallel, and
+    /// handled one after another in a fixed order. `counted` is called with the number of objects on each page. Returns the
+    /// kinds that could not be listed, which are treated as empty.
     pub async fn read(&self, counted: impl Fn(usize) + Send + Sync + 'static) -> Result<Vec<Unread>, CacheError> {
         let counted: Arc<dyn Fn(usize) + Send + Sync> = Arc::new(counted);
         let kinds = self.watched.iter().filter(|kind| kind.is_looked_up);
-        // Decoding is most of the work, and tasks of their own spread it over the processors.
+        // Decoding takes most of the time, and separate tasks spread it over the CPUs.
         let reads: Vec<_> = kinds
             .map(|kind| (kind, tokio::spawn(kind.feed(&self.starter).read(&self.starter, counted.clone()))))
             .collect();
@@ -136,24 +138,24 @@ impl Ingest {
         Ok(unread)
     }
 
-    /// The watched resources, sorted and separated by commas, as `kubectl create clusterrole --resource` takes them.
+    /// Returns the watched resources, sorted and separated by commas, in the form for `kubectl create clusterrole --resource`.
     pub fn resources(&self) -> String {
         let resources: BTreeSet<String> = self.watched.iter().map(|kind| kind.kind.resource()).collect();
         resources.into_iter().collect::<Vec<_>>().join(",")
     }
 
-    /// Waits until all objects that there were at first have been handled, of every kind.
+    /// Waits until all initial objects of every kind have been handled.
     /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.WaitForHandlersSync @v1.36.3`.
     pub async fn synced(&self) {
         self.starter.pending.none().await;
     }
 
-    /// The kinds of which that is not so yet, by their plurals.
+    /// Returns the plurals of the kinds whose initial objects have not all been handled.
     pub fn unsynced(&self) -> Vec<String> {
         self.starter.pending.kinds()
     }
 
-    /// How many objects could not be read so far.
+    /// Returns the number of objects that could not be decoded so far.
     pub fn unreadable(&self) -> u64 {
         self.starter.unreadable.count()
     }

@@ -1,4 +1,4 @@
-//! Stores with the handlers of their changes.
+//! Stores of the kinds with the handlers of their changes.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::k8s::{Node, Pod};
 use crate::listers::{AnyChange, AnyObject, AnyStore, Change, Store};
 use crate::model::{ActionType, EventResource};
 
-/// Handles one change of a pod or a node.
+/// Handler of one change of a pod or a node.
 type Handle<K> = fn(&Handlers, &Change<K>, Now) -> Result<(), CacheError>;
 
 /// The store of pods or nodes. Every change goes to cache and queue.
@@ -20,11 +20,11 @@ pub(super) struct Scheduled<K> {
     handle: Handle<K>,
 }
 
-/// The store of any other kind. Changes go to plugins that registered events of the kind.
+/// The store of any other kind. Changes go to the plugins that registered events of the kind.
 pub(super) struct Other {
     pub(super) handlers: Arc<Handlers>,
     pub(super) store: Arc<dyn AnyStore>,
-    /// The kind's name in events with the actions that plugins registered; none if its objects are only looked up.
+    /// The kind's name in events with the actions that plugins registered. `None` if the kind is only used by listers.
     pub(super) registered: Option<(EventResource, ActionType)>,
 }
 

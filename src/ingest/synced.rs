@@ -1,10 +1,10 @@
-//! Whether everything that there was at first has been handled.
+//! Tracks the kinds whose initial objects have not all been handled.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Kinds whose first objects have not all been handled. Clones share them.
+/// Kinds whose initial objects have not all been handled. Clones share the list.
 #[derive(Clone, Debug)]
 pub(super) struct Pending(Arc<watch::Sender<Vec<String>>>);
 
@@ -15,25 +15,25 @@ impl Pending {
         Self(Arc::new(watch::Sender::new(kinds)))
     }
 
-    /// All first objects of this kind have been handled.
+    /// Marks the initial objects of this kind as handled.
     pub(super) fn done(&self, kind: &str) {
         self.0.send_modify(|kinds| {
-            // Of two watches of one kind that are read as different types, one is done.
+            // If a kind is watched twice with different Rust types, only one of its two entries is removed.
             if let Some(at) = kinds.iter().position(|pending| pending == kind) {
                 kinds.remove(at);
             }
         });
     }
 
-    /// What is not done yet, sorted.
+    /// Returns the kinds that are not finished, sorted.
     pub(super) fn kinds(&self) -> Vec<String> {
         self.0.borrow().clone()
     }
 
-    /// Waits until everything is done.
+    /// Waits until all kinds are finished.
     pub(super) async fn none(&self) {
         let mut receiver = self.0.subscribe();
-        // The sender lives in `self`, so waiting cannot fail before it is over.
+        // `self` owns the sender, so this cannot fail before the condition is met.
         let _ = receiver.wait_for(Vec::is_empty).await;
     }
 }

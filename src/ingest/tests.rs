@@ -1,4 +1,4 @@
-//! A scheduler's informers against the embedded API server, on one thread and in virtual time.
+//! Tests of a scheduler's informers with the embedded API server, on one thread and in virtual time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::framework::{
 use crate::model::{ActionType, ClusterEvent, EventResource, PodInfo};
 use crate::testing::{PodFixture, node, pod};
 
-/// Lets every pod pass, and wants to hear of one kind.
+/// A plugin that accepts every pod and registers for events of one kind.
 struct Passing(EventResource);
 
 impl Plugin for Passing {
@@ -69,7 +69,7 @@ struct World {
 }
 
 impl World {
-    /// A scheduler that watches what is on `server`.
+    /// Starts a scheduler that watches `server`.
     async fn start(server: ApiServer, time: SimClock, listens_to: EventResource) -> Self {
         let gates = FeatureGates::default();
         let mut plugins = Registry::default();
@@ -97,7 +97,7 @@ impl World {
         }
     }
 
-    /// Pods in cache and queue, and nodes in the cache: `a@n b:Active; n`.
+    /// Prints the pods in cache and queue, and the nodes in the cache: `a@n b:Active; n`.
     fn print(&self) -> String {
         let shared = &self.engine.shared;
         let cached = shared.cache.pods().into_iter().map(|cached| format!("{}@{}", cached.pod.name(), cached.node));
@@ -175,7 +175,7 @@ fn what_happened_while_no_watch_was_open_is_caught_up() {
             delete(&kinds::PODS, "default", name);
         }
         delete(&kinds::NODES, "", "o");
-        // The same name, another pod, on another node.
+        // Another pod with the same name is created on another node.
         delete(&kinds::PODS, "default", "c");
         create(&world.server, pod("c").uid("other").on("n").json());
         world.server.faults().compact(&kinds::PODS);

@@ -1,4 +1,4 @@
-//! Stores of kinds whose Rust type the caller does not know, as `ingest` fills them.
+//! Stores of kinds whose Rust type the caller does not know. `ingest` fills them.
 
 use std::any::{Any, TypeId};
 use std::borrow::Cow;
@@ -12,26 +12,26 @@ use super::{Change, Changes, Kind, Store};
 /// A change of an object of any kind.
 pub type AnyChange = Change<dyn Any + Send + Sync>;
 
-/// An object of any kind, read for the store that is to have it.
+/// An object of any kind, decoded for the store that it goes into.
 pub struct AnyObject(Arc<dyn Object>);
 
-/// A store of any kind.
+/// A store for objects of any kind.
 pub trait AnyStore: Send + Sync {
-    /// The kind of the objects.
+    /// Returns the kind of the objects.
     fn kind(&self) -> &Kind;
-    /// The Rust type of the objects.
+    /// Returns the Rust type of the objects.
     fn object_type(&self) -> TypeId;
-    /// Reads an object of the kind from JSON.
+    /// Decodes an object of the kind from JSON.
     fn read(&self, json: &str) -> Result<AnyObject, serde_json::Error>;
     /// Returns all keys, sorted.
     fn keys(&self) -> Vec<String>;
-    /// Does what [`Store::apply`] does.
+    /// Adds or replaces an object, like [`Store::apply`].
     fn apply(&self, object: AnyObject) -> Changes<dyn Any + Send + Sync>;
-    /// Does what [`Store::delete`] does.
+    /// Removes a deleted object, like [`Store::delete`].
     fn delete(&self, last: AnyObject) -> AnyChange;
-    /// Does what [`Store::remove`] does.
+    /// Removes the object with this key, like [`Store::remove`].
     fn remove(&self, key: &str) -> Option<AnyChange>;
-    /// The store itself, to be downcast to its type.
+    /// Returns the store for a downcast to its type.
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 

@@ -1,4 +1,4 @@
-//! Changes of a store, and observers that follow them.
+//! Changes of a store, and observers of these changes.
 
 use std::sync::Arc;
 
@@ -18,23 +18,23 @@ pub enum Change<K: ?Sized> {
     Deleted {
         /// The last known state.
         last: Arc<K>,
-        /// Whether the deletion itself was missed, so that `last` may be an earlier state than the final one.
+        /// Whether the deletion event was missed, in which case `last` may be older than the final state.
         missed: bool,
     },
 }
 
-/// The changes that one delivered object makes: none, one, or two where an object was replaced by another of its name.
+/// The changes that one delivered object makes: none, one, or two if another object with the same name was replaced.
 #[derive(Debug)]
 pub struct Changes<K: ?Sized>(pub(super) [Option<Change<K>>; 2]);
 
-/// State that follows the changes of a store.
+/// State that is kept up to date with the changes of a store.
 ///
-/// A store calls its observers in the order in which they were added, once for each change, in the order of the changes and
-/// before the change reaches queue and cache. It does so with its writers locked out, but not its readers: an observer may
-/// read the store and its indexes, which already include the change, and must not write to the store. Every reader of the
-/// observer's own lock may read the store, too.
+/// A store calls its observers in the order in which they were added, once per change and in the order of the changes. They are
+/// called before the change reaches queue and cache. Meanwhile the store's writers are locked out, but not its readers. So an
+/// observer may read the store and its indexes, which already include the change, but must not write to the store. A reader
+/// that holds the observer's own lock may read the store, too.
 pub trait Observer<K>: Send + Sync {
-    /// Takes in one change.
+    /// Updates the state for one change.
     fn changed(&self, change: &Change<K>);
 }
 
@@ -49,18 +49,17 @@ impl<K: ?Sized> Clone for Change<K> {
 }
 
 impl<K: ?Sized> Changes<K> {
-    /// The changes in order.
+    /// Iterates over the changes in order.
     pub fn iter(&self) -> impl Iterator<Item = &Change<K>> {
         self.0.iter().flatten()
     }
 }
 
 impl<K: kube::Resource> Changes<K> {
-    /// The changes from `old`, which was known until now, to `new`. A version that is known already is no change, and an
-    /// object with another UID is another object, of which the first one's deletion was missed.
-    /// Follows `client-go/tools/cache/shared_informer.go#sharedIndexInformer.OnUpdate @v1.36.3`, but for the UID, which
-    /// upstream does not look at: it would end the process for a pod that was replaced by one of the same name on another
-    /// node while no watch was open.
+    /// Returns the changes from `old`, the known object, to `new`. An equal resource version is no change. A different UID
+    /// means that the known object was deleted and that this was missed. Follows
+    /// `client-go/tools/cache/shared_informer.go#sharedIndexInformer.OnUpdate @v1.36.3` except for the UID, which upstream
+    /// ignores. So upstream exits if a pod is replaced by a pod of the same name on another node while no watch is open.
     pub(super) fn between(old: Option<Arc<K>>, new: Arc<K>) -> Self {
         let Some(old) = old else { return Self([Some(Change::Added(new)), None]) };
         let (before, after) = (old.meta(), new.meta());

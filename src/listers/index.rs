@@ -1,4 +1,4 @@
-//! Indexes of a store: objects by what is in them.
+//! Indexes of a store, which find objects by their content.
 
 use std::any::Any;
 use std::borrow::Borrow;
@@ -9,31 +9,31 @@ use std::sync::Arc;
 
 use super::Store;
 
-/// A rule by which objects are indexed. The type that implements it names the index: everybody who asks for the same type
-/// shares one index.
+/// A rule by which objects are indexed. The type that implements it identifies the index: all callers that ask for the same
+/// type share one index.
 pub trait IndexBy<K>: Send + Sync + 'static {
-    /// The keys of the index.
+    /// Type of the index's keys.
     type Key: Ord + Send + Sync + 'static;
 
-    /// Returns the keys under which an object is found. They must depend on the object alone.
+    /// Returns the keys under which an object is found. They must depend only on the object.
     fn keys(object: &K) -> Vec<Self::Key>;
 }
 
-/// A read-only index of a store. Cheap to clone. It is kept up to date together with the store, under the same lock.
+/// A read-only index of a store. Cheap to clone. It is updated together with the store, under the same lock.
 pub struct Index<K, I> {
     store: Arc<Store<K>>,
-    /// The position among the store's indexes.
+    /// Position of the index in the store.
     at: usize,
     rule: PhantomData<fn() -> I>,
 }
 
-/// An index as its store keeps it.
+/// The entries of an index, inside the store.
 pub(super) trait Entries<K>: Any + Send + Sync {
     fn insert(&mut self, name: &str, object: &Arc<K>);
     fn remove(&mut self, name: &str, object: &K);
 }
 
-/// The objects under each key of an index, by `namespace/name`.
+/// The objects for each key of an index, by `namespace/name`.
 pub(super) struct EntriesBy<K, I: IndexBy<K>>(BTreeMap<I::Key, BTreeMap<String, Arc<K>>>);
 
 impl<K, I: IndexBy<K>> Default for EntriesBy<K, I> {
@@ -65,7 +65,7 @@ impl<K: Send + Sync + 'static, I: IndexBy<K>> Index<K, I> {
         Self { store, at, rule: PhantomData }
     }
 
-    /// Returns the objects under this key, sorted by `namespace/name`.
+    /// Returns the objects with this key, sorted by `namespace/name`.
     pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Vec<Arc<K>>
     where
         I::Key: Borrow<Q>,

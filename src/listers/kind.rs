@@ -1,12 +1,12 @@
-//! The name of a kind of API object, as URLs and RBAC rules spell it.
+//! The name of a kind of API object, as it appears in URLs and RBAC rules.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A kind of API object: its group, version and plural. Sorted by group, version and plural.
+/// A kind of API object: its group, version and plural, sorted in this order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind {
-    /// The API group; empty for the core group.
+    /// Name of the API group. Empty for the core group.
     pub group: String,
     /// The version, such as `v1`.
     pub version: String,
@@ -14,29 +14,29 @@ pub struct Kind {
     pub plural: String,
 }
 
-/// The text names no kind: it is not `<plural>.<version>.<group>`.
+/// Error for a text that is not of the form `<plural>.<version>.<group>`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is not <plural>.<version>.<group>")]
 pub struct MalformedKind(String);
 
 impl Kind {
-    /// The kind with this group (empty for the core group), version and plural.
+    /// Creates a kind from its group (empty for the core group), version and plural.
     pub fn new(group: &str, version: &str, plural: &str) -> Self {
         Self { group: group.to_owned(), version: version.to_owned(), plural: plural.to_owned() }
     }
 
-    /// The kind of a Rust type.
+    /// Returns the kind of a Rust type.
     pub fn of<K: kube::Resource<DynamicType = ()>>() -> Self {
         Self::new(&K::group(&()), &K::version(&()), &K::plural(&()))
     }
 
-    /// The path of all objects of the kind in all namespaces, such as `/apis/apps/v1/replicasets`.
+    /// Returns the URL path of the kind's objects in all namespaces, such as `/apis/apps/v1/replicasets`.
     pub fn path(&self) -> String {
         let Self { group, version, plural } = self;
         if group.is_empty() { format!("/api/{version}/{plural}") } else { format!("/apis/{group}/{version}/{plural}") }
     }
 
-    /// The resource as `kubectl create clusterrole --resource` takes it: `pods`, `replicasets.apps`.
+    /// Returns the resource in the form for `kubectl create clusterrole --resource`: `pods`, `replicasets.apps`.
     pub fn resource(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
@@ -52,7 +52,7 @@ impl fmt::Display for Kind {
 impl FromStr for Kind {
     type Err = MalformedKind;
 
-    /// Reads the name of a kind in the form `<plural>.<version>.<group>`. The core group has no such form.
+    /// Parses a kind of the form `<plural>.<version>.<group>`. Kinds of the core group cannot be written in this form.
     /// Follows `apimachinery/pkg/runtime/schema/group_version.go#ParseResourceArg @v1.36.3`.
     fn from_str(text: &str) -> Result<Self, MalformedKind> {
         let mut parts = text.splitn(3, '.');

@@ -5,22 +5,22 @@ use std::sync::Arc;
 
 use super::{Index, IndexBy, Observer, Sealed, Store};
 
-/// Read access to the objects of one kind. Cheap to clone; clones and everybody else who asked for the kind read the same
-/// store. A look-up takes the store's lock for a moment.
+/// Read access to the objects of one kind. Cheap to clone. All listers of a kind read the same store. A lookup holds the
+/// store's lock for a short time.
 pub struct Lister<K>(Arc<Store<K>>);
 
 impl<K> Lister<K> {
-    /// A lister of this store.
+    /// Creates a lister of this store.
     pub fn new(store: Arc<Store<K>>) -> Self {
         Self(store)
     }
 
-    /// The object with this key: `namespace/name`, or the name alone for kinds without namespace.
+    /// Returns the object with this key: `namespace/name`, or only the name for kinds without namespace.
     pub fn get(&self, key: &str) -> Option<Arc<K>> {
         self.0.read(|objects| objects.get(key).cloned())
     }
 
-    /// The object with this name in this namespace.
+    /// Returns the object with this name in this namespace.
     pub fn get_in(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
         self.get(&format!("{namespace}/{name}"))
     }
@@ -30,7 +30,7 @@ impl<K> Lister<K> {
         self.0.read(|objects| objects.values().cloned().collect())
     }
 
-    /// All objects of a namespace, sorted by name.
+    /// Returns all objects of a namespace, sorted by name.
     pub fn list_in(&self, namespace: &str) -> Vec<Arc<K>> {
         let prefix = format!("{namespace}/");
         self.0.read(|objects| {
@@ -44,25 +44,26 @@ impl<K> Lister<K> {
         self.0.keys()
     }
 
-    /// The number of objects.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.0.read(std::collections::BTreeMap::len)
     }
 
-    /// Whether there is no object.
+    /// Whether the store has no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl<K: Send + Sync + 'static> Lister<K> {
-    /// Returns the index of the objects by this rule. In a factory only: fails once watching has begun.
+    /// Returns the index of the objects by this rule. May be called only in a plugin factory: it fails once watches have
+    /// started.
     pub fn index<I: IndexBy<K>>(&self) -> Result<Index<K, I>, Sealed> {
         self.0.index()
     }
 
-    /// Tells the observer of every object that there is, and of every change from now on. In a factory only: fails once
-    /// watching has begun.
+    /// Adds an observer of the store. It is called with every object that exists, and with every later change. May be called
+    /// only in a plugin factory: it fails once watches have started.
     pub fn observe(&self, observer: Arc<dyn Observer<K>>) -> Result<(), Sealed> {
         self.0.observe(observer)
     }

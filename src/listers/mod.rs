@@ -1,4 +1,4 @@
-//! Stores of API objects, one for each kind that somebody asked for: the informers' view of the cluster.
+//! Stores of API objects, one for each kind that was asked for. They are the informers' view of the cluster.
 //!
 //! ```text
 //!  factory ──ask──▶ Listers ──▶ Store of a kind ◀──apply, delete── ingest
@@ -6,10 +6,10 @@
 //!     └── Lister, Index ◀─────────┘
 //! ```
 //!
-//! A plugin asks for the kinds that it reads while it is built, and keeps the [`Lister`] that it gets. These requests are
-//! the only record of what is watched: a kind that nobody asked for has no store. [`Listers::seal`] ends the asking when
-//! watching begins. Stores are written by `ingest` alone. A store may lag behind the API server, and may be ahead of or
-//! behind the snapshot of a scheduling cycle.
+//! Each plugin asks for the kinds that it reads while it is built, and keeps the [`Lister`] that it gets. These requests alone
+//! determine which kinds have a store and are watched. [`Listers::seal`] ends the requests when the watches start. Only
+//! `ingest` writes to stores. A store may be older than the API server's state, and older or newer than the snapshot of a
+//! scheduling cycle.
 
 mod any;
 mod change;

@@ -11,21 +11,21 @@ use serde::de::DeserializeOwned;
 
 use super::{AnyStore, Kind, Lister, Sealed, Store};
 
-/// The kinds that plugins and the scheduler itself asked for, shared by all profiles. The lock guards the map and is held
-/// for a look-up.
+/// The kinds that plugins and the scheduler itself asked for, shared by all profiles. The lock guards the map and is held for a
+/// lookup.
 #[derive(Default)]
 pub struct Listers {
     stores: Mutex<Stores>,
-    /// Whether watching has begun; shared with the stores.
+    /// Whether watches have started. Shared with the stores.
     sealed: Arc<AtomicBool>,
 }
 
-/// Stores by kind and Rust type: a kind that two callers ask for as different types is watched once for each type.
+/// Stores by kind and Rust type. If two callers ask for a kind with different types, it is watched once for each type.
 type Stores = BTreeMap<(Kind, TypeId), Arc<dyn AnyStore>>;
 
 impl Listers {
-    /// Returns the lister of a kind and records that the kind has to be watched. Fails once watching has begun, unless the
-    /// kind is watched already.
+    /// Returns the lister of a kind, and registers the kind to be watched. Fails once watches have started, unless the kind is
+    /// watched already.
     pub fn ask<K>(&self) -> Result<Lister<K>, Sealed>
     where
         K: kube::Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
@@ -33,7 +33,7 @@ impl Listers {
         self.ask_as(Kind::of::<K>())
     }
 
-    /// Returns the lister of a kind that has no Rust type of its own. See [`Self::ask`].
+    /// Returns the lister of a kind without a Rust type, like [`Self::ask`].
     pub fn ask_dynamic(&self, kind: Kind) -> Result<Lister<DynamicObject>, Sealed> {
         self.ask_as(kind)
     }
@@ -55,7 +55,7 @@ impl Listers {
         Ok(Lister::new(store))
     }
 
-    /// Returns the store of a kind, to be written to; none if nobody asked for the kind.
+    /// Returns the store of a kind for writing. `None` if the kind was not asked for.
     pub fn store<K>(&self) -> Option<Arc<Store<K>>>
     where
         K: kube::Resource<DynamicType = ()> + Send + Sync + 'static,
@@ -63,12 +63,12 @@ impl Listers {
         self.lock().get(&(Kind::of::<K>(), TypeId::of::<K>())).map(typed)
     }
 
-    /// Puts an object into the store of its kind, as a watch would. Asks for the kind if nobody did: this is for tests and
-    /// benchmarks, which have no watches.
+    /// Puts an object into the store of its kind, like a watch. Registers the kind if necessary. For tests and benchmarks
+    /// without watches.
     ///
     /// # Panics
     ///
-    /// If nobody asked for the kind before watching began.
+    /// If the kind was not asked for before watches started.
     pub fn put<K>(&self, object: Arc<K>)
     where
         K: kube::Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
@@ -80,13 +80,13 @@ impl Listers {
         store.apply(object);
     }
 
-    /// Ends the asking: from now on the set of watched kinds does not change.
+    /// Ends the requests for listers. After this, the set of watched kinds does not change.
     pub fn seal(&self) {
         let _stores = self.lock();
         self.sealed.store(true, Ordering::Release);
     }
 
-    /// The stores of all kinds that were asked for, sorted by kind.
+    /// Returns the stores of all kinds that were asked for, sorted by kind.
     pub fn stores(&self) -> Vec<Arc<dyn AnyStore>> {
         self.lock().values().cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! A store of one kind, by `namespace/name`.
+//! The store of one kind, by `namespace/name`.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -10,21 +10,21 @@ use super::index::{Entries, EntriesBy};
 use super::{Change, Changes, Index, IndexBy, Kind, Observer};
 use crate::k8s::object_key;
 
-/// Somebody asked for a lister, an index or an observer after watching had begun.
+/// Error for a lister, index or observer that was requested after watches had started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} was asked for after the scheduler began to watch: a plugin asks for it in its factory")]
 pub struct Sealed(pub(super) String);
 
-/// The objects of one kind, sorted by key: `namespace/name`, or the name alone for kinds without namespace.
+/// The objects of one kind, sorted by key: `namespace/name`, or only the name for kinds without namespace.
 ///
-/// There are two locks. `objects` guards objects and indexes. It is held for a look-up or for copying references, and never
-/// while a caller works with the objects. `observers` keeps writers apart and is taken first, so that observers are told of
-/// changes in order; readers never take it.
+/// The store has two locks. `objects` guards objects and indexes. It is held to look up objects or to copy references, and
+/// never while a caller uses the objects. `observers` serializes writers, so that observers receive changes in order. It is
+/// taken before `objects`, and readers never take it.
 pub struct Store<K> {
     kind: Kind,
     objects: RwLock<Objects<K>>,
     observers: Mutex<Vec<Arc<dyn Observer<K>>>>,
-    /// Whether watching has begun; shared by the stores of all kinds.
+    /// Whether watches have started. Shared by the stores of all kinds.
     sealed: Arc<AtomicBool>,
 }
 
@@ -64,7 +64,7 @@ impl<K> Store<K> {
         Self { kind, objects, observers: Mutex::default(), sealed }
     }
 
-    /// The kind of the objects.
+    /// Returns the kind of the objects.
     pub fn kind(&self) -> &Kind {
         &self.kind
     }
@@ -102,7 +102,7 @@ impl<K> Store<K> {
 }
 
 impl<K: kube::Resource + 'static> Store<K> {
-    /// Adds or replaces an object, tells the observers, and returns the changes.
+    /// Adds or replaces an object, calls the observers, and returns the changes.
     pub fn apply(&self, object: Arc<K>) -> Changes<K> {
         let observers = self.observers();
         let old = self.lock_to_write().insert(object_key(object.meta()), &object);
@@ -111,7 +111,7 @@ impl<K: kube::Resource + 'static> Store<K> {
         changes
     }
 
-    /// Removes an object that was deleted in this state, known or not. Observers are told if it was known.
+    /// Removes a deleted object with this last state. The observers are called only if the object was in the store.
     pub fn delete(&self, last: Arc<K>) -> Change<K> {
         let observers = self.observers();
         let known = self.lock_to_write().remove(&object_key(last.meta()));
@@ -122,7 +122,7 @@ impl<K: kube::Resource + 'static> Store<K> {
         change
     }
 
-    /// Removes the object with this key if it is known. Its deletion was missed, or cannot be read.
+    /// Removes the object with this key, if it exists. Its deletion event was missed or could not be decoded.
     pub fn remove(&self, key: &str) -> Option<Change<K>> {
         let observers = self.observers();
         let last = self.lock_to_write().remove(key)?;
@@ -133,7 +133,7 @@ impl<K: kube::Resource + 'static> Store<K> {
 }
 
 impl<K: Send + Sync + 'static> Store<K> {
-    /// Adds an observer, and tells it of the objects that are there. Fails once watching has begun.
+    /// Adds an observer, and calls it with all existing objects. Fails once watches have started.
     pub(super) fn observe(&self, observer: Arc<dyn Observer<K>>) -> Result<(), Sealed> {
         self.check_open("an observer")?;
         let mut observers = self.observers();
@@ -144,7 +144,7 @@ impl<K: Send + Sync + 'static> Store<K> {
         Ok(())
     }
 
-    /// Returns the index by this rule, which is added if it is the first request for it. Fails once watching has begun.
+    /// Returns the index by this rule, and creates it on the first request. Fails once watches have started.
     pub(super) fn index<I: IndexBy<K>>(self: &Arc<Self>) -> Result<Index<K, I>, Sealed> {
         self.check_open("an index")?;
         let mut objects = self.lock_to_write();

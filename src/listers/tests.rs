@@ -1,4 +1,4 @@
-//! Stores, indexes and observers without a cluster.
+//! Tests of stores, indexes and observers without a cluster.
 
 use std::sync::{Arc, Mutex};
 
@@ -39,7 +39,7 @@ fn kinds_are_spelled_as_urls_and_kubectl_spell_them() {
     assert_eq!(error.to_string(), "bad.v1 is not <plural>.<version>.<group>");
 }
 
-/// Volumes by the name of their class.
+/// Index of volumes by the name of their storage class.
 struct ByClass;
 
 impl IndexBy<PersistentVolume> for ByClass {
@@ -79,7 +79,7 @@ fn an_index_follows_every_change_and_is_shared() {
     assert_eq!((names(&index, "fast"), names(&same, "slow")), (String::new(), "b".into()));
 }
 
-/// Writes down what it is told, and how many objects its lister has at that time.
+/// An observer that logs each change with the number of objects in its lister at this time.
 struct Log {
     volumes: Lister<PersistentVolume>,
     lines: Mutex<Vec<String>>,

@@ -1,11 +1,11 @@
-//! How many pods of each class a node has.
+//! Number of pods of each label class on a node.
 
 use std::sync::Arc;
 
 use super::occurrence::Count;
 use super::{LabelClass, PodInfo};
 
-/// How many pods of one class are on a node.
+/// Number of pods of one label class on a node.
 #[derive(Clone, Debug)]
 pub struct ClassCount {
     class: Arc<LabelClass>,
@@ -14,17 +14,17 @@ pub struct ClassCount {
 }
 
 impl ClassCount {
-    /// The class.
+    /// The label class of the pods.
     pub fn class(&self) -> &Arc<LabelClass> {
         &self.class
     }
 
-    /// How many pods, those that are being deleted among them.
+    /// Number of pods, including pods that are being deleted.
     pub fn pods(&self) -> usize {
         self.pods as usize
     }
 
-    /// How many pods that are not being deleted.
+    /// Number of pods that are not being deleted.
     pub fn staying(&self) -> usize {
         (self.pods - self.terminating) as usize
     }
@@ -34,7 +34,7 @@ impl ClassCount {
     }
 }
 
-/// The counts of one node, sorted by the number of the class. A class without pods has none.
+/// The counts of one node, sorted by class number. A class without pods has no entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClassCounts(Vec<ClassCount>);
 
@@ -54,7 +54,7 @@ impl ClassCounts {
         }
     }
 
-    /// Takes away a pod that was added.
+    /// Removes a pod that was added before.
     pub(super) fn sub(&mut self, pod: &PodInfo) {
         let Ok(at) = self.find(pod) else { return };
         self.0[at].pods -= 1;

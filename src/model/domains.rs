@@ -1,28 +1,29 @@
-//! Topology domains: the nodes by the value of one label.
+//! Topology domains: nodes grouped by the value of one label.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{NodeInfo, NodeOrdinal};
 
-/// Keys whose domains are kept. Clusters use a handful; a thousand pods may name a thousand others.
+/// Maximum number of topology keys whose domains are cached. Clusters use a handful of keys, but a thousand pods may name a
+/// thousand keys.
 const KEPT: usize = 32;
 
-/// Stands for a node without the label.
+/// Marks a node without the label.
 const NONE: u32 = u32::MAX;
 
-/// The nodes of a snapshot by the value of one label, the topology key. A domain has a dense number, so that what is counted a
-/// domain stands in an array.
+/// The nodes of a snapshot grouped by the value of one label, the topology key. Each domain has a dense number, so counts per
+/// domain fit in an array.
 #[derive(Debug, Default)]
 pub struct Domains {
-    /// The domain of each node, by ordinal.
+    /// The domain of each node, indexed by ordinal.
     of: Vec<u32>,
     values: Vec<Arc<str>>,
 }
 
 impl Domains {
     fn new(key: &str, nodes: &[Arc<NodeInfo>]) -> Self {
-        // Looked up only, never iterated.
+        // Used for look-ups only, never iterated.
         let mut known: HashMap<&str, u32> = HashMap::new();
         let mut domains = Self::default();
         for node in nodes {
@@ -39,12 +40,12 @@ impl Domains {
         domains
     }
 
-    /// The domain of this node of the snapshot, or none if the node does not have the label.
+    /// The domain of this node, or `None` if the node does not have the label.
     pub fn of(&self, node: NodeOrdinal) -> Option<usize> {
         self.of.get(node.index()).filter(|domain| **domain != NONE).map(|domain| *domain as usize)
     }
 
-    /// How many domains there are.
+    /// Number of topology domains.
     pub fn len(&self) -> usize {
         self.values.len()
     }
@@ -54,19 +55,19 @@ impl Domains {
         self.values.is_empty()
     }
 
-    /// The domain in which the label has this value. Looks through all values.
+    /// The domain with this value of the label. A linear search over all values.
     pub fn find(&self, value: &str) -> Option<usize> {
         self.values.iter().position(|known| **known == *value)
     }
 
-    /// The label's value in a domain.
+    /// The value of the label in a domain.
     pub fn value(&self, domain: usize) -> &str {
         &self.values[domain]
     }
 }
 
-/// The domains of the keys that were asked for, until a node's labels change. The lock guards the map, and is held while a
-/// key's domains are worked out for the first time.
+/// The cached domains of each topology key in use, until a node's labels change. The lock guards the map. It is held while the
+/// domains of a new key are computed.
 #[derive(Debug, Default)]
 pub(super) struct DomainsByKey(Mutex<BTreeMap<Arc<str>, Arc<Domains>>>);
 
@@ -84,7 +85,7 @@ impl DomainsByKey {
         domains
     }
 
-    /// Forgets everything, when nodes came, went or have other labels.
+    /// Removes all cached domains. Called when nodes were added or removed or their labels changed.
     pub(super) fn clear(&mut self) {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
     }

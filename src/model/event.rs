@@ -1,4 +1,4 @@
-//! Cluster events: what happened to which kind of object, as queueing hints are told.
+//! Cluster events: the kind of object and the action on it, as queueing hints receive them.
 
 use std::any::Any;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::k8s::{Node, Pod};
 
-/// What happened to an object: one bit each, in upstream's order, because matching compares the numbers.
+/// A set of actions on an object, one bit each. The bits are in upstream's order because matching compares the numbers.
 /// Follows `kube-scheduler/framework/types.go#ActionType @v1.36.3`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ActionType(u32);
@@ -31,36 +31,36 @@ impl ActionType {
     pub const UPDATE_NODE_DECLARED_FEATURE: Self = Self(1 << 7);
     /// A pod's labels changed.
     pub const UPDATE_POD_LABEL: Self = Self(1 << 8);
-    /// A pod asks for less than before.
+    /// A pod's resource requests became smaller.
     pub const UPDATE_POD_SCALE_DOWN: Self = Self(1 << 9);
     /// A pod's tolerations changed.
     pub const UPDATE_POD_TOLERATION: Self = Self(1 << 10);
     /// A pod lost its last scheduling gate.
     pub const UPDATE_POD_SCHEDULING_GATES_ELIMINATED: Self = Self(1 << 11);
-    /// A claim was made for a pod.
+    /// A resource claim was generated for a pod.
     pub const UPDATE_POD_GENERATED_RESOURCE_CLAIM: Self = Self(1 << 12);
-    /// Any update.
+    /// Any kind of update.
     pub const UPDATE: Self = Self(((1 << 13) - 1) & !0b11);
-    /// Anything.
+    /// Any action at all.
     pub const ALL: Self = Self((1 << 13) - 1);
 
-    /// The bits.
+    /// The bits of the set.
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// Both sets of actions.
+    /// The actions that are in either set.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether one action is in both.
+    /// Whether the two sets share an action.
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// The name in labels, such as `UpdateNodeTaint`; empty for a mixed set that has none.
+    /// The name in metrics labels, such as `UpdateNodeTaint`. Empty for a combination that has no name.
     pub fn name(self) -> &'static str {
         match self {
             Self::ADD => "Add",
@@ -94,44 +94,44 @@ impl BitOr for ActionType {
 /// A kind of object in an event. Follows `kube-scheduler/framework/types.go#EventResource @v1.36.3`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventResource {
-    /// Pods, assigned or not; only registered, never the kind of an event.
+    /// Pods, assigned or not. Plugins register for this kind, but an event never has it.
     Pod,
-    /// Pods with a node.
+    /// Pods that have a node.
     AssignedPod,
-    /// Pods without a node.
+    /// Pods that have no node.
     UnschedulablePod,
-    /// Nodes.
+    /// Nodes of the cluster.
     Node,
-    /// Persistent volumes.
+    /// `PersistentVolume` objects of `v1`.
     PersistentVolume,
-    /// Persistent volume claims.
+    /// `PersistentVolumeClaim` objects of `v1`.
     PersistentVolumeClaim,
-    /// `CSINodes`.
+    /// `CSINode` objects of `storage.k8s.io`.
     CsiNode,
-    /// `CSIDrivers`.
+    /// `CSIDriver` objects of `storage.k8s.io`.
     CsiDriver,
-    /// `VolumeAttachments`.
+    /// `VolumeAttachment` objects of `storage.k8s.io`.
     VolumeAttachment,
-    /// `CSIStorageCapacities`.
+    /// `CSIStorageCapacity` objects of `storage.k8s.io`.
     CsiStorageCapacity,
-    /// Storage classes.
+    /// `StorageClass` objects of `storage.k8s.io`.
     StorageClass,
-    /// Resource claims.
+    /// `ResourceClaim` objects of `resource.k8s.io`.
     ResourceClaim,
-    /// Resource slices.
+    /// `ResourceSlice` objects of `resource.k8s.io`.
     ResourceSlice,
-    /// Device classes.
+    /// `DeviceClass` objects of `resource.k8s.io`.
     DeviceClass,
-    /// Pod groups.
+    /// `PodGroup` objects of `scheduling.k8s.io`.
     PodGroup,
-    /// Every kind.
+    /// Every kind of object.
     WildCard,
     /// Any other kind, as `<plural>.<version>.<group>`.
     Other(Arc<str>),
 }
 
 impl EventResource {
-    /// The name in labels, such as `storage.k8s.io/CSINode`.
+    /// The name in metrics labels, such as `storage.k8s.io/CSINode`.
     pub fn name(&self) -> &str {
         match self {
             Self::Pod => "Pod",
@@ -161,19 +161,19 @@ impl EventResource {
     }
 }
 
-/// What happened to which kind of object.
+/// A cluster event: the kind of object and the action on it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterEvent {
-    /// The kind of object.
+    /// The kind of object that changed.
     pub resource: EventResource,
-    /// What happened.
+    /// The action on the object.
     pub action: ActionType,
-    /// Replaces the label derived from the two, for events that are no object's.
+    /// Replaces the label derived from `resource` and `action`, for events that are not about an object.
     label: Option<&'static str>,
 }
 
 impl ClusterEvent {
-    /// An event labelled after its resource and action.
+    /// Returns an event whose label is derived from its resource and action.
     pub const fn new(resource: EventResource, action: ActionType) -> Self {
         Self { resource, action, label: None }
     }
@@ -182,8 +182,8 @@ impl ClusterEvent {
         Self { resource: EventResource::WildCard, action: ActionType::ALL, label: Some(label) }
     }
 
-    /// A pod with a node was added. Follows `pkg/scheduler/framework/events.go#EventAssignedPodAdd @v1.36.3`, as the others
-    /// do theirs.
+    /// A pod with a node was added. Follows `pkg/scheduler/framework/events.go#EventAssignedPodAdd @v1.36.3`. The constants
+    /// below follow the events of the same names.
     pub const ASSIGNED_POD_ADD: Self = Self::new(EventResource::AssignedPod, ActionType::ADD);
     /// A pod with a node was updated.
     pub const ASSIGNED_POD_UPDATE: Self = Self::new(EventResource::AssignedPod, ActionType::UPDATE);
@@ -195,15 +195,15 @@ impl ClusterEvent {
     pub const UNSCHEDULED_POD_UPDATE: Self = Self::new(EventResource::UnschedulablePod, ActionType::UPDATE);
     /// A pod without a node was deleted.
     pub const UNSCHEDULED_POD_DELETE: Self = Self::new(EventResource::UnschedulablePod, ActionType::DELETE);
-    /// An attempt failed and the pod went back to the queue.
+    /// A scheduling attempt failed and the pod returned to the queue.
     pub const SCHEDULE_ATTEMPT_FAILURE: Self = Self::special("ScheduleAttemptFailure");
     /// A pod's backoff ended.
     pub const BACKOFF_COMPLETE: Self = Self::special("BackoffComplete");
-    /// A pod was taken from backoffQ before its backoff ended, as there was nothing else to do.
+    /// A pod was popped from backoffQ before its backoff ended because activeQ was empty.
     pub const POP_FROM_BACKOFF_Q: Self = Self::special("PopFromBackoffQ");
-    /// A plugin asked for the pod.
+    /// A plugin asked to activate the pod.
     pub const FORCE_ACTIVATE: Self = Self::special("ForceActivate");
-    /// The pod waited for longer than a pod may.
+    /// The pod stayed unschedulable for longer than the time limit.
     pub const UNSCHEDULABLE_TIMEOUT: Self = Self::special("UnschedulableTimeout");
 
     /// The event's label in metrics and logs.
@@ -211,12 +211,12 @@ impl ClusterEvent {
         EventLabel(self)
     }
 
-    /// Whether every event is meant.
+    /// Whether the event stands for every event.
     pub fn is_wildcard(&self) -> bool {
         self.resource == EventResource::WildCard && self.action == ActionType::ALL
     }
 
-    /// Whether a plugin that registered `self` is to be told of `incoming`.
+    /// Whether a plugin that registered `self` wants the event `incoming`.
     /// Follows `pkg/scheduler/framework/types.go#MatchClusterEvents @v1.36.3`, whose last condition compares the numbers.
     pub fn matches(&self, incoming: &Self) -> bool {
         self.is_wildcard()
@@ -226,7 +226,7 @@ impl ClusterEvent {
     }
 }
 
-/// Prints an event's label.
+/// Prints the label of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct EventLabel<'a>(&'a ClusterEvent);
 
@@ -239,55 +239,55 @@ impl fmt::Display for EventLabel<'_> {
     }
 }
 
-/// An object that an event is about.
+/// The object that an event is about.
 #[derive(Clone, Debug)]
 pub enum Object {
-    /// A pod.
+    /// A pod that changed.
     Pod(Arc<Pod>),
-    /// A node.
+    /// A node that changed.
     Node(Arc<Node>),
-    /// Any other kind, as its k8s-openapi type or, for kinds it does not know, as a `kube::api::DynamicObject`.
+    /// An object of another kind, as its k8s-openapi type or, if k8s-openapi has no type, as a `kube::api::DynamicObject`.
     Other(Arc<dyn Any + Send + Sync>),
 }
 
 impl Object {
-    /// The pod, if it is one.
+    /// The pod, or `None` for another kind.
     pub fn as_pod(&self) -> Option<&Arc<Pod>> {
         if let Self::Pod(pod) = self { Some(pod) } else { None }
     }
 
-    /// The node, if it is one.
+    /// The node, or `None` for another kind.
     pub fn as_node(&self) -> Option<&Arc<Node>> {
         if let Self::Node(node) = self { Some(node) } else { None }
     }
 
-    /// The object as type `T`, if it is one.
+    /// The object as a `T`, or `None` if it has another type.
     pub fn downcast<T: 'static>(&self) -> Option<&T> {
         if let Self::Other(object) = self { object.downcast_ref() } else { None }
     }
 }
 
-/// The object of an event before and after: an add has only `new`, a delete only `old`, an update both.
+/// The object of an event before and after the change: an add has only `new`, a delete only `old`, an update both.
 #[derive(Clone, Debug, Default)]
 pub struct EventObjects {
-    /// Before.
+    /// The object before the change.
     pub old: Option<Object>,
-    /// After.
+    /// The object after the change.
     pub new: Option<Object>,
 }
 
 impl EventObjects {
-    /// The pods of a pod event.
+    /// The old and the new pod of a pod event.
     pub fn pods(&self) -> (Option<&Arc<Pod>>, Option<&Arc<Pod>>) {
         (self.old.as_ref().and_then(Object::as_pod), self.new.as_ref().and_then(Object::as_pod))
     }
 
-    /// The objects of a pod event.
+    /// Returns the objects of a pod event.
     pub fn of_pods(old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) -> Self {
         Self { old: old.cloned().map(Object::Pod), new: new.cloned().map(Object::Pod) }
     }
 
-    /// The nodes of a node event.
+    /// The old and the new node of a node event.
     pub fn nodes(&self) -> (Option<&Arc<Node>>, Option<&Arc<Node>>) {
         (self.old.as_ref().and_then(Object::as_node), self.new.as_ref().and_then(Object::as_node))
     }

@@ -1,23 +1,23 @@
-//! Ports that pods take on their node.
+//! Host ports that pods use on their node.
 
 use crate::k8s::ContainerPort;
 
-/// The address that stands for all of a node's addresses.
+/// The address that stands for all addresses of a node.
 const ANY_IP: &str = "0.0.0.0";
 
-/// A port on a node, with upstream's defaults filled in.
+/// A host port on a node, with upstream's defaults filled in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostPort {
-    /// The port; never 0.
+    /// The port number, never 0.
     pub port: i32,
-    /// `TCP`, `UDP` or `SCTP`.
+    /// The protocol: `TCP`, `UDP` or `SCTP`.
     pub protocol: Box<str>,
-    /// The address; `0.0.0.0` for all.
+    /// The address on the host. `0.0.0.0` means all addresses.
     pub ip: Box<str>,
 }
 
 impl HostPort {
-    /// The port that a container asks for on its node, if it asks for one.
+    /// Returns the host port that a container requests, or `None` if it requests none.
     pub fn of(port: &ContainerPort) -> Option<Self> {
         let text = |value: &Option<String>, default: &str| -> Box<str> {
             value.as_deref().filter(|text| !text.is_empty()).unwrap_or(default).into()
@@ -29,8 +29,8 @@ impl HostPort {
         })
     }
 
-    /// Whether both cannot be had on one node. Only `0.0.0.0` stands for every address; `::` is an address like others.
-    /// Follows `kube-scheduler/framework/types.go#HostPortInfo.CheckConflict @v1.36.3`.
+    /// Whether the two ports cannot both be used on one node. Only `0.0.0.0` stands for every address. `::` is an ordinary
+    /// address. Follows `kube-scheduler/framework/types.go#HostPortInfo.CheckConflict @v1.36.3`.
     pub fn conflicts_with(&self, other: &Self) -> bool {
         self.port == other.port
             && self.protocol == other.protocol
@@ -38,37 +38,37 @@ impl HostPort {
     }
 }
 
-/// The ports taken on a node: a set, so a port that two pods hold is free once either of them goes, as upstream has it.
+/// The host ports in use on a node. Like upstream, this is a set: a port that two pods use is free once either pod is removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostPorts(Vec<HostPort>);
 
 impl HostPorts {
-    /// Takes a port.
+    /// Adds a port to the set.
     pub fn add(&mut self, port: &HostPort) {
         if let Err(at) = self.0.binary_search(port) {
             self.0.insert(at, port.clone());
         }
     }
 
-    /// Gives a port back.
+    /// Removes a port from the set.
     pub fn remove(&mut self, port: &HostPort) {
         if let Ok(at) = self.0.binary_search(port) {
             self.0.remove(at);
         }
     }
 
-    /// Whether `port` cannot be had any more.
+    /// Whether `port` conflicts with a port in use.
     pub fn conflicts_with(&self, port: &HostPort) -> bool {
         let start = self.0.partition_point(|taken| taken.port < port.port);
         self.0[start..].iter().take_while(|taken| taken.port == port.port).any(|taken| taken.conflicts_with(port))
     }
 
-    /// The ports, sorted.
+    /// The ports in use, sorted.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &HostPort> {
         self.0.iter()
     }
 
-    /// Whether no port is taken.
+    /// Whether no port is in use.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

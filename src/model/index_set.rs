@@ -1,19 +1,19 @@
-//! Sets of small numbers, such as positions of plugins.
+//! Sets of small indices, such as positions of plugins.
 
-/// Indices that the first word of a set holds: more than there are plugins in tree.
+/// Number of indices that the first word of a set holds. There are fewer in-tree plugins than that.
 const INLINE: usize = u128::BITS as usize;
 
-/// A set of indices, one bit each. Indices below 128 take no allocation, which is why this is not the `fixedbitset` crate: pods
-/// in the queue and every cycle have several such sets.
+/// A set of indices, one bit each. Indices below 128 need no allocation, unlike with the `fixedbitset` crate. Every queued pod
+/// and every cycle has several such sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IndexSet {
     low: u128,
-    /// The indices from 128 on, 128 a word, without trailing zeros.
+    /// The indices from 128 on, 128 per word, without trailing zero words.
     rest: Vec<u128>,
 }
 
 impl IndexSet {
-    /// Adds an index.
+    /// Adds an index to the set.
     pub fn insert(&mut self, index: usize) {
         let bit = 1 << (index % INLINE);
         match index / INLINE {
@@ -41,13 +41,13 @@ impl IndexSet {
         self.low == 0 && self.rest.is_empty()
     }
 
-    /// Removes all indices.
+    /// Removes all indices from the set.
     pub fn clear(&mut self) {
         self.low = 0;
         self.rest.clear();
     }
 
-    /// Whether an index is in both sets.
+    /// Whether the two sets share an index.
     pub fn intersects(&self, other: &Self) -> bool {
         self.low & other.low != 0 || self.rest.iter().zip(&other.rest).any(|(a, b)| a & b != 0)
     }

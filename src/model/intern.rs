@@ -1,5 +1,5 @@
-//! What pods share is interned: those with the same namespace and labels share a label class, those with the same namespace
-//! and the same pod affinity and anti-affinity a set of terms.
+//! Interning of the data that pods share. Pods with the same namespace and labels share a label class. Pods with the same
+//! namespace, pod affinity and pod anti-affinity share a set of terms.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,19 +8,19 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use super::affinity::{AffinityTermSets, AffinityTerms};
 use crate::k8s::{Pod, StringMap};
 
-/// Dense number of a class, reused once its last pod is gone; arrays are indexed by it.
+/// Dense number of a class, used as an array index. The number is reused once the last pod of the class is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassId(u32);
 
 impl ClassId {
-    /// The number as an index.
+    /// The number as an array index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What pods of one class have in common: whatever a label selector can see of them. Selectors are matched once a class
-/// instead of once a pod.
+/// The namespace and labels of a group of pods: all that a label selector can see of a pod. Selectors are matched once per
+/// class instead of once per pod.
 pub struct LabelClass {
     id: ClassId,
     namespace: Arc<str>,
@@ -29,17 +29,17 @@ pub struct LabelClass {
 }
 
 impl LabelClass {
-    /// The class's number among the classes alive.
+    /// The number of the class, unique among live classes.
     pub fn id(&self) -> ClassId {
         self.id
     }
 
-    /// The namespace of its pods.
+    /// The namespace of the class's pods.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// The labels of its pods.
+    /// The labels of the class's pods.
     pub fn labels(&self) -> &StringMap {
         &self.labels
     }
@@ -59,19 +59,19 @@ impl Drop for LabelClass {
     }
 }
 
-/// Classes of one namespace by their labels.
+/// The classes of one namespace, by labels.
 type OfNamespace = BTreeMap<Arc<StringMap>, (ClassId, Weak<LabelClass>)>;
 
 #[derive(Default)]
 struct Table {
-    /// By namespace.
+    /// The classes by namespace.
     classes: BTreeMap<Arc<str>, OfNamespace>,
     free: Vec<ClassId>,
     next: u32,
 }
 
 impl Table {
-    /// Drops the entry of a class whose last user has gone, unless a new class took its place in the meantime.
+    /// Removes the entry of a class whose last user is gone, unless a new class replaced the entry in the meantime.
     fn evict(&mut self, class: &LabelClass) {
         if let Some(of_namespace) = self.classes.get_mut(&class.namespace)
             && of_namespace.get(&class.labels).is_some_and(|(id, _)| *id == class.id)
@@ -85,7 +85,7 @@ impl Table {
     }
 }
 
-/// The classes of all pods alive, and their sets of affinity terms. A class lives as long as a pod refers to it. The lock
+/// The label classes and the sets of affinity terms of all live pods. A class lives as long as a pod refers to it. The lock
 /// guards the table and is held for one look-up.
 #[derive(Clone, Default)]
 pub struct LabelClasses {
@@ -94,7 +94,7 @@ pub struct LabelClasses {
 }
 
 impl LabelClasses {
-    /// The class of pods with this namespace and these labels.
+    /// Returns the class of pods with this namespace and these labels.
     pub fn intern(&self, namespace: &str, labels: &StringMap) -> Arc<LabelClass> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let known = table.classes.get_key_value(namespace);
@@ -119,17 +119,18 @@ impl LabelClasses {
         class
     }
 
-    /// The affinity and anti-affinity terms of this pod; `None` if it has neither. One that is there and empty counts.
+    /// The affinity and anti-affinity terms of this pod. `None` if its spec sets neither `podAffinity` nor `podAntiAffinity`. An
+    /// empty `podAffinity` or `podAntiAffinity` counts as set.
     pub fn affinity_terms(&self, pod: &Pod) -> Option<Arc<AffinityTerms>> {
         self.affinity.intern(pod)
     }
 
-    /// How many classes are alive.
+    /// Number of live label classes.
     pub fn len(&self) -> usize {
         self.table.lock().unwrap_or_else(PoisonError::into_inner).classes.values().map(BTreeMap::len).sum()
     }
 
-    /// Whether no class is alive.
+    /// Whether there is no live label class.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

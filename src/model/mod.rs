@@ -1,7 +1,7 @@
-//! What the scheduler computes with: pods and nodes with what is derived from them, resources, cluster events.
+//! The data that the scheduler computes with: pods and nodes with derived values, resources, cluster events.
 //!
-//! Data and arithmetic only. Nothing here knows where a pod stands (that is `queue` and `cache`) or what a plugin makes
-//! of it.
+//! This module has data and arithmetic only. The modules `queue` and `cache` know whether a pod is queued or assumed, and plugins
+//! decide where a pod fits.
 
 mod affinity;
 mod class_count;

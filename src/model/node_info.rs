@@ -1,4 +1,4 @@
-//! A node with the pods on it and what they add up to.
+//! A node with its pods and the totals over them.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use super::term_count::{TermCount, TermCounts};
 use super::{HostPorts, NonZeroRequest, PodInfo, Resources};
 use crate::k8s::Node;
 
-/// An image on a node, as scoring sees it.
+/// An image on a node, with the data that image locality scoring needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageState {
-    /// One of the names it goes by.
+    /// One of the names of the image.
     pub name: Arc<str>,
-    /// Its size in bytes, as the first node reported it.
+    /// Size in bytes, as the first node that has the image reported it.
     pub size: i64,
-    /// On how many nodes it was when this node last changed.
+    /// Number of nodes that had the image when this node last changed.
     pub num_nodes: usize,
 }
 
-/// A node with the pods on it and what they add up to. Plugins read it through accessors only, so that its layout can
-/// change under them. Follows `pkg/scheduler/framework/types.go#NodeInfo @v1.36.3`.
+/// A node with its pods and the totals over them. Plugins read it through accessors only, so its layout can change.
+/// Follows `pkg/scheduler/framework/types.go#NodeInfo @v1.36.3`.
 ///
-/// What every cycle reads of every node comes first and stays together, so that it is in few lines of the processor's cache.
+/// The fields that every cycle reads of every node come first, so that they share few cache lines.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct NodeInfo {
@@ -31,9 +31,9 @@ pub struct NodeInfo {
     requested: Resources,
     non_zero_requested: NonZeroRequest,
     pods: Vec<Arc<PodInfo>>,
-    /// Sorted by name.
+    /// Images on the node, sorted by name.
     images: Arc<[ImageState]>,
-    /// Of the node, and here to spare most cycles the way to it.
+    /// Copied from the node, as is `has_taints`, so that most cycles need not follow the pointer to it.
     is_unschedulable: bool,
     has_taints: bool,
     node: Option<Arc<Node>>,
@@ -41,54 +41,54 @@ pub struct NodeInfo {
     classes: ClassCounts,
     affinity_terms: TermCounts,
     used_ports: HostPorts,
-    /// How many pods on the node use a claim, by `namespace/claim`, sorted.
+    /// Number of pods on the node that use each claim, by `namespace/claim`, sorted.
     claim_refs: Vec<(Arc<str>, usize)>,
     generation: u64,
 }
 
 impl NodeInfo {
-    /// An entry for a node that is not known yet, but has pods.
+    /// Returns an entry for a node that has pods but is not known yet.
     pub fn imaginary(name: Arc<str>) -> Self {
         Self { name, ..Self::default() }
     }
 
-    /// An entry for `node` without pods.
+    /// Returns an entry for `node` without pods.
     pub fn new(node: Arc<Node>) -> Self {
         let mut info = Self::imaginary(Arc::from(node.name()));
         info.set_node(node);
         info
     }
 
-    /// The node's name.
+    /// The name of the node.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The node's name, shared.
+    /// The node's name as a shared string.
     pub fn name_arc(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// The node.
+    /// The node as the API has it.
     ///
     /// # Panics
     ///
-    /// Of an entry whose node is not known; such an entry is never in a snapshot.
+    /// Panics if the node is not known. Such an entry is never in a snapshot.
     pub fn node(&self) -> &Arc<Node> {
         self.node.as_ref().expect("nodes in a snapshot are known")
     }
 
-    /// The node, unless it is not known (yet, or any more).
+    /// The node, or `None` if it is not known yet or was deleted.
     pub fn try_node(&self) -> Option<&Arc<Node>> {
         self.node.as_ref()
     }
 
-    /// Whether the node is closed for pods.
+    /// Whether the node is marked unschedulable.
     pub fn is_unschedulable(&self) -> bool {
         self.is_unschedulable
     }
 
-    /// The node's taints.
+    /// The taints of the node.
     pub fn taints(&self) -> &[Taint] {
         if self.has_taints { &self.node().spec.taints } else { &[] }
     }
@@ -98,37 +98,37 @@ impl NodeInfo {
         &self.pods
     }
 
-    /// How many pods of each class are on the node.
+    /// Number of pods on the node, by label class.
     pub fn classes(&self) -> &[ClassCount] {
         self.classes.as_slice()
     }
 
-    /// How many pods of each set of affinity terms are on the node.
+    /// Number of pods on the node, by set of affinity terms.
     pub fn affinity_terms(&self) -> &[TermCount] {
         self.affinity_terms.as_slice()
     }
 
-    /// The host ports in use.
+    /// The host ports in use on the node.
     pub fn used_ports(&self) -> &HostPorts {
         &self.used_ports
     }
 
-    /// What the pods request together.
+    /// Sum of the requests of the pods on the node.
     pub fn requested(&self) -> &Resources {
         &self.requested
     }
 
-    /// The same, with upstream's assumption for containers that request no CPU or memory.
+    /// Sum of the pods' requests as scoring counts them: upstream's defaults replace missing CPU and memory requests.
     pub fn non_zero_requested(&self) -> NonZeroRequest {
         self.non_zero_requested
     }
 
-    /// What the node has for pods.
+    /// The node's allocatable resources.
     pub fn allocatable(&self) -> &Resources {
         &self.allocatable
     }
 
-    /// The state of image `name`, if it is on the node.
+    /// The state of image `name`, or `None` if the node does not have it.
     pub fn image(&self, name: &str) -> Option<&ImageState> {
         self.images.binary_search_by(|image| (*image.name).cmp(name)).ok().map(|at| &self.images[at])
     }
@@ -138,12 +138,12 @@ impl NodeInfo {
         &self.images
     }
 
-    /// The same, shared.
+    /// The images on the node as a shared slice, sorted by name.
     pub fn images_arc(&self) -> &Arc<[ImageState]> {
         &self.images
     }
 
-    /// How many pods on the node use claim `namespace/name`.
+    /// Number of pods on the node that use claim `namespace/name`.
     pub fn claim_users(&self, claim: &str) -> usize {
         self.claim_refs.binary_search_by(|(key, _)| (**key).cmp(claim)).map_or(0, |at| self.claim_refs[at].1)
     }
@@ -153,22 +153,22 @@ impl NodeInfo {
         self.claim_refs.iter().map(|(key, _)| &**key)
     }
 
-    /// The same, shared.
+    /// The claims in use on the node as shared strings, sorted.
     pub(super) fn claim_arcs(&self) -> impl ExactSizeIterator<Item = &Arc<str>> {
         self.claim_refs.iter().map(|(key, _)| key)
     }
 
-    /// Grows with every change of the entry.
+    /// The generation of the entry. It grows with every change.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Stamps a change of the entry.
+    /// Sets the generation after a change.
     pub fn set_generation(&mut self, generation: u64) {
         self.generation = generation;
     }
 
-    /// Sets the images on the node; they have to be sorted by name.
+    /// Sets the images on the node, which must be sorted by name.
     pub fn set_images(&mut self, images: Arc<[ImageState]>) {
         debug_assert!(images.is_sorted_by(|a, b| a.name <= b.name), "images are looked up by bisection");
         self.images = images;
@@ -181,13 +181,13 @@ impl NodeInfo {
         self.node = Some(node);
     }
 
-    /// Forgets the node, while its pods stay.
+    /// Removes the node but keeps its pods.
     pub fn remove_node(&mut self) {
         self.node = None;
         (self.is_unschedulable, self.has_taints) = (false, false);
     }
 
-    /// Puts a pod onto the node.
+    /// Adds a pod to the node and its totals.
     pub fn add_pod(&mut self, pod: Arc<PodInfo>) {
         self.classes.add(&pod);
         self.affinity_terms.add(&pod);
@@ -205,15 +205,16 @@ impl NodeInfo {
         self.pods.push(pod);
     }
 
-    /// Takes the pod with this UID off the node, and returns it; `None` if it is not there. The last pod takes its place.
+    /// Removes the pod with this UID from the node and returns it, or `None` if it is not there. The last pod in the list takes
+    /// its place.
     pub fn remove_pod(&mut self, uid: &str) -> Option<Arc<PodInfo>> {
         let pod = self.pods.iter().find(|pod| pod.uid() == uid)?.clone();
         self.take_pod(&pod);
         Some(pod)
     }
 
-    /// Takes this very pod off the node; false if it is not there. Does not look into the other pods, which takes most of
-    /// the time of a search by UID.
+    /// Removes this pod from the node. Returns false if it is not there. Compares pointers, which is much faster than a search
+    /// by UID because it does not read the other pods.
     pub fn take_pod(&mut self, pod: &Arc<PodInfo>) -> bool {
         if !swap_remove(&mut self.pods, pod) {
             return false;

@@ -1,12 +1,12 @@
-//! Where in a snapshot the pods are, by what they have in common.
+//! The nodes that run pods with the same labels or the same affinity terms.
 
 use std::sync::Arc;
 
 use super::{AffinityTerms, LabelClass, NodeOrdinal};
 
-/// What many pods share, under a dense number.
+/// Data that many pods share, identified by a dense number.
 pub(super) trait Shared {
-    /// The number.
+    /// The dense number of the data.
     fn number(&self) -> usize;
 }
 
@@ -22,11 +22,11 @@ impl Shared for AffinityTerms {
     }
 }
 
-/// How many of the pods are on a node.
+/// Number of pods on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) pods: u32,
-    /// Those of them that are not being deleted.
+    /// The number of these pods that are not being deleted.
     pub(super) staying: u32,
 }
 
@@ -36,26 +36,27 @@ struct OnNode {
     count: Count,
 }
 
-/// The pods that share one thing: on which nodes they are, and how many of them.
+/// The pods that share the same data: the nodes that they are on and the number of pods on each node.
 #[derive(Debug)]
 pub struct Occurrence<T> {
     shared: Arc<T>,
-    /// Sorted by ordinal; a node without such pods is not among them.
+    /// The nodes, sorted by ordinal. A node without such pods has no entry.
     on: Vec<OnNode>,
 }
 
 impl<T> Occurrence<T> {
-    /// What the pods share.
+    /// The data that the pods share.
     pub fn shared(&self) -> &Arc<T> {
         &self.shared
     }
 
-    /// The nodes with such pods, by ascending ordinal, each with how many of the pods it has: one at least.
+    /// The nodes with such pods, by ascending ordinal, each with its number of these pods, which is at least one.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeOrdinal, usize)> {
         self.on.iter().map(|on| (on.node, on.count.pods as usize))
     }
 
-    /// The same with how many of them are not being deleted, which may be none.
+    /// The nodes with such pods, by ascending ordinal, each with its number of these pods that are not being deleted. The
+    /// number may be 0.
     pub fn staying(&self) -> impl ExactSizeIterator<Item = (NodeOrdinal, usize)> {
         self.on.iter().map(|on| (on.node, on.count.staying as usize))
     }
@@ -71,7 +72,7 @@ impl<T> Clone for Occurrence<T> {
     }
 }
 
-/// All pods of a snapshot, by the number of what they share.
+/// All pods of a snapshot, indexed by the number of the data that they share.
 #[derive(Debug)]
 pub(super) struct Occurrences<T>(Vec<Option<Occurrence<T>>>);
 
@@ -96,7 +97,7 @@ impl<T: Shared> Occurrences<T> {
         self.0.clear();
     }
 
-    /// Brings one node up to date: what it had, by number, and what it has, both sorted by number.
+    /// Updates the counts of one node: from its old counts, by number, to its new counts. Both are sorted by number.
     pub(super) fn update<'a>(
         &mut self,
         node: NodeOrdinal,

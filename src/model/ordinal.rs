@@ -1,7 +1,7 @@
-//! The dense number of a node in a snapshot.
+//! The index of a node in a snapshot.
 
-/// The place of a node in a snapshot: the index into [`Snapshot::nodes`](super::Snapshot::nodes). It holds for that
-/// snapshot alone, so it must not be kept beyond the cycle.
+/// The position of a node in a snapshot: the index into [`Snapshot::nodes`](super::Snapshot::nodes). It is valid for that
+/// snapshot only, so it must not be kept beyond the cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeOrdinal(u32);
 
@@ -10,12 +10,14 @@ impl NodeOrdinal {
     ///
     /// # Panics
     ///
-    /// If the index does not fit into 32 bits. A cluster has fewer nodes.
+    /// Panics if the index does not fit into 32 bits. A cluster has fewer nodes.
+    #[inline]
     pub fn new(index: usize) -> Self {
         Self(u32::try_from(index).expect("a cluster has fewer nodes"))
     }
 
-    /// The index into the list of nodes, and into every array that has one entry a node.
+    /// The index into the list of nodes, and into every array with one entry per node.
+    #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }

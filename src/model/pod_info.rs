@@ -1,4 +1,4 @@
-//! A pod with what is derived from it once and used in every attempt.
+//! A pod with the values that scheduling derives from it once and uses in every attempt.
 
 use std::sync::Arc;
 
@@ -8,40 +8,40 @@ use super::{AffinityTerms, HostPort, LabelClass, LabelClasses, Resources};
 use crate::k8s::requests::{are_pod_level_requests_set, non_missing_requests};
 use crate::k8s::{Pod, RequestOptions, VolumeSource, pod_requests};
 
-/// CPU and memory that count for scoring: containers that request none are assumed to use some.
+/// CPU and memory requests as scoring counts them: a container without a request counts with a default amount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NonZeroRequest {
-    /// Thousandths of a core.
+    /// CPU in thousandths of a core.
     pub milli_cpu: i64,
-    /// Bytes.
+    /// Amount of memory in bytes.
     pub memory: i64,
 }
 
 impl NonZeroRequest {
-    /// Adds another request.
+    /// Adds another request to this one.
     pub fn add(&mut self, other: Self) {
         self.milli_cpu = self.milli_cpu.wrapping_add(other.milli_cpu);
         self.memory = self.memory.wrapping_add(other.memory);
     }
 
-    /// Takes another request away.
+    /// Subtracts another request from this one.
     pub fn sub(&mut self, other: Self) {
         self.milli_cpu = self.milli_cpu.wrapping_sub(other.milli_cpu);
         self.memory = self.memory.wrapping_sub(other.memory);
     }
 }
 
-/// The feature gates that decide what of a pod's resources counts. The default has them as they are by default.
+/// The feature gates that decide which sources a pod's requests come from. The default is each gate's default.
 #[expect(clippy::struct_excessive_bools, reason = "independent switches, one a feature gate")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResourceGates {
-    /// `InPlacePodVerticalScaling`: what the status of containers says is allocated and in effect counts.
+    /// `InPlacePodVerticalScaling`: the allocated and actual resources in the container statuses count.
     pub resize: bool,
-    /// `PodLevelResources`: what the pod asks for as a whole counts.
+    /// `PodLevelResources`: the pod-level requests in the spec count.
     pub pod_level: bool,
-    /// `InPlacePodLevelResourcesVerticalScaling`: so does what its status says of it as a whole.
+    /// `InPlacePodLevelResourcesVerticalScaling`: the pod-level resources in the pod's status count.
     pub pod_level_resize: bool,
-    /// `DRANodeAllocatableResources`: so does what its claims take of the node.
+    /// `DRANodeAllocatableResources`: the node resources that the pod's resource claims consume count.
     pub claims: bool,
 }
 
@@ -51,14 +51,14 @@ impl Default for ResourceGates {
     }
 }
 
-/// A pod with what is derived from it once and used in every attempt; shared by queue, cache and snapshots.
+/// A pod with the values that scheduling derives from it. The queue, the cache and snapshots share it.
 /// Follows `pkg/scheduler/framework/types.go#PodInfo @v1.36.3`.
 #[derive(Clone, Debug)]
 pub struct PodInfo {
     pod: Arc<Pod>,
     key: Arc<str>,
     requests: Resources,
-    /// Only if it differs from `requests`, as it does while a pod is being resized.
+    /// The requests in the spec. Set only if they differ from `requests`, as they do while a pod is being resized.
     spec_requests: Option<Box<Resources>>,
     non_zero: NonZeroRequest,
     host_ports: Box<[HostPort]>,
@@ -68,14 +68,13 @@ pub struct PodInfo {
 }
 
 impl PodInfo {
-    /// Derives everything from `pod`, with the gates as they are by default.
+    /// Derives all values from `pod`, with the default feature gates.
     pub fn new(pod: Arc<Pod>, classes: &LabelClasses) -> Self {
         Self::with_gates(pod, classes, ResourceGates::default())
     }
 
-    /// Derives everything from `pod`.
-    /// Follows `pkg/scheduler/framework/types.go#PodInfo.CalculateResource @v1.36.3`, and for what its specification asks for
-    /// `pkg/scheduler/framework/plugins/noderesources/fit.go#computePodResourceRequest @v1.36.3`.
+    /// Derives all values from `pod`. Follows `pkg/scheduler/framework/types.go#PodInfo.CalculateResource @v1.36.3`, and for
+    /// the requests in the spec `pkg/scheduler/framework/plugins/noderesources/fit.go#computePodResourceRequest @v1.36.3`.
     pub fn with_gates(pod: Arc<Pod>, classes: &LabelClasses, gates: ResourceGates) -> Self {
         let spec_options = RequestOptions { skip_pod_level: !gates.pod_level, ..RequestOptions::default() };
         let node_options = RequestOptions {
@@ -119,7 +118,8 @@ impl PodInfo {
         }
     }
 
-    /// The pod as it will be on `node`, before the API server says so: a copy with its node name set.
+    /// Returns a copy of the pod with its node name set to `node`. It stands for the pod until the API server confirms the
+    /// binding.
     #[must_use]
     pub fn assumed_on(&self, node: &str) -> Self {
         let mut pod = (*self.pod).clone();
@@ -127,57 +127,58 @@ impl PodInfo {
         Self { pod: Arc::new(pod), ..self.clone() }
     }
 
-    /// The pod.
+    /// The pod as the API has it.
     pub fn pod(&self) -> &Arc<Pod> {
         &self.pod
     }
 
-    /// `namespace/name`.
+    /// The pod's key, `namespace/name`.
     pub fn key(&self) -> &Arc<str> {
         &self.key
     }
 
-    /// The pod's name.
+    /// The name of the pod.
     pub fn name(&self) -> &str {
         self.pod.name()
     }
 
-    /// The pod's namespace.
+    /// The namespace of the pod.
     pub fn namespace(&self) -> &str {
         self.pod.namespace()
     }
 
-    /// The pod's UID.
+    /// The UID of the pod.
     pub fn uid(&self) -> &str {
         self.pod.uid()
     }
 
-    /// The pod's priority, 0 when it has none.
+    /// The pod's priority, or 0 if it has none.
     pub fn priority(&self) -> i32 {
         self.pod.priority()
     }
 
-    /// What the pod takes of the node it is on: while it is being resized, the larger of what it asks for and what it has.
+    /// The resources that the pod consumes on its node. While it is being resized, this is the larger of its requests and of
+    /// the resources that it has.
     pub fn requests(&self) -> &Resources {
         &self.requests
     }
 
-    /// What the pod asks for in its specification: what a node must have for it.
+    /// The requests in the pod's spec. A node must have this much free for the pod to fit.
     pub fn spec_requests(&self) -> &Resources {
         self.spec_requests.as_deref().unwrap_or(&self.requests)
     }
 
-    /// CPU and memory that it counts for on its node when nodes are scored.
+    /// CPU and memory with which the pod counts on its node in scoring.
     pub fn non_zero_request(&self) -> NonZeroRequest {
         self.non_zero
     }
 
-    /// The ports it takes on its node.
+    /// The host ports that the pod uses on its node.
     pub fn host_ports(&self) -> &[HostPort] {
         &self.host_ports
     }
 
-    /// The claims that its volumes name, as `namespace/claim`; those made for ephemeral volumes are not among them.
+    /// The claims that the pod's volumes name, as `namespace/claim`, without the claims that are created for ephemeral volumes.
     pub fn claims(&self) -> &[Arc<str>] {
         &self.claims
     }
@@ -187,13 +188,13 @@ impl PodInfo {
         &self.class
     }
 
-    /// The pod's affinity.
+    /// The affinity in the pod's spec.
     pub fn affinity(&self) -> Option<&Affinity> {
         self.pod.spec.affinity.as_deref()
     }
 
-    /// Its pod affinity and anti-affinity, compiled and interned; `None` if it has neither. One that is there and empty
-    /// counts.
+    /// The pod's affinity and anti-affinity terms, compiled and interned. `None` if the spec sets neither `podAffinity` nor
+    /// `podAntiAffinity`. An empty `podAffinity` or `podAntiAffinity` counts as set.
     pub fn affinity_terms(&self) -> Option<&Arc<AffinityTerms>> {
         self.affinity_terms.as_ref()
     }

@@ -6,32 +6,32 @@ use crate::k8s::names::is_scalar_resource;
 use crate::k8s::quantity::Format;
 use crate::k8s::{Quantity, ResourceList};
 
-/// What the API calls processor time.
+/// API name of the CPU resource.
 pub const CPU: &str = "cpu";
-/// What the API calls memory.
+/// API name of the memory resource.
 pub const MEMORY: &str = "memory";
-/// What the API calls local disk.
+/// API name of the local disk resource.
 pub const EPHEMERAL_STORAGE: &str = "ephemeral-storage";
-/// What the API calls a node's limit on pods.
+/// API name of a node's limit on its number of pods.
 pub const PODS: &str = "pods";
 
 /// Amounts of resources: CPU in thousandths of a core, everything else in whole units (bytes, devices), each rounded up.
 /// Sums wrap on overflow, as they do upstream. Follows `kube-scheduler/framework/types.go#Resource @v1.36.3`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
-    /// Thousandths of a core.
+    /// CPU in thousandths of a core.
     pub milli_cpu: i64,
-    /// Bytes.
+    /// Amount of memory in bytes.
     pub memory: i64,
-    /// Bytes.
+    /// Amount of local disk in bytes.
     pub ephemeral_storage: i64,
-    /// How many pods a node takes; 0 in requests.
+    /// Number of pods that a node allows; 0 in requests.
     pub allowed_pods: i64,
-    /// Extended and other scalar resources, sorted by name; an amount of 0 stays listed.
+    /// Extended and other scalar resources, sorted by name. A resource with amount 0 stays listed.
     scalars: Vec<(Arc<str>, i64)>,
 }
 
-/// An amount of `resource` in the units of [`Resources`], as the API writes it: bytes with binary suffixes.
+/// An amount of `resource`, given in the units of [`Resources`], as the API writes it: bytes have binary suffixes.
 pub fn quantity_of(resource: &str, amount: i64) -> Quantity {
     match resource {
         CPU => Quantity::from_milli(amount),
@@ -41,12 +41,12 @@ pub fn quantity_of(resource: &str, amount: i64) -> Quantity {
 }
 
 impl Resources {
-    /// Amounts from `list`; names that scheduling does not count are left out.
+    /// Returns the amounts in `list`. Resources that scheduling does not count are left out.
     pub fn from_list(list: &ResourceList) -> Self {
         Self::from_quantities(list.iter().map(|(name, quantity)| (name, *quantity)))
     }
 
-    /// The same from names and quantities; a name that comes twice is summed up.
+    /// Returns the amounts of these names and quantities. The quantities of a repeated name are added up.
     /// Follows `pkg/scheduler/framework/types.go#Resource.Add @v1.36.3`.
     pub fn from_quantities<'a>(quantities: impl IntoIterator<Item = (&'a str, Quantity)>) -> Self {
         let mut resources = Self::default();
@@ -64,7 +64,7 @@ impl Resources {
         resources
     }
 
-    /// The same with nothing below 0 and without a number of pods, as what a pod asks for is looked at.
+    /// Returns the amounts with negative amounts raised to 0 and `allowed_pods` 0. Pod requests are read in this form.
     /// Follows `pkg/scheduler/framework/types.go#Resource.SetMaxResource @v1.36.3` on an empty resource.
     #[must_use]
     pub fn floored(mut self) -> Self {
@@ -78,7 +78,7 @@ impl Resources {
         self
     }
 
-    /// Scalar resources by name.
+    /// The scalar resources, sorted by name.
     pub fn scalars(&self) -> impl ExactSizeIterator<Item = (&str, i64)> {
         self.scalars.iter().map(|(name, amount)| (&**name, *amount))
     }
@@ -88,7 +88,7 @@ impl Resources {
         self.scalars.is_empty()
     }
 
-    /// The amount of scalar resource `name`, 0 if it is not listed.
+    /// The amount of scalar resource `name`, or 0 if it is not listed.
     pub fn scalar(&self, name: &str) -> i64 {
         self.position(name).map_or(0, |at| self.scalars[at].1)
     }
@@ -104,13 +104,13 @@ impl Resources {
         }
     }
 
-    /// Adds to scalar resource `name`.
+    /// Adds an amount to scalar resource `name`.
     pub fn add_scalar(&mut self, name: &str, amount: i64) {
         let total = self.entry(name, || Arc::from(name));
         *total = total.wrapping_add(amount);
     }
 
-    /// Adds the CPU, memory, disk and scalars of `other`, as when a pod comes to a node.
+    /// Adds the CPU, memory, local disk and scalars of `other`, as when a pod is added to a node.
     pub fn add(&mut self, other: &Self) {
         self.milli_cpu = self.milli_cpu.wrapping_add(other.milli_cpu);
         self.memory = self.memory.wrapping_add(other.memory);
@@ -121,7 +121,7 @@ impl Resources {
         }
     }
 
-    /// Takes the CPU, memory, disk and scalars of `other` away again; scalars stay listed.
+    /// Subtracts the CPU, memory, local disk and scalars of `other`. Scalars with amount 0 stay listed.
     pub fn sub(&mut self, other: &Self) {
         self.milli_cpu = self.milli_cpu.wrapping_sub(other.milli_cpu);
         self.memory = self.memory.wrapping_sub(other.memory);
@@ -132,7 +132,7 @@ impl Resources {
         }
     }
 
-    /// The amount of a scalar resource; one that is new is listed with 0, under what `owned` makes of its name.
+    /// Returns the amount of a scalar resource for changing. A new resource is listed with amount 0 under the name `owned()`.
     fn entry(&mut self, name: &str, owned: impl FnOnce() -> Arc<str>) -> &mut i64 {
         let at = self.position(name).unwrap_or_else(|at| {
             self.scalars.insert(at, (owned(), 0));

@@ -7,16 +7,16 @@ use super::domains::{Domains, DomainsByKey};
 use super::occurrence::{Count, Occurrence, Occurrences};
 use super::{AffinityTerms, LabelClass, NodeInfo, NodeOrdinal};
 
-/// The nodes as they were when a cycle began, in the order in which they are tried: zone by turns. The cache brings it up
-/// to date in place between cycles; during a cycle it does not change.
+/// The nodes as they were when a cycle began, in the order in which the cycle tries them: round-robin over the zones. The cache
+/// updates the snapshot in place between cycles. It does not change during a cycle.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     nodes: Vec<Arc<NodeInfo>>,
-    /// Ordinals by the name of the node. Looked up only, never iterated.
+    /// Ordinals by node name. Used for look-ups only, never iterated.
     ordinals: HashMap<Arc<str>, NodeOrdinal>,
     classes: Occurrences<LabelClass>,
     affinity_terms: Occurrences<AffinityTerms>,
-    /// On how many nodes a claim is in use, by `namespace/claim`. Looked up only, never iterated.
+    /// Number of nodes on which a claim is in use, by `namespace/claim`. Used for look-ups only, never iterated.
     claims: HashMap<Arc<str>, usize>,
     domains: DomainsByKey,
     /// The newest generation that the snapshot holds.
@@ -24,14 +24,14 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// A snapshot of these nodes, in this order, as tests and benchmarks make it.
+    /// Makes a snapshot of these nodes, in this order, for tests and benchmarks.
     pub fn from_nodes(nodes: Vec<Arc<NodeInfo>>) -> Self {
         let mut snapshot = Self::default();
         snapshot.set_nodes(nodes);
         snapshot
     }
 
-    /// The nodes in the order in which they are tried: by ordinal.
+    /// The nodes by ordinal, which is the order in which a cycle tries them.
     pub fn nodes(&self) -> &[Arc<NodeInfo>] {
         &self.nodes
     }
@@ -41,7 +41,7 @@ impl Snapshot {
         self.nodes.len()
     }
 
-    /// Whether there is no node.
+    /// Whether the snapshot has no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -51,17 +51,17 @@ impl Snapshot {
         (0..self.nodes.len()).map(NodeOrdinal::new)
     }
 
-    /// The ordinal of the node of this name.
+    /// The ordinal of the node with this name.
     pub fn ordinal(&self, name: &str) -> Option<NodeOrdinal> {
         self.ordinals.get(name).copied()
     }
 
-    /// The node with this ordinal, which has to be one of this snapshot.
+    /// The node with this ordinal. The ordinal must come from this snapshot.
     pub fn node(&self, ordinal: NodeOrdinal) -> &Arc<NodeInfo> {
         &self.nodes[ordinal.index()]
     }
 
-    /// The node of this name.
+    /// The node with this name.
     pub fn get(&self, name: &str) -> Option<&Arc<NodeInfo>> {
         self.ordinal(name).map(|ordinal| self.node(ordinal))
     }
@@ -76,17 +76,17 @@ impl Snapshot {
         self.generation = generation;
     }
 
-    /// The label classes of all pods, each with the nodes that have such pods.
+    /// The label classes of all pods, each with the nodes that run pods of the class.
     pub fn classes(&self) -> impl Iterator<Item = &Occurrence<LabelClass>> {
         self.classes.iter()
     }
 
-    /// The sets of affinity terms of all pods, each with the nodes that have such pods.
+    /// The sets of affinity terms of all pods, each with the nodes that run pods with these terms.
     pub fn affinity_terms(&self) -> impl Iterator<Item = &Occurrence<AffinityTerms>> {
         self.affinity_terms.iter()
     }
 
-    /// The nodes by the value of the label `key`.
+    /// The nodes grouped by the value of the label `key`.
     pub fn domains(&self, key: &str) -> Arc<Domains> {
         self.domains.get(key, &self.nodes)
     }
@@ -96,7 +96,7 @@ impl Snapshot {
         self.claims.contains_key(claim)
     }
 
-    /// Replaces one node by its newer state.
+    /// Replaces one node with its newer state.
     pub fn replace(&mut self, ordinal: NodeOrdinal, node: Arc<NodeInfo>) {
         debug_assert_eq!(self.node(ordinal).name(), node.name(), "a node keeps its place");
         let old = std::mem::replace(&mut self.nodes[ordinal.index()], node);
@@ -108,7 +108,7 @@ impl Snapshot {
         self.count(ordinal);
     }
 
-    /// Changes one node in place. Returns false, and changes nothing, if somebody else still holds its state.
+    /// Changes one node in place. Returns false and changes nothing if there is another reference to the node's state.
     pub fn change(&mut self, ordinal: NodeOrdinal, change: impl FnOnce(&mut NodeInfo)) -> bool {
         let Some(node) = Arc::get_mut(&mut self.nodes[ordinal.index()]) else { return false };
         uncount(&mut self.claims, node);
@@ -124,7 +124,7 @@ impl Snapshot {
         true
     }
 
-    /// Replaces the list, when nodes came, went or changed places.
+    /// Replaces the list of nodes. Used when nodes were added, removed or reordered.
     pub fn set_nodes(&mut self, nodes: Vec<Arc<NodeInfo>>) {
         self.ordinals.clear();
         let numbered = nodes.iter().enumerate();
@@ -140,7 +140,7 @@ impl Snapshot {
         }
     }
 
-    /// Brings up to date where the pods are, after the node had these numbers of pods.
+    /// Updates the counts of pods per node. `classes` and `terms` are the node's counts before the change.
     fn recount(
         &mut self,
         ordinal: NodeOrdinal,
@@ -154,7 +154,7 @@ impl Snapshot {
         self.affinity_terms.update(ordinal, terms, present);
     }
 
-    /// Takes the claims of the node into the count.
+    /// Adds the node's claims to the counts of claims in use.
     fn count(&mut self, ordinal: NodeOrdinal) {
         let node = &self.nodes[ordinal.index()];
         for claim in node.claim_arcs() {
@@ -171,7 +171,7 @@ fn has_same_labels(old: &NodeInfo, new: &NodeInfo) -> bool {
     Arc::ptr_eq(old.node(), new.node()) || old.node().labels() == new.node().labels()
 }
 
-/// Takes the claims on a node out of the count before the node changes; the lists are set right afterwards.
+/// Removes a node's claims from the counts before the node changes. The caller counts them again afterwards.
 fn uncount(claims: &mut HashMap<Arc<str>, usize>, node: &NodeInfo) {
     for claim in node.claim_arcs() {
         let nodes = claims.get_mut(claim).expect("a claim on a node is counted");
@@ -221,7 +221,8 @@ mod tests {
         Arc::new(info)
     }
 
-    /// Indices of nodes, each with how many pods: of pods with empty affinity, and of those with required anti-affinity.
+    /// Checks on which nodes, as indices with pod counts, there are pods with empty affinity and pods with required
+    /// anti-affinity.
     #[track_caller]
     fn check(snapshot: &Snapshot, affine: &str, exclusive: &str, claims: &[(&str, bool)]) {
         let places = |wanted: fn(&AffinityTerms) -> bool| {

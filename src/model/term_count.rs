@@ -1,11 +1,11 @@
-//! How many pods of each set of affinity terms a node has.
+//! Number of pods on a node for each set of affinity terms.
 
 use std::sync::Arc;
 
 use super::occurrence::Count;
 use super::{AffinityTerms, PodInfo};
 
-/// How many pods with one set of terms are on a node.
+/// Number of pods on a node that share one set of terms.
 #[derive(Clone, Debug)]
 pub struct TermCount {
     terms: Arc<AffinityTerms>,
@@ -13,23 +13,23 @@ pub struct TermCount {
 }
 
 impl TermCount {
-    /// The terms.
+    /// The terms that the pods share.
     pub fn terms(&self) -> &Arc<AffinityTerms> {
         &self.terms
     }
 
-    /// How many pods.
+    /// Number of pods with these terms.
     pub fn pods(&self) -> usize {
         self.pods as usize
     }
 
-    /// Terms of pods that are being deleted count like those of others.
+    /// Returns the count, which includes pods that are being deleted.
     pub(super) fn count(&self) -> Count {
         Count { pods: self.pods, staying: self.pods }
     }
 }
 
-/// The counts of one node, sorted by the number of the set. A set without pods has none.
+/// The counts of one node, sorted by the number of the set. A set without pods has no entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TermCounts(Vec<TermCount>);
 
@@ -46,7 +46,7 @@ impl TermCounts {
         }
     }
 
-    /// Takes away a pod that was added.
+    /// Removes a pod that was added before.
     pub(super) fn sub(&mut self, pod: &PodInfo) {
         let Some(Ok(at)) = pod.affinity_terms().map(|terms| self.find(terms)) else { return };
         self.0[at].pods -= 1;

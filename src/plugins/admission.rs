@@ -1,6 +1,6 @@
-//! Whether a pod might fit on a node, by the basic plugins alone.
+//! Checks whether a pod might fit on a node, using the basic plugins only.
 //!
-//! Asked when hints are off (`SchedulerQueueingHints`): then nobody says which pods a new or changed node could help.
+//! Used when queueing hints are off (`SchedulerQueueingHints`). No hint then says which pods a new or changed node could help.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::k8s::{RequiredNodeAffinity, find_untolerated_taint};
 use crate::model::{NodeInfo, PodInfo};
 use crate::plugins::node_resources::{self, DeviceClasses};
 
-/// The basic plugins' checks, with the feature gates that change them.
+/// The checks of the basic plugins, with the feature gates that affect them.
 struct Checks {
     classes: DeviceClasses,
-    /// Whether tolerations may compare numbers.
+    /// Whether tolerations may compare numbers: gate `TaintTolerationComparisonOperators`.
     compares: bool,
 }
 
@@ -24,7 +24,7 @@ impl Checks {
         Ok(Self { classes: DeviceClasses::new(handle)?, compares })
     }
 
-    /// Whether the pod might fit: resources, node affinity, node name, host ports and taints, in that order.
+    /// Whether the pod might fit. Checks resources, node affinity, node name, host ports and taints, in that order.
     /// Follows `pkg/scheduler/eventhandlers.go#preCheckForNode @v1.36.3`.
     fn might_fit(&self, pod: &PodInfo, info: &NodeInfo) -> bool {
         let Some(node) = info.try_node() else { return false };
@@ -37,10 +37,11 @@ impl Checks {
     }
 }
 
-/// Says of a pod and a node whether the one might fit on the other.
+/// A function that returns whether the pod might fit on the node.
 pub type NodeCheck = Arc<dyn Fn(&PodInfo, &NodeInfo) -> bool + Send + Sync>;
 
-/// Returns the check of basic plugins with the gates of this handle. Fails if device classes matter and are not watched.
+/// Returns the check by the basic plugins, with the feature gates of `handle`. Fails if device classes matter but are not
+/// watched.
 pub fn node_check(handle: &Handle) -> Result<NodeCheck, PluginError> {
     let checks = Checks::new(handle)?;
     Ok(Arc::new(move |pod, node| checks.might_fit(pod, node)))

@@ -1,7 +1,7 @@
-//! `DefaultBinder`: binds a pod by writing its Binding.
+//! `DefaultBinder`: binds a pod by creating a Binding.
 //!
-//! Follows `pkg/scheduler/framework/plugins/defaultbinder/default_binder.go @v1.36.3`. How the write is ordered, merged
-//! and retried is the dispatcher's business.
+//! Follows `pkg/scheduler/framework/plugins/defaultbinder/default_binder.go @v1.36.3`. The dispatcher orders, merges and
+//! retries the writes.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use crate::framework::{
     BindContext, BindOutcome, BindPlugin, BoxFuture, Effects, Handle, Plugin, PluginError, Registration,
 };
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "DefaultBinder";
 
-/// The plugin.
+/// The in-tree plugin `DefaultBinder`.
 struct DefaultBinder {
     effects: Arc<dyn Effects>,
 }
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     Ok(Registration::new(NAME).bind(&Arc::new(DefaultBinder { effects: handle.effects().clone() })))
 }

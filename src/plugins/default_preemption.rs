@@ -1,7 +1,7 @@
-//! `DefaultPreemption`: makes room for a pod that fits nowhere by sending less important pods away.
+//! `DefaultPreemption`: evicts pods of lower priority to make room for a pod that fits on no node.
 //!
-//! Whom it hits is for [`crate::framework::preemption`] to say. While victims are sent away beside the scheduling thread,
-//! the pod for which that happens is kept out of activeQ.
+//! [`crate::framework::preemption`] selects the node and the victims. While victims are evicted outside the scheduling thread,
+//! the preemptor is kept out of activeQ.
 //!
 //! Follows `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go @v1.36.3`.
 
@@ -21,7 +21,7 @@ use crate::framework::{
 use crate::metrics::Metrics;
 use crate::model::{ActionType, ClusterEvent, EventResource, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "DefaultPreemption";
 
 /// Arguments of the plugin `DefaultPreemption`.
@@ -30,9 +30,9 @@ pub const NAME: &str = "DefaultPreemption";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DefaultPreemptionArgs {
-    /// Candidates to shortlist, as a percentage (0–100) of the nodes.
+    /// Number of candidates to shortlist, as a percentage (0–100) of the nodes.
     pub min_candidate_nodes_percentage: i32,
-    /// Candidates to shortlist at least.
+    /// Minimum number of candidates to shortlist.
     pub min_candidate_nodes_absolute: i32,
 }
 
@@ -50,7 +50,7 @@ impl Default for DefaultPreemptionArgs {
 impl PluginArgs for DefaultPreemptionArgs {
     const KIND: &'static str = "DefaultPreemptionArgs";
 
-    /// Adds an error for each bad value.
+    /// Adds an error for each invalid value.
     /// Follows `pkg/scheduler/apis/config/validation/validation_pluginargs.go#ValidateDefaultPreemptionArgs @v1.36.3`.
     fn validate(&self, path: &FieldPath, _gates: &FeatureGates, errors: &mut FieldErrors) {
         let (percentage, absolute) = (self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute);
@@ -77,11 +77,11 @@ impl From<&DefaultPreemptionArgs> for MinCandidates {
     }
 }
 
-/// The plugin.
+/// The in-tree plugin `DefaultPreemption`.
 struct DefaultPreemption {
     evaluator: Evaluator,
     asynchronous: bool,
-    /// Members of pod groups do not preempt by themselves: gate `WorkloadAwarePreemption`.
+    /// Whether preemption for members of pod groups is left to the group: gate `WorkloadAwarePreemption`.
     groups_preempt: bool,
     metrics: Arc<Metrics>,
 }
@@ -98,7 +98,7 @@ pub fn factory(args: DefaultPreemptionArgs, handle: &Handle) -> Result<Registrat
     Ok(Registration::new(NAME).events(&plugin).pre_enqueue(&plugin).post_filter(&plugin))
 }
 
-/// The number of candidates that preemption looks for in each profile, for callers that run preemption themselves.
+/// The minimum number of candidates in each profile, by scheduler name, for callers that run preemption themselves.
 pub fn min_candidates(config: &Config) -> BTreeMap<String, MinCandidates> {
     let of_profile = |profile: &Profile| {
         let args = profile.args(NAME).get::<DefaultPreemptionArgs>()?;
@@ -146,8 +146,8 @@ impl PostFilterPlugin for DefaultPreemption {
 }
 
 impl EnqueueExtensions for DefaultPreemption {
-    /// What becomes of a pod's victims is for the plugins to judge that rejected it; the registration only says that
-    /// deleted pods matter to this one.
+    /// Registers for deleted pods. No hint is needed: the plugins that rejected the pod judge whether the deletion of its
+    /// victims helps.
     fn events_to_register(self: Arc<Self>) -> Result<Vec<EventRegistration>, PluginError> {
         if !self.asynchronous {
             return Ok(Vec::new());
@@ -194,7 +194,7 @@ mod tests {
         check(pod("p"), "0/0 nodes are available:", Some(""));
     }
 
-    /// Takes any pod on an empty node.
+    /// Filters that pass only nodes without pods.
     struct Empty;
 
     impl FilterRunner for Empty {
@@ -233,7 +233,7 @@ mod tests {
             let diagnosis = Diagnosis { absent, ..Diagnosis::default() };
             let failed = PostFilterContext { diagnosis: &diagnosis, filters: &Empty, extenders: &(), random: 0 };
             let outcome = harness.registration.post_filter.as_ref().expect("PostFilter").post_filter(&mut cx, &failed);
-            // Where the cycle waits for the victims, this one's effects refuse to.
+            // Synchronous preemption waits for the evictions, which the effects of this harness refuse.
             assert_eq!(outcome.is_ok(), asynchronous, "{outcome:?}");
             let pre_enqueue = harness.registration.pre_enqueue.as_ref().expect("PreEnqueue");
             assert_eq!(pre_enqueue.pre_enqueue(&info), expected);
@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    /// Fits where no pod is.
+    /// Filters that pass only nodes without pods.
     struct Alone;
 
     impl FilterRunner for Alone {

@@ -1,7 +1,7 @@
-//! `DynamicResources`, which is not built yet: pods with device claims are not scheduled.
+//! `DynamicResources`, which is not implemented yet: pods that need devices are not scheduled.
 //!
-//! Follows `pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go @v1.36.3` in who needs it, and in what
-//! `PostFilter` says of pods that do not.
+//! Follows `pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go @v1.36.3` in deciding which pods need the
+//! plugin, and in the `PostFilter` result for the other pods.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::k8s::names::{DEVICE_CLASS_PREFIX, is_device_resource};
 use crate::listers::Lister;
 use crate::model::{ActionType, ClusterEvent, EventResource, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "DynamicResources";
 
 /// Arguments of the plugin `DynamicResources`.
@@ -31,16 +31,16 @@ pub const NAME: &str = "DynamicResources";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DynamicResourcesArgs {
-    /// The time that Filter may take for a node; zero for no limit; none when its gate is off.
+    /// Time limit of Filter per node. Zero means no limit. `None` when the feature gate is off.
     pub filter_timeout: Option<GoDuration>,
-    /// The time that devices may take to become ready; none when its gates are off.
+    /// Time limit for devices to become ready. `None` when one of its feature gates is off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binding_timeout: Option<GoDuration>,
 }
 
 wire_args!(DynamicResourcesArgs, { "filterTimeout" => filter_timeout, "bindingTimeout" => binding_timeout });
 
-/// Whether devices may have conditions that binding waits for.
+/// Whether binding may wait for conditions of devices.
 fn binding_conditions_enabled(gates: &FeatureGates) -> bool {
     gates.enabled(Gate::DRADeviceBindingConditions) && gates.enabled(Gate::DRAResourceClaimDeviceStatus)
 }
@@ -48,7 +48,7 @@ fn binding_conditions_enabled(gates: &FeatureGates) -> bool {
 impl PluginArgs for DynamicResourcesArgs {
     const KIND: &'static str = "DynamicResourcesArgs";
 
-    /// Fills in the defaults that gates decide.
+    /// Sets the defaults that depend on feature gates.
     /// Follows `pkg/scheduler/apis/config/v1/defaults.go#SetDefaults_DynamicResourcesArgs @v1.36.3`.
     fn set_defaults(&mut self, gates: &FeatureGates) {
         if gates.enabled(Gate::DRASchedulerFilterTimeout) {
@@ -59,7 +59,7 @@ impl PluginArgs for DynamicResourcesArgs {
         }
     }
 
-    /// Adds an error for each bad value.
+    /// Adds an error for each invalid value.
     /// Follows `pkg/scheduler/apis/config/validation/validation_pluginargs.go#ValidateDynamicResourcesArgs @v1.36.3`.
     fn validate(&self, path: &FieldPath, gates: &FeatureGates, errors: &mut FieldErrors) {
         if let Some(timeout) = self.filter_timeout {
@@ -82,18 +82,18 @@ impl PluginArgs for DynamicResourcesArgs {
     }
 }
 
-/// Left by `PreFilter` as soon as it is reached.
+/// Cycle state that marks that this plugin's `PreFilter` ran.
 #[derive(Clone, Copy, Debug)]
 struct Reached;
 
 struct DynamicResources {
     gates: FeatureGates,
-    /// None while `DynamicResourceAllocation` is off.
+    /// `None` while the gate `DynamicResourceAllocation` is off.
     classes: Option<Lister<DeviceClass>>,
     reached: Slot<Reached>,
 }
 
-/// Builds the plugin. Its arguments mean nothing yet.
+/// Builds the plugin, which does not use its arguments yet.
 pub fn factory(_args: DynamicResourcesArgs, handle: &Handle) -> Result<Registration, PluginError> {
     let gates = *handle.gates();
     let classes = gates.enabled(Gate::DynamicResourceAllocation).then(|| handle.lister()).transpose()?;
@@ -123,7 +123,8 @@ impl DynamicResources {
                 && pod.spec_requests().scalars().any(|(name, amount)| amount != 0 && self.is_device_class(name)))
     }
 
-    /// Whether a device class stands behind an extended resource. Follows
+    /// Whether a device class provides this extended resource.
+    /// Follows
     /// `pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go#hasDeviceClassMappedExtendedResource
     /// @v1.36.3`.
     fn is_device_class(&self, resource: &str) -> bool {
@@ -156,7 +157,7 @@ impl Missing for DynamicResources {
         }
     }
 
-    /// A class may come to stand behind another resource than before.
+    /// Registers for device classes: a changed class may provide another extended resource.
     fn events(self: Arc<Self>) -> Vec<EventRegistration> {
         if !self.is_enabled() {
             return Vec::new();
@@ -166,7 +167,7 @@ impl Missing for DynamicResources {
     }
 }
 
-/// A pod with claims is turned down at `PreFilter`, where users get to see why.
+/// Lets every pod pass. `PreFilter` rejects pods with claims instead, so that their status shows the reason.
 impl PreEnqueuePlugin for Unsupported<DynamicResources> {
     fn pre_enqueue(&self, _pod: &PodInfo) -> Verdict {
         Verdict::Pass
@@ -174,7 +175,7 @@ impl PreEnqueuePlugin for Unsupported<DynamicResources> {
 }
 
 impl PostFilterPlugin for Unsupported<DynamicResources> {
-    /// Fails if another plugin's `PreFilter` turned the pod down before this one's, as upstream's does.
+    /// Fails if the `PreFilter` of another plugin rejected the pod before this plugin's ran, as upstream does.
     fn post_filter(
         &self,
         cx: &mut CycleContext<'_>,

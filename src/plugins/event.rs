@@ -1,5 +1,5 @@
-//! What hints have in common: the objects of an event under their types, and the node events that are registered while
-//! queueing hints are off.
+//! Helpers for queueing hints: typed access to the objects of an event, and the node events to register while queueing hints
+//! are off.
 
 use std::sync::Arc;
 
@@ -8,40 +8,41 @@ use crate::framework::{Handle, PluginError, QueueingHint};
 use crate::k8s::{Node, Pod};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource};
 
-/// The pod of an update, as it is now.
+/// The pod of an update event, after the update.
 pub(super) fn updated_pod(objects: &EventObjects) -> Result<&Arc<Pod>, PluginError> {
     objects.pods().1.ok_or_else(|| unexpected("a pod after its update"))
 }
 
-/// The pod of a delete, as it was.
+/// The pod of a delete event, before the deletion.
 pub(super) fn deleted_pod(objects: &EventObjects) -> Result<&Arc<Pod>, PluginError> {
     objects.pods().0.ok_or_else(|| unexpected("a deleted pod"))
 }
 
-/// The node of an add (without a before) or an update.
+/// The old and the new node of an add or update event. An add has no old node.
 pub(super) fn changed_node(objects: &EventObjects) -> Result<(Option<&Arc<Node>>, &Arc<Node>), PluginError> {
     let (old, new) = objects.nodes();
     Ok((old, new.ok_or_else(|| unexpected("a node"))?))
 }
 
-/// A hint that fails counts as one that wakes the pod, so this is harmless; it says that an event went to the wrong hint.
+/// The error of a hint that got an object of the wrong type. A hint that fails counts as `Queue`, so the pod is not lost.
 pub(super) fn unexpected(what: &str) -> PluginError {
     PluginError::new(format!("expected {what}, but got another object"))
 }
 
-/// What a hint says of an event that helps, or does not.
+/// Returns the hint for an event that helps the pod, or does not.
 pub(super) fn hint(helps: bool) -> QueueingHint {
     if helps { QueueingHint::Queue } else { QueueingHint::Skip }
 }
 
-/// Whether hints decide which events wake a pod; if not, a changed node is checked before its event is announced.
+/// Whether queueing hints are on. If they are off, a changed node is checked before its event is announced.
 pub(super) fn hints_enabled(handle: &Handle) -> bool {
     handle.gates().enabled(Gate::SchedulerQueueingHints)
 }
 
-/// The node events of a plugin. Without hints an added node may go unannounced because it does not look fit yet, so every
-/// plugin that wants to hear of added nodes also has to hear of changed labels and taints.
-/// Follows `pkg/scheduler/framework/plugins/nodename/node_name.go#EventsToRegister @v1.36.3`, and the others alike.
+/// The node events that a plugin registers for. Without hints, the event of an added node is dropped if the node does not look
+/// fit yet. So every plugin that registers for added nodes must also register for changed labels and taints.
+/// Follows `pkg/scheduler/framework/plugins/nodename/node_name.go#EventsToRegister @v1.36.3` and the same code in other
+/// plugins.
 pub(super) fn node_event(hints: bool, actions: ActionType) -> ClusterEvent {
     let unannounced = ActionType::UPDATE_NODE_TAINT | ActionType::UPDATE_NODE_LABEL;
     ClusterEvent::new(EventResource::Node, if hints { actions } else { actions | unannounced })

@@ -1,7 +1,7 @@
-//! `GangScheduling`, which is not built yet: members of a pod group are not scheduled.
+//! `GangScheduling`, which is not implemented yet: members of a pod group are not scheduled.
 //!
-//! Its places are those of `pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go @v1.36.3`. A member is turned
-//! down at Permit, where users get to see why, and not at `PreEnqueue`, where it would wait without a word.
+//! The extension points are those of `pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go @v1.36.3`. A member is
+//! rejected at Permit, so that its status shows the reason. A pod rejected at `PreEnqueue` would wait without a reason.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::framework::{
 };
 use crate::model::PodInfo;
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "GangScheduling";
 
-/// The plugin.
+/// The in-tree plugin `GangScheduling`.
 struct GangScheduling;
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), _handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Arc::new(GangScheduling);
     Ok(Registration::new(NAME).events(&plugin).pre_enqueue(&plugin).permit(&plugin))
@@ -46,7 +46,7 @@ impl PermitPlugin for GangScheduling {
 }
 
 impl EnqueueExtensions for GangScheduling {
-    /// No event helps.
+    /// Registers no events, since none helps.
     fn events_to_register(self: Arc<Self>) -> Result<Vec<EventRegistration>, PluginError> {
         Ok(Vec::new())
     }

@@ -1,4 +1,4 @@
-//! `ImageLocality`: favours nodes that already have the pod's images.
+//! `ImageLocality`: prefers nodes that already have the pod's images.
 //!
 //! Follows `pkg/scheduler/framework/plugins/imagelocality/image_locality.go @v1.36.3`.
 
@@ -13,29 +13,29 @@ use crate::framework::{
 use crate::k8s::{Pod, VolumeSource, normalized_image_name};
 use crate::model::{ImageState, NodeInfo, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "ImageLocality";
 
 /// 1 MiB in bytes.
 const MIB: i64 = 1024 * 1024;
 
-/// Images that are smaller than this together do not count, in bytes.
+/// Total image size, in bytes, below which images do not count.
 /// Follows `pkg/scheduler/framework/plugins/imagelocality/image_locality.go#minThreshold @v1.36.3`.
 const MIN_THRESHOLD: i64 = 23 * MIB;
 
-/// What an image counts for at most, in bytes a container.
+/// Upper limit of the counted image size, in bytes per container.
 /// Follows `pkg/scheduler/framework/plugins/imagelocality/image_locality.go#maxContainerThreshold @v1.36.3`.
 const MAX_CONTAINER_THRESHOLD: i64 = 1000 * MIB;
 
-/// The plugin.
+/// The in-tree plugin `ImageLocality`.
 #[derive(Debug)]
 pub struct ImageLocality;
 
-/// The images of a pod, as nodes name them.
+/// The images of a pod, named as nodes name them.
 struct Images {
     names: Vec<String>,
     num_containers: usize,
-    /// Nodes in the cluster.
+    /// Number of nodes in the cluster.
     num_nodes: usize,
 }
 
@@ -74,7 +74,8 @@ impl Images {
     }
 }
 
-/// The size of an image, scaled down by the share of nodes that have it, so that not all pods crowd where they started.
+/// The size of an image, scaled by the share of nodes that have it. This keeps pods of the same image from crowding on few
+/// nodes.
 /// Follows `pkg/scheduler/framework/plugins/imagelocality/image_locality.go#scaledImageScore @v1.36.3`.
 #[expect(
     clippy::cast_precision_loss,
@@ -86,8 +87,8 @@ fn scaled_size(image: &ImageState, num_nodes: usize) -> i64 {
     (image.size as f64 * spread) as i64
 }
 
-/// Follows `pkg/scheduler/framework/plugins/imagelocality/image_locality.go#calculatePriority @v1.36.3`: a pod without
-/// containers has a range that is upside down.
+/// The score for this total of scaled image sizes. For a pod without containers `max` is below `MIN_THRESHOLD`, as in upstream.
+/// Follows `pkg/scheduler/framework/plugins/imagelocality/image_locality.go#calculatePriority @v1.36.3`.
 fn priority(sum: i64, num_containers: usize) -> i64 {
     let max = MAX_CONTAINER_THRESHOLD.wrapping_mul(i64::try_from(num_containers).unwrap_or(i64::MAX));
     let sum = if sum < MIN_THRESHOLD { MIN_THRESHOLD } else { sum.min(max) };

@@ -1,9 +1,9 @@
-//! The in-tree plugins, one file (or folder) each, and the one table that lists them.
+//! The in-tree plugins, one file or folder each, and the table that lists them.
 //!
-//! A file ends in a `factory`, which builds the plugin for one profile and hands it over as what it registers as. The
-//! type of its arguments, with their defaults and validation, is in the same file or folder. What a pod brings along is
-//! compiled once a cycle, in `PreFilter` or `PreScore`; per node nothing is allocated. Plugins that are not built yet stand
-//! in their places as `unsupported` ones.
+//! Each file has a `factory`, which builds the plugin for one profile and returns it with the extension points that it
+//! registers for. The type of the plugin's arguments, with defaults and validation, is in the same file or folder. A plugin
+//! compiles the pod's fields once per cycle, in `PreFilter` or `PreScore`, and does not allocate per node. Plugins that are not
+//! implemented yet are registered as `unsupported` plugins.
 
 pub mod admission;
 pub mod default_binder;
@@ -37,8 +37,8 @@ pub mod volume_zone;
 use crate::config::Gate;
 use crate::framework::{PluginEntry, Registry};
 
-/// Every in-tree plugin, in the order in which the default set runs them, with the weight of its scores and the gate
-/// without which it is not in the set. The type of a plugin's arguments is that of its factory's first parameter.
+/// All in-tree plugins, in the order of the default set, each with its score weight and the feature gate that adds it to the
+/// set. The type of a plugin's arguments is the type of its factory's first parameter.
 /// Follows `pkg/scheduler/framework/plugins/registry.go#NewInTreeRegistry` and
 /// `pkg/scheduler/apis/config/v1/default_plugins.go#getDefaultPlugins`, `#applyFeatureGates @v1.36.3`.
 fn in_tree() -> [PluginEntry; 23] {
@@ -57,7 +57,7 @@ fn in_tree() -> [PluginEntry; 23] {
         PluginEntry::new(volume_zone::NAME, volume_zone::factory).by_default(),
         PluginEntry::new(pod_topology_spread::NAME, pod_topology_spread::factory).weighted(2),
         PluginEntry::new(inter_pod_affinity::NAME, inter_pod_affinity::factory).weighted(2),
-        // Before preemption: deallocating an idle claim is better than evicting a pod that may be at work.
+        // Before preemption, since deallocating an idle claim is better than evicting a running pod.
         PluginEntry::new(dynamic_resources::NAME, dynamic_resources::factory)
             .weighted(2)
             .gated(Gate::DynamicResourceAllocation),
@@ -78,12 +78,12 @@ fn in_tree() -> [PluginEntry; 23] {
     ]
 }
 
-/// A registry of all in-tree plugins, to which others may be added. Every name is registered whatever the feature gates
-/// say; a plugin asks its [`Handle`](crate::framework::Handle) for them.
+/// Returns a registry of all in-tree plugins, to which other plugins may be added. Every plugin is registered whatever the
+/// feature gates are. A plugin gets the feature gates from its [`Handle`](crate::framework::Handle).
 ///
 /// # Panics
 ///
-/// If a name stands in the table twice, which a test rules out.
+/// Panics if the table has a name twice. A test ensures that it has not.
 pub fn registry() -> Registry {
     let mut registry = Registry::default();
     for entry in in_tree() {

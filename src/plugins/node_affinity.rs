@@ -1,5 +1,5 @@
-//! `NodeAffinity`: a pod goes to nodes that its selector and required terms match, and rather to those that it prefers. The
-//! profile may add required and preferred terms of its own.
+//! `NodeAffinity`: a pod runs only on nodes that match its node selector and required terms, and prefers nodes that match its
+//! preferred terms. The profile may add required and preferred terms.
 //!
 //! Follows `pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go @v1.36.3`.
 
@@ -24,7 +24,7 @@ use crate::framework::{
 use crate::k8s::{Node, NodeSelector, Pod, PreferredTerms, RequiredNodeAffinity};
 use crate::model::{ActionType, EventObjects, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "NodeAffinity";
 
 const REASON_POD: &str = "node(s) didn't match Pod's node affinity/selector";
@@ -36,7 +36,7 @@ const REASON_CONFLICT: &str = "pod affinity terms conflict";
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeAffinityArgs {
-    /// Affinity that every pod of the profile has besides its own.
+    /// Node affinity that applies to every pod of the profile in addition to the pod's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub added_affinity: Option<Affinity>,
 }
@@ -46,7 +46,7 @@ wire_args!(NodeAffinityArgs, { "addedAffinity" => added_affinity });
 impl PluginArgs for NodeAffinityArgs {
     const KIND: &'static str = "NodeAffinityArgs";
 
-    /// Adds an error for each term that is not valid.
+    /// Adds an error for each invalid term.
     /// Follows `pkg/scheduler/apis/config/validation/validation_pluginargs.go#ValidateNodeAffinityArgs @v1.36.3`.
     fn validate(&self, path: &FieldPath, _gates: &FeatureGates, errors: &mut FieldErrors) {
         let Some(affinity) = &self.added_affinity else { return };
@@ -62,24 +62,24 @@ impl PluginArgs for NodeAffinityArgs {
     }
 }
 
-/// What the profile adds to every pod's own affinity.
+/// The profile's terms, which apply in addition to each pod's own.
 #[derive(Debug, Default)]
 struct Added {
     required: Option<NodeSelector>,
     preferred: Option<PreferredTerms>,
 }
 
-/// The plugin.
+/// The in-tree plugin `NodeAffinity`.
 #[derive(Debug)]
 struct NodeAffinity {
     hints: bool,
     added: Added,
     required: Slot<Arc<RequiredNodeAffinity>>,
-    /// The pod's preferred terms; none if only the profile has some.
+    /// The pod's preferred terms. `None` if only the profile has preferred terms.
     preferred: Slot<Option<Arc<PreferredTerms>>>,
 }
 
-/// Builds the plugin for a profile. Terms that cannot be compiled are an error.
+/// Builds the plugin for a profile. Fails if a term cannot be compiled.
 #[expect(clippy::needless_pass_by_value, reason = "every factory is called alike")]
 pub fn factory(args: NodeAffinityArgs, handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Arc::new(NodeAffinity {
@@ -99,8 +99,9 @@ pub fn factory(args: NodeAffinityArgs, handle: &Handle) -> Result<Registration, 
 }
 
 impl Added {
+    /// Compiles the profile's terms, and reports all errors at once.
     /// Follows `pkg/scheduler/apis/config/validation/validation_pluginargs.go#ValidateNodeAffinityArgs @v1.36.3`, which
-    /// finds all that is wrong before the plugin compiles anything.
+    /// upstream runs before it compiles anything.
     fn compile(affinity: Option<&Affinity>) -> Result<Self, PluginError> {
         let Some(affinity) = affinity else { return Ok(Self::default()) };
         let required = affinity.required_during_scheduling_ignored_during_execution.as_ref();
@@ -118,7 +119,7 @@ impl Added {
     }
 }
 
-/// Several complaints are shown in brackets, each once.
+/// The error for these faults. Several faults are listed in brackets, without duplicates.
 fn complaint(errors: &[Option<FieldErrors>; 2]) -> PluginError {
     PluginError::new(aggregate(errors.iter().flatten().flat_map(FieldErrors::iter)))
 }
@@ -133,7 +134,7 @@ fn preferred(pod: &Pod) -> Result<Option<Arc<PreferredTerms>>, PluginError> {
     compiled.map(|terms| terms.map(Arc::new)).map_err(|errors| PluginError::new(errors.to_string()))
 }
 
-/// The nodes that the terms name; `None` if a term names none, so that any node may match it.
+/// The nodes that the terms name. `None` if a term does not name nodes, so that any node may match it.
 fn named_nodes(terms: &[NodeSelectorTerm]) -> Option<BTreeSet<String>> {
     let mut named = BTreeSet::new();
     for term in terms {
@@ -142,7 +143,7 @@ fn named_nodes(terms: &[NodeSelectorTerm]) -> Option<BTreeSet<String>> {
     Some(named)
 }
 
-/// The names that all requirements on the name allow; `None` without such a requirement.
+/// The node names that all requirements on the name allow. `None` if there is no such requirement.
 fn named_by_term(term: &NodeSelectorTerm) -> Option<BTreeSet<String>> {
     let mut named: Option<BTreeSet<String>> = None;
     for requirement in term.match_fields.iter().flatten() {
@@ -158,18 +159,19 @@ fn named_by_term(term: &NodeSelectorTerm) -> Option<BTreeSet<String>> {
 }
 
 impl NodeAffinity {
-    /// What `PreFilter` compiled, or, in a profile that leaves it out, what it would have.
+    /// The terms that `PreFilter` compiled. Compiles them if the profile does not run `PreFilter`.
     fn required(&self, cx: &CycleContext<'_>) -> Arc<RequiredNodeAffinity> {
         let compiled = cx.state.get(self.required).cloned();
         compiled.unwrap_or_else(|| Arc::new(RequiredNodeAffinity::new(cx.pod.pod())))
     }
 
-    /// Likewise for `PreScore`.
+    /// The terms that `PreScore` compiled. Compiles them if the profile does not run `PreScore`.
     fn preferred(&self, cx: &CycleContext<'_>) -> Result<Option<Arc<PreferredTerms>>, PluginError> {
         cx.state.get(self.preferred).cloned().map_or_else(|| preferred(cx.pod.pod()), Ok)
     }
 
-    /// Terms that cannot be compiled match nothing, and here nothing is said about them.
+    /// Decides whether the pod may run on the node. Terms that cannot be compiled match no node, and their error is not
+    /// reported here.
     fn decide(&self, required: &RequiredNodeAffinity, node: &Node) -> Verdict {
         if self.added.required.as_ref().is_some_and(|added| !added.matches(node).unwrap_or(false)) {
             Verdict::unresolvable(REASON_ENFORCED)
@@ -184,6 +186,7 @@ impl NodeAffinity {
         self.added.preferred.iter().chain(preferred).map(|terms| terms.score(node)).sum()
     }
 
+    /// The hint for an added or updated node.
     /// Follows `pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go#isSchedulableAfterNodeChange @v1.36.3`.
     fn after_node_change(&self, pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
         let (old, new) = changed_node(objects)?;

@@ -1,7 +1,7 @@
-//! `NodeDeclaredFeatures`: a pod that needs a feature of its node's agent goes to a node that declares it.
+//! `NodeDeclaredFeatures`: a pod that needs a kubelet feature runs only on nodes that declare it.
 //!
-//! Follows `pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatures.go @v1.36.3`. What a pod needs is
-//! inferred from its specification alone; of the features that nodes declare, only two are ever inferred.
+//! Follows `pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatures.go @v1.36.3`. The features that a pod
+//! needs are inferred from its spec alone. Only two of the features that nodes declare can be inferred.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::framework::{
 use crate::k8s::Pod;
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, NodeInfo, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "NodeDeclaredFeatures";
 
 const REASON: &str = "node(s) didn't match Pod's required features";
 
-/// The features that nodes can declare, sorted; a [`FeatureSet`] has a bit for each.
+/// The features that nodes can declare, sorted. A [`FeatureSet`] has one bit for each.
 /// Follows `component-helpers/nodedeclaredfeatures/features/registry.go#AllFeatures @v1.36.3`.
 const FEATURES: [&str; 5] = [
     "ExtendWebSocketsToKubelet",
@@ -33,16 +33,16 @@ const FEATURES: [&str; 5] = [
 const RESTART_ALL_CONTAINERS: FeatureSet = FeatureSet(1 << 3);
 const USER_NAMESPACES_HOST_NETWORK: FeatureSet = FeatureSet(1 << 4);
 
-/// A container's restart rule that asks for the first of them.
+/// Restart policy action of a container that needs [`RESTART_ALL_CONTAINERS`].
 const RESTART_ALL_ACTION: &str = "RestartAllContainers";
 
-/// A set of [`FEATURES`].
+/// A set of features, one bit for each of [`FEATURES`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct FeatureSet(u8);
 
 impl FeatureSet {
-    /// What the pod needs. Follows `component-helpers/nodedeclaredfeatures/framework.go#InferForPodScheduling @v1.36.3`;
-    /// no feature has a version above which it goes without saying.
+    /// The features that the pod needs. No feature is implied by the node's version.
+    /// Follows `component-helpers/nodedeclaredfeatures/framework.go#InferForPodScheduling @v1.36.3`.
     fn required_by(pod: &Pod) -> Self {
         let spec = &pod.spec;
         let mut required = Self::default();
@@ -56,7 +56,7 @@ impl FeatureSet {
         required
     }
 
-    /// What a node declares, as far as it is known here; `declared` is sorted.
+    /// The known features among those that a node declares. `declared` must be sorted.
     fn declared(declared: &[String]) -> Self {
         let known = |name: &String| FEATURES.binary_search(&name.as_str()).map_or(0, |at| 1 << at);
         Self(declared.iter().map(known).fold(0, |set, bit| set | bit))
@@ -70,20 +70,21 @@ impl FeatureSet {
         self.0 & !other.0 == 0
     }
 
-    /// One digit a feature. Follows `component-helpers/nodedeclaredfeatures/bitmap.go#bitmap.String @v1.36.3`.
+    /// The set as text, one digit per feature.
+    /// Follows `component-helpers/nodedeclaredfeatures/bitmap.go#bitmap.String @v1.36.3`.
     fn digits(self) -> String {
         (0..FEATURES.len()).map(|at| if self.0 >> at & 1 == 1 { '1' } else { '0' }).collect()
     }
 }
 
-/// The plugin.
+/// The in-tree plugin `NodeDeclaredFeatures`.
 #[derive(Debug)]
 struct NodeDeclaredFeatures {
     enabled: bool,
     required: Slot<FeatureSet>,
 }
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let enabled = handle.gates().enabled(Gate::NodeDeclaredFeatures);
     let plugin = Arc::new(NodeDeclaredFeatures { enabled, required: handle.slot() });
@@ -99,7 +100,7 @@ fn decide(required: FeatureSet, node: &NodeInfo) -> Verdict {
 }
 
 impl NodeDeclaredFeatures {
-    /// Fails if the profile runs the filter without its `PreFilter`, as upstream's does.
+    /// Returns the features from `PreFilter`. Like upstream, fails if the profile runs `Filter` without `PreFilter`.
     fn required(&self, state: &CycleState) -> Result<FeatureSet, PluginError> {
         let missing = "error reading \"PreFilterNodeDeclaredFeatures\" from cycle-state: not found";
         state.get(self.required).copied().ok_or_else(|| PluginError::new(missing))
@@ -143,7 +144,7 @@ impl FilterPlugin for NodeDeclaredFeatures {
 impl SignPlugin for NodeDeclaredFeatures {
     fn sign(&self, pod: &PodInfo) -> Result<SignOutcome, PluginError> {
         if !self.enabled {
-            // Upstream's plugin has no version to infer for while its gate is off.
+            // While its gate is off, upstream's plugin has no version for which to infer features.
             return Err(PluginError::new("target version cannot be nil"));
         }
         let required = FeatureSet::required_by(pod.pod()).digits();

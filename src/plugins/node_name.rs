@@ -1,4 +1,4 @@
-//! `NodeName`: a pod that names its node goes to no other.
+//! `NodeName`: a pod whose spec names a node runs only on that node.
 //!
 //! Follows `pkg/scheduler/framework/plugins/nodename/node_name.go @v1.36.3`.
 
@@ -12,18 +12,18 @@ use crate::framework::{
 };
 use crate::model::{ActionType, NodeInfo, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "NodeName";
 
 const REASON: &str = "node(s) didn't match the requested node name";
 
-/// The plugin.
+/// The in-tree plugin `NodeName`.
 #[derive(Debug)]
 struct NodeName {
     hints: bool,
 }
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Arc::new(NodeName { hints: hints_enabled(handle) });
     Ok(Registration::new(NAME).events(&plugin).filter(&plugin).sign(&plugin))

@@ -1,4 +1,4 @@
-//! `NodePorts`: a node on which a wanted host port is taken is no place for the pod.
+//! `NodePorts`: a pod does not run on a node where one of its host ports is in use.
 //!
 //! Follows `pkg/scheduler/framework/plugins/nodeports/node_ports.go @v1.36.3`.
 
@@ -13,23 +13,23 @@ use crate::framework::{
 };
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, HostPort, HostPorts, NodeInfo, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "NodePorts";
 
 const REASON: &str = "node(s) didn't have free ports for the requested pod ports";
 
-/// Left by `PreFilter`. The ports themselves are in the pod's info already.
+/// Cycle state that marks that `PreFilter` ran. The ports themselves are in [`PodInfo`].
 #[derive(Clone, Copy, Debug)]
 struct Prepared;
 
-/// The plugin.
+/// The in-tree plugin `NodePorts`.
 #[derive(Debug)]
 struct NodePorts {
     hints: bool,
     prepared: Slot<Prepared>,
 }
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Arc::new(NodePorts { hints: hints_enabled(handle), prepared: handle.slot() });
     Ok(Registration::new(NAME).events(&plugin).pre_filter(&plugin).filter(&plugin).sign(&plugin))
@@ -44,7 +44,7 @@ fn fits(wanted: &[HostPort], taken: &HostPorts) -> bool {
 }
 
 impl NodePorts {
-    /// Fails if the profile runs the filter without its `PreFilter`, as upstream's does.
+    /// Like upstream, fails if the profile runs `Filter` without `PreFilter`.
     fn require_prepared(&self, state: &CycleState) -> Result<(), PluginError> {
         match state.get(self.prepared) {
             Some(Prepared) => Ok(()),
@@ -99,6 +99,7 @@ impl EnqueueExtensions for NodePorts {
     }
 }
 
+/// The hint for a deleted pod.
 /// Follows `pkg/scheduler/framework/plugins/nodeports/node_ports.go#isSchedulableAfterPodDeleted @v1.36.3`.
 fn after_pod_deleted(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let deleted = deleted_pod(objects)?;
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
     use crate::testing::{Harness, PodFixture, node, pod};
 
-    /// A pod with one container that takes this port; protocol and address empty for the defaults.
+    /// A pod with one container that uses this host port. An empty protocol or address means the default.
     fn port(name: &str, port: i32, protocol: &str, ip: &str) -> PodFixture {
         let port = json!({"containerPort": 1, "hostPort": port, "protocol": protocol, "hostIP": ip});
         pod(name).set("spec.containers", json!([{"name": "c", "ports": [port]}]))

@@ -1,4 +1,4 @@
-//! `NodeUnschedulable`: a cordoned node takes only pods that tolerate it.
+//! `NodeUnschedulable`: an unschedulable node accepts only pods that tolerate its taint.
 //!
 //! Follows `pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go @v1.36.3`.
 
@@ -16,27 +16,27 @@ use crate::framework::{
 use crate::k8s::{Pod, tolerations};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "NodeUnschedulable";
 
 const REASON: &str = "node(s) were unschedulable";
 
-/// What a cordoned node stands for.
+/// The taint that an unschedulable node is treated as having.
 static UNSCHEDULABLE: LazyLock<Taint> = LazyLock::new(|| Taint {
     key: "node.kubernetes.io/unschedulable".to_owned(),
     effect: "NoSchedule".to_owned(),
     ..Taint::default()
 });
 
-/// The plugin.
+/// The in-tree plugin `NodeUnschedulable`.
 #[derive(Clone, Copy, Debug)]
 struct NodeUnschedulable {
     hints: bool,
-    /// Whether tolerations may compare numbers.
+    /// Whether tolerations may compare numbers: gate `TaintTolerationComparisonOperators`.
     comparisons: bool,
 }
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let comparisons = handle.gates().enabled(Gate::TaintTolerationComparisonOperators);
     let plugin = Arc::new(NodeUnschedulable { hints: hints_enabled(handle), comparisons });
@@ -48,6 +48,7 @@ impl NodeUnschedulable {
         tolerations::tolerated(&pod.spec.tolerations, &UNSCHEDULABLE, self.comparisons)
     }
 
+    /// The hint for an updated pod.
     /// Follows
     /// `pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go#isSchedulableAfterPodTolerationChange
     /// @v1.36.3`.
@@ -100,6 +101,7 @@ impl EnqueueExtensions for NodeUnschedulable {
     }
 }
 
+/// The hint for an added or updated node.
 /// Follows `pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go#isSchedulableAfterNodeChange @v1.36.3`.
 fn after_node_change(_pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let (old, new) = changed_node(objects)?;

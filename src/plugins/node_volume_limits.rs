@@ -1,6 +1,6 @@
-//! `NodeVolumeLimits`, which is not built yet: pods with volumes that count against a node's limits are not scheduled.
+//! `NodeVolumeLimits`, which is not implemented yet: pods with volumes that count against a node's limits are not scheduled.
 //!
-//! Follows `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go @v1.36.3` in who needs it.
+//! Follows `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go @v1.36.3` in deciding which pods need the plugin.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::{CSIDriver, StorageClass, VolumeAttachment};
@@ -9,10 +9,10 @@ use super::unsupported::{MissingForVolumes, Unsupported};
 use crate::framework::{Handle, PluginError, Registration};
 use crate::k8s::{Volume, VolumeSource};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "NodeVolumeLimits";
 
-/// Disks that pods name themselves and that a CSI driver attaches in truth.
+/// In-line volume sources that a CSI driver attaches, because the in-tree driver was migrated.
 /// Follows `csi-translation-lib/translate.go#CSITranslator.IsInlineMigratable @v1.36.3`.
 const MIGRATABLE: [&str; 7] = [
     "awsElasticBlockStore",
@@ -26,9 +26,9 @@ const MIGRATABLE: [&str; 7] = [
 
 struct NodeVolumeLimits;
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
-    // Not read yet, but watched as upstream does.
+    // Not used yet. Upstream watches these kinds, so the listers are requested all the same.
     handle.lister::<PersistentVolume>()?;
     handle.lister::<PersistentVolumeClaim>()?;
     handle.lister::<StorageClass>()?;

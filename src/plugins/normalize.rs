@@ -1,9 +1,9 @@
-//! Brings scores into the range from 0 to a maximum, as most plugins that normalise do it.
+//! The default normalization of scores to the range from 0 to a maximum.
 
 use crate::framework::NodeScores;
 
-/// Scales the scores so that the greatest becomes `max`; with `reverse`, the lowest scores become the best. If no score is
-/// above 0 they stay, or are all `max` with `reverse`.
+/// Scales the scores so that the highest becomes `max`. With `reverse`, the scores are subtracted from `max` afterwards. If no
+/// score is above 0, the scores stay unchanged, or all become `max` with `reverse`.
 /// Follows `pkg/scheduler/framework/plugins/helper/normalize_score.go#DefaultNormalizeScore @v1.36.3`.
 pub fn default_normalize_score(max: i64, reverse: bool, scores: &mut NodeScores<'_>) {
     let greatest = scores.scores.iter().copied().fold(0, i64::max);

@@ -1,4 +1,4 @@
-//! `PrioritySort`: more important pods first, and among equals the one that has waited longer.
+//! `PrioritySort`: orders pods by priority, highest first, and then by the time they were queued.
 //!
 //! Follows `pkg/scheduler/framework/plugins/queuesort/priority_sort.go @v1.36.3`.
 
@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use crate::framework::{Handle, Plugin, PluginError, QueueSortKey, QueueSortPlugin, Registration};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "PrioritySort";
 
-/// The plugin.
+/// The in-tree plugin `PrioritySort`.
 #[derive(Debug)]
 struct PrioritySort;
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), _handle: &Handle) -> Result<Registration, PluginError> {
     Ok(Registration::new(NAME).queue_sort(&Arc::new(PrioritySort)))
 }

@@ -1,4 +1,4 @@
-//! `SchedulingGates`: a pod with gates is not scheduled until the last of them is taken away.
+//! `SchedulingGates`: a pod is not scheduled while it has scheduling gates.
 //!
 //! Follows `pkg/scheduler/framework/plugins/schedulinggates/scheduling_gates.go @v1.36.3`.
 
@@ -11,16 +11,16 @@ use crate::framework::{
 };
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "SchedulingGates";
 
-/// The plugin.
+/// The in-tree plugin `SchedulingGates`.
 #[derive(Debug)]
 struct SchedulingGates {
     hints: bool,
 }
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Arc::new(SchedulingGates { hints: hints_enabled(handle) });
     Ok(Registration::new(NAME).events(&plugin).pre_enqueue(&plugin))
@@ -45,7 +45,7 @@ impl PreEnqueuePlugin for SchedulingGates {
 
 impl EnqueueExtensions for SchedulingGates {
     fn events_to_register(self: Arc<Self>) -> Result<Vec<EventRegistration>, PluginError> {
-        // Without hints, an update of a waiting pod brings it back by itself.
+        // Without hints, an update of a waiting pod moves it back to the queue.
         if !self.hints {
             return Ok(Vec::new());
         }

@@ -1,4 +1,4 @@
-//! `TaintToleration`: taints that a pod does not tolerate keep it away, or make a node less attractive.
+//! `TaintToleration`: rejects nodes with hard taints that the pod does not tolerate, and scores nodes by their soft taints.
 //!
 //! Follows `pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go @v1.36.3`.
 
@@ -18,27 +18,27 @@ use crate::framework::{
 use crate::k8s::tolerations::{do_not_schedule, find_untolerated_taint, tolerated};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, NodeInfo, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "TaintToleration";
 
 const REASON: &str = "node(s) had untolerated taint(s)";
 
 const PREFER_NO_SCHEDULE: &str = "PreferNoSchedule";
 
-/// The pod's tolerations that can cover a `PreferNoSchedule` taint.
+/// The pod's tolerations that can tolerate a `PreferNoSchedule` taint.
 #[derive(Clone, Debug)]
 struct SoftTolerations(Arc<[Toleration]>);
 
-/// The plugin.
+/// The in-tree plugin `TaintToleration`.
 #[derive(Debug)]
 struct TaintToleration {
     hints: bool,
-    /// Whether tolerations may compare numbers.
+    /// Whether tolerations may compare numbers: gate `TaintTolerationComparisonOperators`.
     comparisons: bool,
     soft: Slot<SoftTolerations>,
 }
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let comparisons = handle.gates().enabled(Gate::TaintTolerationComparisonOperators);
     let plugin = Arc::new(TaintToleration { hints: hints_enabled(handle), comparisons, soft: handle.slot() });
@@ -60,13 +60,13 @@ impl TaintToleration {
         if self.keeps_away(node.taints(), tolerations) { Verdict::unresolvable(REASON) } else { Verdict::Pass }
     }
 
-    /// Fails if the profile runs `Score` without its `PreScore`, as upstream's does.
+    /// Returns the state of `PreScore`. Like upstream, fails if the profile runs `Score` without `PreScore`.
     fn soft<'a>(&self, state: &'a CycleState) -> Result<&'a [Toleration], PluginError> {
         let missing = "failed to read \"PreScoreTaintToleration\" from cycleState: not found";
         state.get(self.soft).map(|soft| &*soft.0).ok_or_else(|| PluginError::new(missing))
     }
 
-    /// How many soft taints the pod does not tolerate.
+    /// Number of the node's `PreferNoSchedule` taints that the pod does not tolerate.
     fn count(&self, soft: &[Toleration], node: &NodeInfo) -> i64 {
         let intolerable =
             |taint: &&Taint| taint.effect == PREFER_NO_SCHEDULE && !tolerated(soft, taint, self.comparisons);
@@ -74,6 +74,7 @@ impl TaintToleration {
         i64::try_from(count).unwrap_or(i64::MAX)
     }
 
+    /// The hint for an added or updated node.
     /// Follows `pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go#isSchedulableAfterNodeChange @v1.36.3`.
     fn after_node_change(&self, pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
         let (old, new) = changed_node(objects)?;

@@ -1,4 +1,4 @@
-//! The table, and what the plugins' own tests share.
+//! Tests of the table of in-tree plugins, and fixtures for the plugins' own tests.
 
 mod args;
 
@@ -17,7 +17,7 @@ fn every_name_is_registered_once_and_by_itself() {
     assert_eq!(names.len(), in_tree().len());
 }
 
-/// Every plugin of the table at default gates and with the default profile's arguments.
+/// Every plugin of the table with the default feature gates and the default profile's arguments.
 fn registrations() -> Vec<(String, Registration)> {
     let registry = registry();
     let config = Config::defaults(&FeatureGates::default(), registry.catalog());
@@ -81,7 +81,7 @@ fn who_signs_who_normalizes_and_who_hears_of_events() {
     assert_eq!(found, expected);
 }
 
-/// Names at a point of the default profile, in running order. Each has to have the point, or expansion leaves it out.
+/// The plugins at an extension point of the default profile, in running order. Fails if one does not implement the point.
 fn default_order(point: ExtensionPoint) -> String {
     let registry = registry();
     let config = Config::defaults(&FeatureGates::default(), registry.catalog());
@@ -133,7 +133,7 @@ fn hints_fail_on_objects_of_another_kind() {
     let config = Config::defaults(&FeatureGates::default(), registry.catalog());
     let handle = handle(FeatureGates::default());
     let objects = EventObjects { old: None, new: Some(Object::Other(Arc::new(1_u8))) };
-    // DefaultPreemption's looks at nothing.
+    // The hint of `DefaultPreemption` does not read the objects.
     let looking = [
         (inter_pod_affinity::NAME, 2),
         (node_affinity::NAME, 1),

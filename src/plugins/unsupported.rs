@@ -1,8 +1,8 @@
-//! Stands in for plugins that are not built yet, at all their places.
+//! Placeholders for plugins that are not implemented yet, at all their extension points.
 //!
-//! A pod that does not need the plugin passes. One with a hard requirement of it is rejected with
-//! `<plugin> is not supported yet` and what of the pod that is about, so that no pod is ever silently misplaced. None of these plugins would rank nodes for a pod
-//! that passes.
+//! A pod that does not need the plugin passes. A pod that needs it is rejected with `<plugin> is not supported yet` and the
+//! feature of the pod that needs it, so that no pod is silently misplaced. For pods that pass, none of these plugins would
+//! affect the scores.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,35 +17,35 @@ use crate::framework::{
 use crate::k8s::Volume;
 use crate::model::PodInfo;
 
-/// What is known of a plugin that is not built yet.
+/// The behavior of a plugin that is not implemented yet.
 pub(super) trait Missing: Send + Sync + 'static {
-    /// The plugin's name.
+    /// Name of the plugin.
     const NAME: &'static str;
 
-    /// Why the plugin is needed to place this pod, as a reason; `None` if it is not.
+    /// Returns the rejection reason if the pod needs the plugin, or `None` if it does not.
     fn requirement(&self, cx: &CycleContext<'_>) -> Option<Cow<'static, str>>;
 
-    /// Leaves in the state what later points look for.
+    /// Writes the cycle state that later extension points read.
     fn begin(&self, _state: &mut CycleState) {}
 
     /// Signs the pod as the plugin would.
     fn sign(&self, pod: &PodInfo) -> SignOutcome;
 
-    /// The events that may lift a rejection.
+    /// The events that may make a rejected pod schedulable.
     fn events(self: Arc<Self>) -> Vec<EventRegistration> {
         Vec::new()
     }
 }
 
-/// A plugin that is needed for volumes of some kinds, whatever else the pod has.
+/// A plugin that a pod needs only because of certain kinds of volumes.
 pub(super) trait MissingForVolumes: Send + Sync + 'static {
-    /// The plugin's name.
+    /// Name of the plugin.
     const NAME: &'static str;
 
-    /// What pods have that need it.
+    /// Description of the pods that need the plugin, used in the rejection reason.
     const WHAT: &'static str;
 
-    /// Whether the plugin is needed for this volume.
+    /// Whether this volume needs the plugin.
     fn is_needed(volume: &Volume) -> bool;
 }
 
@@ -61,12 +61,12 @@ impl<M: MissingForVolumes> Missing for M {
     }
 }
 
-/// `<plugin> is not supported yet`, and what the pod has that would need it: its owner may never have heard of the plugin.
+/// The rejection reason for a pod. It names the pod's feature too, because the pod's owner may not know the plugin.
 pub(super) fn not_supported(plugin: &str, what: &str) -> Cow<'static, str> {
     format!("{plugin} is not supported yet: this scheduler does not place pods with {what}").into()
 }
 
-/// Signs the pod by its volumes, as all plugins do that look at volumes.
+/// Signs the pod by its volumes, as all volume plugins do.
 pub(super) fn sign_volumes(pod: &PodInfo, plugin: &str) -> SignOutcome {
     match json::volumes(pod.pod()) {
         Some(fragment) => SignOutcome::Fragments(vec![fragment]),
@@ -74,13 +74,13 @@ pub(super) fn sign_volumes(pod: &PodInfo, plugin: &str) -> SignOutcome {
     }
 }
 
-/// A plugin that is not built yet.
+/// The placeholder for a plugin that is not implemented yet.
 pub(super) struct Unsupported<M> {
     pub(super) missing: Arc<M>,
 }
 
 impl<M: Missing> Unsupported<M> {
-    /// A stand-in in one profile.
+    /// Returns a placeholder for one profile.
     pub(super) fn new(missing: M) -> Arc<Self> {
         Arc::new(Self { missing: Arc::new(missing) })
     }
@@ -102,7 +102,7 @@ impl<M: Missing> PreFilterPlugin for Unsupported<M> {
     }
 }
 
-/// Reached only in a profile that leaves out `PreFilter`.
+/// Called only in a profile that does not run `PreFilter`.
 impl<M: Missing> FilterPlugin for Unsupported<M> {
     fn filter(
         &self,
@@ -149,7 +149,7 @@ impl<M: Missing> NormalizeScore for Unsupported<M> {
     }
 }
 
-/// Pods that get this far hold nothing of the plugin's.
+/// Reserves nothing, because pods that need the plugin never get this far.
 impl<M: Missing> ReservePlugin for Unsupported<M> {
     fn reserve(
         &self,

@@ -1,4 +1,4 @@
-//! Curves from utilization to scores, as arguments of plugins have them.
+//! Curves that map utilization to scores, in the arguments of plugins.
 //!
 //! Follows `pkg/scheduler/apis/config/types_pluginargs.go#UtilizationShapePoint @v1.36.3`.
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::apimachinery::{FieldErrors, FieldPath};
 use crate::config::decode::wire_struct;
 
-/// The highest score of a point of a curve.
+/// The highest score that a point of a curve can have.
 /// Follows `pkg/scheduler/apis/config/types.go#MaxCustomPriorityScore @v1.36.3`.
 pub(super) const MAX_CURVE_SCORE: i32 = 10;
 
@@ -26,7 +26,7 @@ wire_struct!(UtilizationShapePoint, "v1.UtilizationShapePoint", {
     "score" => score,
 });
 
-/// Adds an error for each point of the curve at `path` that is not valid.
+/// Adds an error for each invalid point of the curve at `path`.
 /// Follows `pkg/scheduler/apis/config/validation/validation_pluginargs.go#validateFunctionShape @v1.36.3`.
 pub(super) fn validate_shape(path: &FieldPath, shape: &[UtilizationShapePoint], errors: &mut FieldErrors) {
     if shape.is_empty() {

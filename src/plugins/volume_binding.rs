@@ -1,6 +1,6 @@
-//! `VolumeBinding`, which is not built yet: pods with claims are not scheduled.
+//! `VolumeBinding`, which is not implemented yet: pods with claims are not scheduled.
 //!
-//! Follows `pkg/scheduler/framework/plugins/volumebinding/volume_binding.go @v1.36.3` in who needs it.
+//! Follows `pkg/scheduler/framework/plugins/volumebinding/volume_binding.go @v1.36.3` in deciding which pods need the plugin.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass};
@@ -14,7 +14,7 @@ use crate::config::{FeatureGates, Gate, PluginArgs};
 use crate::framework::{Handle, PluginError, Registration};
 use crate::k8s::{Volume, VolumeSource};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "VolumeBinding";
 
 /// Arguments of the plugin `VolumeBinding`.
@@ -22,9 +22,9 @@ pub const NAME: &str = "VolumeBinding";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VolumeBindingArgs {
-    /// Seconds that binding a pod's volumes may take.
+    /// Time limit, in seconds, for binding the volumes of a pod.
     pub bind_timeout_seconds: i64,
-    /// The curve that scores storage utilization; none unless `StorageCapacityScoring` is on.
+    /// The curve that scores storage utilization. `None` unless `StorageCapacityScoring` is on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shape: Option<Vec<UtilizationShapePoint>>,
 }
@@ -40,7 +40,7 @@ impl Default for VolumeBindingArgs {
 impl PluginArgs for VolumeBindingArgs {
     const KIND: &'static str = "VolumeBindingArgs";
 
-    /// Fills in the defaults that gates decide.
+    /// Sets the defaults that depend on feature gates.
     /// Follows `pkg/scheduler/apis/config/v1/defaults.go#SetDefaults_VolumeBindingArgs @v1.36.3`.
     fn set_defaults(&mut self, gates: &FeatureGates) {
         if gates.enabled(Gate::StorageCapacityScoring) && self.shape.as_ref().is_none_or(Vec::is_empty) {
@@ -49,9 +49,8 @@ impl PluginArgs for VolumeBindingArgs {
         }
     }
 
-    /// Adds an error for each bad value.
-    /// Follows `pkg/scheduler/apis/config/validation/validation_pluginargs.go#ValidateVolumeBindingArgsWithOptions
-    /// @v1.36.3`.
+    /// Adds an error for each invalid value.
+    /// Follows `pkg/scheduler/apis/config/validation/validation_pluginargs.go#ValidateVolumeBindingArgsWithOptions @v1.36.3`.
     fn validate(&self, path: &FieldPath, gates: &FeatureGates, errors: &mut FieldErrors) {
         if self.bind_timeout_seconds < 0 {
             let detail = "invalid BindTimeoutSeconds, should not be a negative value";
@@ -73,9 +72,9 @@ impl PluginArgs for VolumeBindingArgs {
 
 struct VolumeBinding;
 
-/// Builds the plugin. Its arguments mean nothing yet.
+/// Builds the plugin, which does not use its arguments yet.
 pub fn factory(_args: VolumeBindingArgs, handle: &Handle) -> Result<Registration, PluginError> {
-    // Not read yet, but watched as upstream does.
+    // Not used yet. Upstream watches these kinds, so the listers are requested all the same.
     handle.lister::<PersistentVolume>()?;
     handle.lister::<PersistentVolumeClaim>()?;
     handle.lister::<StorageClass>()?;

@@ -1,6 +1,8 @@
-//! `VolumeRestrictions`, which is not built yet: pods whose volumes may exclude others from a node are not scheduled.
+//! `VolumeRestrictions`, which is not implemented yet: pods whose volumes may conflict with other pods on a node are not
+//! scheduled.
 //!
-//! Follows `pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go @v1.36.3` in who needs it.
+//! Follows `pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go @v1.36.3` in deciding which pods need the
+//! plugin.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,10 +16,10 @@ use crate::k8s::VolumeSource;
 use crate::listers::Lister;
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "VolumeRestrictions";
 
-/// Disks that pods name themselves and that not all pods on a node can have.
+/// In-line volume sources that not every pod on a node can use at the same time.
 /// Follows `pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go#needsRestrictionsCheck @v1.36.3`.
 const EXCLUSIVE_DISKS: [&str; 4] = ["gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi"];
 
@@ -25,7 +27,7 @@ struct VolumeRestrictions {
     claims: Lister<PersistentVolumeClaim>,
 }
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Unsupported::new(VolumeRestrictions { claims: handle.lister()? });
     Ok(Registration::new(NAME).events(&plugin).pre_filter(&plugin).filter(&plugin).sign(&plugin))
@@ -64,6 +66,7 @@ fn is_for_one_pod(claim: &PersistentVolumeClaim) -> bool {
     modes.iter().any(|mode| mode == "ReadWriteOncePod")
 }
 
+/// The hint for an added claim.
 /// Follows
 /// `pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go#isSchedulableAfterPersistentVolumeClaimAdded
 /// @v1.36.3`.

@@ -1,6 +1,6 @@
-//! `VolumeZone`, which is not built yet: pods with claims are not scheduled.
+//! `VolumeZone`, which is not implemented yet: pods with claims are not scheduled.
 //!
-//! Follows `pkg/scheduler/framework/plugins/volumezone/volume_zone.go @v1.36.3` in who needs it.
+//! Follows `pkg/scheduler/framework/plugins/volumezone/volume_zone.go @v1.36.3` in deciding which pods need the plugin.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -9,14 +9,14 @@ use super::unsupported::{MissingForVolumes, Unsupported};
 use crate::framework::{Handle, PluginError, Registration};
 use crate::k8s::{Volume, VolumeSource};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "VolumeZone";
 
 struct VolumeZone;
 
-/// Builds the plugin. It takes no arguments.
+/// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
-    // Not read yet, but watched as upstream does.
+    // Not used yet. Upstream watches these kinds, so the listers are requested all the same.
     handle.lister::<PersistentVolume>()?;
     handle.lister::<PersistentVolumeClaim>()?;
     handle.lister::<StorageClass>()?;

@@ -1,46 +1,46 @@
-//! How long a pod that failed waits before it is tried again.
+//! Backoff of pods whose scheduling attempts failed.
 
 use std::time::Duration;
 
 use super::QueuedPodInfo;
 use crate::clock::{Mono, Now};
 
-/// The width of an ordering window in podBackoffQ, and how often it is flushed.
+/// Width of an ordering window in podBackoffQ, and period of its flushes.
 /// Follows `pkg/scheduler/backend/queue/backoff_queue.go#backoffQOrderingWindowDuration @v1.36.3`.
 pub(super) const WINDOW: Duration = Duration::from_secs(1);
 
 const WINDOW_NANOS: u64 = 1_000_000_000;
 
-/// Backoff arithmetic. There is no jitter.
+/// Computes the backoffs of pods. They have no jitter.
 ///
 /// With `SchedulerPopFromBackoffQ`, expiries are truncated to whole seconds of the wall clock, so that pods that expire in
-/// the same second are ordered as in activeQ. Upstream truncates each reading of the wall clock; here the position of wall
-/// seconds on the monotonic clock is taken once, when the queue is made, and everything is computed on the monotonic clock
-/// from then on. The two agree until the wall clock is set; after that only the phase of the flushes differs, and no pod's
-/// backoff grows or shrinks because somebody set a clock.
+/// the same second are ordered as in activeQ. Upstream truncates each reading of the wall clock. Here the offset between whole
+/// wall seconds and the monotonic clock is taken once, when the queue is created, and all arithmetic uses the monotonic clock.
+/// The two agree until the wall clock is set. After that only the phase of the flushes differs, and setting the clock does not
+/// change any backoff.
 /// Follows `pkg/scheduler/backend/queue/backoff_queue.go#backoffQueue @v1.36.3`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Backoff {
     initial: Duration,
     max: Duration,
-    /// Nanoseconds from the monotonic clock's origin to the first whole wall second; none without windows.
+    /// Nanoseconds from the monotonic clock's origin to the first whole wall second. `None` without windows.
     phase: Option<u64>,
 }
 
 impl Backoff {
-    /// `windows` says whether expiries are truncated to whole seconds.
+    /// Creates the backoff arithmetic. With `windows`, expiries are truncated to whole seconds.
     pub(super) fn new(initial: Duration, max: Duration, windows: bool, now: Now) -> Self {
         let phase = || {
             let into_second = now.wall.as_nanosecond().rem_euclid(i128::from(WINDOW_NANOS));
             let into_second = u64::try_from(into_second).expect("a remainder is not negative");
-            // now.mono - into_second is a whole wall second, and so is everything a multiple of a second away from it.
+            // now.mono - into_second is a whole wall second, and so is every time a multiple of a second away from it.
             (now.mono.as_nanos() % WINDOW_NANOS + WINDOW_NANOS - into_second) % WINDOW_NANOS
         };
         Self { initial, max, phase: windows.then(phase) }
     }
 
-    /// Truncates to the window's start; as it is without windows. What lies before the first whole second counts as the
-    /// clock's origin.
+    /// Truncates a time to the start of its window, or returns it unchanged without windows. Times before the first whole
+    /// second become the clock's origin.
     /// Follows `pkg/scheduler/backend/queue/backoff_queue.go#backoffQueue.alignToWindow @v1.36.3`.
     pub(super) fn align(&self, at: Mono) -> Mono {
         let Some(phase) = self.phase else { return at };
@@ -50,13 +50,13 @@ impl Backoff {
         }
     }
 
-    /// When the first flush after a start at `now` is due.
+    /// Returns the time of the first flush if the queue starts at `now`.
     /// Follows `pkg/scheduler/backend/queue/backoff_queue.go#backoffQueue.waitUntilAlignedWithOrderingWindow @v1.36.3`.
     pub(super) fn first_flush(&self, now: Mono) -> Mono {
         self.align(now + WINDOW)
     }
 
-    /// The backoff of a pod that failed `count` times.
+    /// Returns the backoff of a pod that failed `count` times.
     /// Follows `pkg/scheduler/backend/queue/backoff_queue.go#backoffQueue.calculateBackoffDuration @v1.36.3`.
     pub(super) fn duration(&self, count: u32) -> Duration {
         let Some(shift) = count.checked_sub(1) else { return Duration::ZERO };
@@ -64,12 +64,12 @@ impl Backoff {
         if initial > self.max.as_nanos().checked_shr(shift).unwrap_or(0) {
             return self.max;
         }
-        // Not above the maximum, unless it is zero: then shifting by any number of places leaves zero.
+        // `initial << shift` is at most the maximum, except if `initial` is zero. Then any shift yields zero.
         let nanos = initial.checked_shl(shift).unwrap_or(0);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// When the pod's backoff ends; none if it has none. Kept with the pod until its next attempt ends.
+    /// Returns the time at which the pod's backoff ends, if it has one. The pod keeps the time until its next attempt ends.
     /// Follows `pkg/scheduler/backend/queue/backoff_queue.go#backoffQueue.getBackoffTime @v1.36.3`.
     pub(super) fn expiration(&self, pod: &mut QueuedPodInfo) -> Option<Mono> {
         let count = match pod.consecutive_errors_count {
@@ -84,15 +84,15 @@ impl Backoff {
         Some(expiration)
     }
 
-    /// Whether a pod with this expiry still waits at `now`: also throughout the window in which it expires.
+    /// Whether a pod with this expiry is backing off at `now`. Its backoff lasts until the end of the window of the expiry.
     /// Follows `pkg/scheduler/backend/queue/backoff_queue.go#backoffQueue.isPodBackingoff @v1.36.3`.
     pub(super) fn is_backing_off(&self, expiration: Option<Mono>, now: Mono) -> bool {
         expiration.is_some_and(|expiration| expiration >= self.align(now))
     }
 
-    /// From when on a pod with this expiry does not wait any more.
+    /// Returns the first time at which a pod with this expiry is no longer backing off.
     pub(super) fn over(&self, expiration: Mono) -> Mono {
-        // An expiry before the first whole second counts as the clock's origin.
+        // `align` returns the clock's origin for every expiry before the first whole second.
         let windows = |phase: u64| {
             if expiration == Mono::ZERO && phase > 0 { Mono::from_nanos(phase) } else { expiration + WINDOW }
         };
@@ -170,7 +170,7 @@ mod tests {
         info.consecutive_errors_count = errors;
         let expected = expected_ms.map(|ms| Mono::from_nanos(ms * 1_000_000));
         assert_eq!(backoff.expiration(&mut info), expected);
-        // It stays until it is cleared, whatever becomes of what it was made of.
+        // The expiry stays until it is cleared, even if the timestamp that it was computed from changes.
         info.timestamp = Mono::from_secs(100);
         assert_eq!(backoff.expiration(&mut info), expected);
     }

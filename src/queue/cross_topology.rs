@@ -1,4 +1,4 @@
-//! With hints off: which pods an assigned pod's coming or changing could help, as far as in-tree plugins say.
+//! Pods that an assigned pod may make schedulable, for `SchedulerQueueingHints` off.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use crate::clock::Mono;
 use crate::k8s::Pod;
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource};
 
-/// The plugin of which a pod's spreading is the business.
+/// Name of the plugin that rejects pods because of topology spread constraints.
 /// From `pkg/scheduler/framework/plugins/names/names.go#PodTopologySpread @v1.36.3`.
 const POD_TOPOLOGY_SPREAD: &str = "PodTopologySpread";
 
 impl State {
-    /// A pod with a node came.
+    /// Moves the pods that a new assigned pod may help.
     /// Follows `pkg/scheduler/eventhandlers.go#addAssignedPodToCache @v1.36.3` and, with hints off,
     /// `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.AssignedPodAdded @v1.36.3`.
     pub(super) fn assigned_pod_added(&mut self, pod: &Arc<Pod>, now: Mono) {
@@ -22,7 +22,7 @@ impl State {
         self.move_for_assigned(&ClusterEvent::ASSIGNED_POD_ADD, &objects, pod, self.modes.hints, now);
     }
 
-    /// A pod with a node changed; `event` is one of the changes.
+    /// Moves the pods that a change of an assigned pod may help. `event` is one of its changes.
     /// Follows `pkg/scheduler/eventhandlers.go#updateAssignedPodInCache @v1.36.3` and, with hints off,
     /// `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.AssignedPodUpdated @v1.36.3`.
     pub(super) fn assigned_pod_updated(&mut self, old: &Arc<Pod>, new: &Arc<Pod>, event: &ClusterEvent, now: Mono) {
@@ -41,8 +41,8 @@ impl State {
         self.move_pods(slots, &plan, objects, None, now);
     }
 
-    /// The pods in unschedulablePods that spread over topologies in the pod's namespace, or have a required affinity term
-    /// that the pod matches, in order of arrival.
+    /// Returns the pods in unschedulablePods that are in the pod's namespace and were rejected by `PodTopologySpread`, or that
+    /// have a required affinity term that matches the pod, in order of arrival.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.getUnschedulablePodsWithCrossTopologyTerm @v1.36.3`.
     fn with_cross_topology_term(&self, pod: &Pod) -> Vec<Slot> {
         let namespace = self.namespaces.get(pod.namespace());

@@ -1,4 +1,4 @@
-//! What is in the queue, for checks, debugging and tests.
+//! Views of the queue's contents, for checks, debugging and tests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,46 +9,45 @@ use super::{Place, Queue};
 use crate::clock::Mono;
 use crate::model::PodInfo;
 
-/// What is in the queue at one moment.
+/// Contents of the queue at one moment.
 #[derive(Clone, Debug)]
 pub struct QueueDump {
-    /// How many pods are where, in upstream's words.
+    /// The number of pods in each place, in upstream's format.
     pub summary: String,
     /// The queued pods, by place, then by `namespace/name`.
     pub pods: Vec<DumpedPod>,
     /// The pods in flight, in the order in which they were popped.
     pub in_flight: Vec<Arc<PodInfo>>,
-    /// How many events are kept for them.
+    /// Number of events kept for the pods in flight.
     pub in_flight_events: usize,
 }
 
 /// A queued pod in a [`QueueDump`].
 #[derive(Clone, Debug)]
 pub struct DumpedPod {
-    /// The pod.
+    /// The pod with its parsed data.
     pub pod: Arc<PodInfo>,
-    /// Where it is.
+    /// The place that holds the pod.
     pub place: Place,
-    /// How often it was popped.
+    /// Number of times the pod was popped.
     pub attempts: usize,
-    /// When it came into the queue: first, or after its last attempt.
+    /// When the pod was added, or when its last attempt failed.
     pub timestamp: Mono,
-    /// When its backoff ends; none if it has none.
+    /// When the pod's backoff ends, if it has one.
     pub backoff_expiration: Option<Mono>,
-    /// The plugins that rejected it, sorted.
+    /// The plugins that rejected the pod, sorted by name.
     pub rejectors: Vec<Arc<str>>,
-    /// The plugin that gates it.
+    /// The plugin that gates the pod.
     pub gating_plugin: Option<Arc<str>>,
 }
 
 impl Queue {
-    /// Where the pod with this UID is queued; none if it is not, be it in flight or not. Looks through the whole queue.
+    /// Returns the place of the pod with this UID, or `None` if it is not queued. Searches the whole queue.
     pub fn locate(&self, uid: &str) -> Option<Place> {
         self.places().into_iter().find(|(pod, _)| pod.uid() == uid).map(|(_, place)| place)
     }
 
-    /// All queued pods and where they are, by place, then by `namespace/name`. A pod in flight is not among them, unless it
-    /// was also queued, which would be a bug.
+    /// Returns all queued pods with their places, by place, then by `namespace/name`. Pods in flight are not included.
     pub fn places(&self) -> Vec<(Arc<PodInfo>, Place)> {
         let state = self.lock();
         let slots = state.slots_in_order();
@@ -59,7 +58,7 @@ impl Queue {
             .collect()
     }
 
-    /// How many pods are in `place`.
+    /// Returns the number of pods in `place`.
     pub fn len(&self, place: Place) -> usize {
         self.lock().pods.len(place)
     }
@@ -69,12 +68,12 @@ impl Queue {
         Place::ALL.iter().all(|place| self.len(*place) == 0)
     }
 
-    /// The pods in flight, in the order in which they were popped. None are known with `SchedulerQueueingHints` off.
+    /// Returns the pods in flight, in the order in which they were popped. Empty with `SchedulerQueueingHints` off.
     pub fn in_flight_pods(&self) -> Vec<Arc<PodInfo>> {
         self.lock().in_flight.pods()
     }
 
-    /// All queued pods, and how many are where.
+    /// Returns all queued pods and a summary with the number of pods in each place.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.PendingPods @v1.36.3`.
     pub fn pending_pods(&self) -> (Vec<Arc<PodInfo>>, String) {
         let state = self.lock();
@@ -82,7 +81,7 @@ impl Queue {
         (pods, state.summary())
     }
 
-    /// Everything, as it is at this moment.
+    /// Returns everything that the queue holds at this moment.
     pub fn dump(&self) -> QueueDump {
         let state = self.lock();
         QueueDump {
@@ -95,7 +94,7 @@ impl Queue {
 }
 
 impl State {
-    /// The queued pods by place, then by key.
+    /// Returns the queued pods by place, then by key.
     fn slots_in_order(&self) -> Vec<Slot> {
         let mut slots = Vec::new();
         for place in Place::ALL {
@@ -110,6 +109,7 @@ impl State {
         slots
     }
 
+    /// Formats the number of pods in each place.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#pendingPodsSummary @v1.36.3`.
     fn summary(&self) -> String {
         format!(

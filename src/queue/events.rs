@@ -1,11 +1,11 @@
-//! What changed in a pod or node, as the events that plugins register.
+//! Differences between two versions of a pod or node, as the events that plugins register for.
 
 use crate::config::{FeatureGates, Gate};
 use crate::k8s::{Node, Pod, RequestOptions, pod_requests};
 use crate::model::{ActionType, ClusterEvent, EventResource};
 
-/// What changed in a pod: one event a kind of change, in upstream's order; a general update if nothing that has an event of
-/// its own changed.
+/// Returns one event for each kind of change of a pod, in upstream's order, or a general update if the change has no event
+/// of its own.
 /// Follows `pkg/scheduler/framework/events.go#PodSchedulingPropertiesChange @v1.36.3`.
 pub fn pod_events(old: &Pod, new: &Pod, gates: &FeatureGates) -> Vec<ClusterEvent> {
     let claims_count = gates.enabled(Gate::DynamicResourceAllocation);
@@ -16,7 +16,7 @@ pub fn pod_events(old: &Pod, new: &Pod, gates: &FeatureGates) -> Vec<ClusterEven
             ActionType::UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
             !old.spec.scheduling_gates.is_empty() && new.spec.scheduling_gates.is_empty(),
         ),
-        // Tolerations can be added only, so comparing the number is enough.
+        // Tolerations can only be added, so comparing their number is enough.
         (ActionType::UPDATE_POD_TOLERATION, old.spec.tolerations.len() != new.spec.tolerations.len()),
         (ActionType::UPDATE_POD_GENERATED_RESOURCE_CLAIM, claims_count && has_new_claims(old, new)),
     ];
@@ -28,7 +28,7 @@ pub fn pod_events(old: &Pod, new: &Pod, gates: &FeatureGates) -> Vec<ClusterEven
     events
 }
 
-/// What changed in a node: one event a kind of change, in upstream's order; none if only its heartbeat or the like changed.
+/// Returns one event for each kind of change of a node, in upstream's order. Empty if scheduling does not depend on the change.
 /// Follows `pkg/scheduler/framework/events.go#NodeSchedulingPropertiesChange @v1.36.3`.
 pub fn node_events(old: &Node, new: &Node, gates: &FeatureGates) -> Vec<ClusterEvent> {
     let features_count = gates.enabled(Gate::NodeDeclaredFeatures);
@@ -52,7 +52,7 @@ fn events<const N: usize>(resource: &EventResource, changes: [(ActionType, bool)
     happened.map(|(action, _)| ClusterEvent::new(resource.clone(), action)).collect()
 }
 
-/// Whether the pod asks for less of something, or not at all any more.
+/// Whether the pod requests less of a resource than before.
 /// Follows `pkg/scheduler/framework/events.go#extractPodScaleDown @v1.36.3`.
 fn is_scaled_down(old: &Pod, new: &Pod, gates: &FeatureGates) -> bool {
     let options = RequestOptions {
@@ -66,13 +66,14 @@ fn is_scaled_down(old: &Pod, new: &Pod, gates: &FeatureGates) -> bool {
         .any(|(name, old)| new.get(name).is_none_or(|new| old.milli_value() > new.milli_value()))
 }
 
+/// Whether the claims in the pod's status changed.
 /// Follows `pkg/scheduler/framework/events.go#extractPodGeneratedResourceClaimChange @v1.36.3`.
 pub(super) fn has_new_claims(old: &Pod, new: &Pod) -> bool {
     old.status.resource_claim_statuses != new.status.resource_claim_statuses
         || old.status.extended_resource_claim_status != new.status.extended_resource_claim_status
 }
 
-/// Whether a condition has another status, came or went; reasons and times do not count.
+/// Whether the status of a condition changed, or a condition was added or removed. Reasons and times are ignored.
 /// Follows `pkg/scheduler/framework/events.go#extractNodeConditionsChange @v1.36.3`.
 fn have_conditions_changed(old: &Node, new: &Node) -> bool {
     let statuses = |node: &Node| -> std::collections::BTreeMap<String, String> {
@@ -92,7 +93,7 @@ mod tests {
         events.iter().map(|event| event.label().to_string()).collect::<Vec<_>>().join(" ")
     }
 
-    /// The events of a change from a pod with one gate, one toleration and requests of 2 CPUs and 1 GiB.
+    /// Checks the events of a change from a pod with one gate, one toleration and requests of 2 CPUs and 1 GiB.
     #[track_caller]
     fn check_pod(change: impl FnOnce(PodFixture) -> PodFixture, expected: &str) {
         let base = || pod("a").label("app", "a").cpu("2").memory("1Gi").gate("g").toleration("t", "", "");
@@ -145,7 +146,7 @@ mod tests {
         assert_eq!(labels(&pod_events(&pod("a").build(), &new.build(), &gates)), "UnschedulablePodUpdate");
     }
 
-    /// A pod that is being resized counts with the larger of what it asks for and what it has.
+    /// While a pod is resized, the larger of its requested and its allocated resources counts.
     #[test]
     fn shrinking_counts_once_the_node_has_agreed() {
         let status = |cpu: &str| json!([{"name": "c", "allocatedResources": {"cpu": cpu}, "resources": {"requests": {"cpu": cpu}}}]);

@@ -1,4 +1,4 @@
-//! `PreEnqueue`: what keeps pods out of activeQ.
+//! `PreEnqueue` plugins, which keep gated pods out of activeQ.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use crate::clock::Rng;
 use crate::framework::{Code, Framework, PreEnqueuePlugin, Verdict};
 use crate::metrics::{Metrics, PLUGIN_SAMPLE_PERCENT, PluginDurations, Point};
 
-/// The seed of the generator that decides which runs are timed plugin by plugin. Nothing else is drawn from it.
+/// Seed of the generator that chooses the runs whose plugins are timed. It is used for nothing else.
 const SAMPLING_SEED: u64 = 0x5c4e_d01e;
 
 /// The `PreEnqueue` plugins of all profiles.
 pub(super) struct PreEnqueue {
-    /// By profile, in the profile's order.
+    /// The plugins by profile, in the profile's order.
     profiles: Vec<Arc<[GatePlugin]>>,
     sampler: Rng,
 }
@@ -39,12 +39,12 @@ impl PreEnqueue {
 }
 
 impl State {
-    /// Asks the plugins of the pod's profile, the one that gates it first, until one says no; that one then gates the pod and
-    /// is among the plugins that rejected it. If all say yes the pod is not gated any more.
+    /// Runs the plugins of the pod's profile until one rejects the pod, beginning with the plugin that gates it now. The
+    /// rejecting plugin then gates the pod and is added to its rejectors. If no plugin rejects the pod, it is no longer gated.
     ///
-    /// The point's status in metrics is always `Success`, as upstream's is.
-    /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.runPreEnqueuePlugins @v1.36.3`, which goes
-    /// through the other plugins in random order; here they go in the order in which they are configured.
+    /// The metrics always record the status `Success`, as in upstream.
+    /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.runPreEnqueuePlugins @v1.36.3`, which runs the
+    /// other plugins in random order. Here they run in the configured order.
     pub(super) fn run_pre_enqueue(&mut self, info: &mut QueuedPodInfo) {
         let Some(profile) = self.profile_of(&info.pod) else {
             info.gating_plugin = None;
@@ -66,6 +66,7 @@ impl State {
         self.profiles[profile].metrics().point(Point::PreEnqueue, Code::Success, seconds);
     }
 
+    /// Whether the plugin rejects the pod.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.runPreEnqueuePlugin @v1.36.3`.
     fn is_gated_by(&self, plugin: &GatePlugin, info: &QueuedPodInfo, sampled: bool) -> bool {
         let started = sampled.then(|| self.clock.mono());

@@ -1,15 +1,15 @@
-//! A binary heap of slots in an arena that knows where each slot sits.
+//! A binary heap of arena slots. The arena stores the heap position of each slot.
 
-/// What a heap orders: values in an arena, addressed by slot, each of which remembers its position in the heap it is in.
+/// An arena of values that heaps order by slot. Each value remembers its position in its heap.
 pub(super) trait Arena {
-    /// Notes that `slot` is at `position` of its heap.
+    /// Records that `slot` is at `position` of its heap.
     fn moved(&mut self, slot: u32, position: usize);
     /// Whether the value in slot `a` comes before that in slot `b`: a strict, total order.
     fn before(&self, a: u32, b: u32) -> bool;
 }
 
-/// A binary heap whose entries can also be removed from, or fixed in, its middle: entry in, entry out and fix take a
-/// logarithmic number of comparisons, finding an entry takes none, as the arena knows its position.
+/// A binary heap that supports removing and fixing entries at any position. Push, removal and fix take a logarithmic number
+/// of comparisons. Finding an entry takes none, because the arena knows its position.
 #[derive(Debug, Default)]
 pub(super) struct Heap(Vec<u32>);
 
@@ -22,7 +22,7 @@ impl Heap {
         self.0.first().copied()
     }
 
-    /// The slots, in no order that means anything.
+    /// Returns the slots in heap order, which is not sorted.
     pub(super) fn slots(&self) -> &[u32] {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Which plugins want to hear of which events, and what they say of them.
+//! Events that plugins register for, and the queueing hints for them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -9,49 +9,49 @@ use crate::framework::{EXTENDER, EventRegistration, Framework, PluginError, Queu
 use crate::metrics::{HintDurations, IncomingQueue, Metrics};
 use crate::model::{ActionType, ClusterEvent, EventResource};
 
-/// What a plugin registered.
+/// One event registration of a plugin.
 #[derive(Clone)]
 struct Registered {
     event: ClusterEvent,
     plugin: PluginId,
-    /// None always means `Queue`.
+    /// The plugin's hint function. `None` means that the answer is always `Queue`.
     hint: Option<QueueingHintFn>,
 }
 
-/// What all plugins of all profiles registered.
+/// The event registrations of all plugins in all profiles.
 pub(super) struct EventTable {
-    /// By profile; within one by plugin name, then in the plugin's order.
+    /// The registrations by profile. Within a profile they are ordered by plugin name, then in the plugin's order.
     profiles: Vec<Vec<Registered>>,
     plans: HashMap<ClusterEvent, Arc<EventPlan>>,
     metrics: Arc<Metrics>,
 }
 
-/// What an event means, worked out when it is first seen.
+/// Effects of an event on all profiles, computed when the event is first seen.
 pub(super) struct EventPlan {
     pub(super) event: ClusterEvent,
-    /// The event's name in metrics and logs.
+    /// Name of the event in metrics and logs.
     pub(super) label: Box<str>,
-    /// Whether a plugin of some profile registered it.
+    /// Whether a plugin of any profile registered for the event, or the event is a wildcard.
     pub(super) of_interest: bool,
-    /// The plugins that registered it in some profile: it may open their gates.
+    /// The plugins of all profiles that registered for the event. It may open their gates.
     pub(super) opens: PluginSet,
-    /// By profile.
+    /// The hints by profile.
     pub(super) hints: Vec<ProfileHints>,
     incoming: [LazySeries<prometheus::IntCounter>; IncomingQueue::ALL.len()],
     in_flight: LazySeries<prometheus::IntGauge>,
 }
 
-/// The plugins of one profile that registered an event.
+/// The plugins of one profile that registered for an event.
 #[derive(Default)]
 pub(super) struct ProfileHints {
     pub(super) plugins: PluginSet,
     pub(super) hints: Vec<Hint>,
 }
 
-/// What one plugin says of one event.
+/// The hint of one plugin for one event.
 pub(super) struct Hint {
     pub(super) plugin: PluginId,
-    /// None always means `Queue`.
+    /// The plugin's hint function. `None` means that the answer is always `Queue`.
     pub(super) ask: Option<QueueingHintFn>,
     pub(super) durations: Arc<HintDurations>,
 }
@@ -59,7 +59,7 @@ pub(super) struct Hint {
 /// A metric series that is created at its first use.
 type LazySeries<T> = std::sync::OnceLock<T>;
 
-/// Every kind of object, each with all actions: what is registered for a plugin that does not say what it wants to hear of.
+/// Returns registrations for every resource with all actions, which apply to a plugin that does not register any events.
 /// Follows `pkg/scheduler/framework/types.go#UnrollWildCardResource @v1.36.3`.
 fn all_resources(gates: &FeatureGates) -> Vec<EventRegistration> {
     let mut resources = vec![
@@ -80,8 +80,8 @@ fn all_resources(gates: &FeatureGates) -> Vec<EventRegistration> {
     resources.into_iter().map(|resource| EventRegistration::new(ClusterEvent::new(resource, ActionType::ALL))).collect()
 }
 
-/// What a profile's plugins register, by plugin in the order of their names, with what is added for them; `extenders` says
-/// whether there are any, which hear of everything. The errors of all plugins, one a line.
+/// Returns the event registrations of a profile's plugins, ordered by plugin name, including the added ones. With `extenders`,
+/// extenders are registered for all events. If plugins fail to register, returns all their errors.
 /// Follows `pkg/scheduler/scheduler.go#buildQueueingHintMap @v1.36.3`.
 pub fn registrations(
     profile: &Framework,
@@ -110,8 +110,8 @@ pub fn registrations(
     if errors.is_empty() { Ok(registered) } else { Err(errors) }
 }
 
-/// A plugin that hears of new nodes also hears of changed taints, whether it wants or not: with hints off, a new node whose
-/// taints a pod does not tolerate is not told of to the pod's plugins, so the later change of the taints has to be.
+/// Returns a registration for taint updates for a plugin that registers for new nodes but not for taints. With hints off, a
+/// new node with a taint that the pod does not tolerate causes no event for the pod, so the removal of the taint has to.
 fn taint_registration(events: &[EventRegistration]) -> Option<EventRegistration> {
     let registers = |action: ActionType| {
         events.iter().any(|registered| {
@@ -123,7 +123,7 @@ fn taint_registration(events: &[EventRegistration]) -> Option<EventRegistration>
 }
 
 impl EventTable {
-    /// Asks all plugins of all profiles what they want to hear of.
+    /// Collects the event registrations of all plugins in all profiles.
     pub(super) fn new(
         profiles: &[Arc<Framework>],
         extenders: bool,
@@ -153,7 +153,7 @@ impl EventTable {
         Err(PluginError::new(texts.join("\n")))
     }
 
-    /// The kinds of objects that some plugin registered, and the actions on them.
+    /// Returns the union of the registered actions by resource.
     /// Follows `pkg/scheduler/scheduler.go#unionedGVKs @v1.36.3`.
     pub(super) fn registered(&self) -> BTreeMap<EventResource, ActionType> {
         let mut union: BTreeMap<EventResource, ActionType> = BTreeMap::new();
@@ -164,7 +164,7 @@ impl EventTable {
         union
     }
 
-    /// What `event` means.
+    /// Returns the plan of `event`, which is computed once.
     pub(super) fn plan(&mut self, event: &ClusterEvent, names: &PluginNames) -> Arc<EventPlan> {
         if let Some(plan) = self.plans.get(event) {
             return plan.clone();
@@ -203,7 +203,7 @@ impl EventPlan {
         self.incoming[queue.index()].get_or_init(|| metrics.incoming_pods(queue, &self.label)).inc();
     }
 
-    /// How many events of this kind are kept for pods in their scheduling cycle.
+    /// Gauge of the events of this kind that are kept for pods in flight.
     pub(super) fn in_flight(&self, metrics: &Metrics) -> &prometheus::IntGauge {
         self.in_flight.get_or_init(|| metrics.inflight_events(&self.label))
     }

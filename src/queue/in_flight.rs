@@ -10,33 +10,32 @@ use crate::k8s::Pod;
 use crate::metrics::{EVENT_POD_POPPED, Metrics};
 use crate::model::{EventObjects, PodInfo};
 
-/// An event that some pod in flight may have missed.
+/// An event that arrived while a pod was in flight.
 pub(super) struct MissedEvent {
     pub(super) plan: Arc<EventPlan>,
     pub(super) objects: EventObjects,
 }
 
-/// An entry of the list: a pod's marker, which says where its events begin, or an event.
+/// An entry of the list: the marker of a pod, after which its events begin, or an event.
 enum Entry {
     Marker,
-    /// The marker of a pod that is done; it goes once everything before it has gone.
+    /// Marker of a pod that is done. It is removed once all entries before it are.
     Done,
     Event(Box<MissedEvent>),
 }
 
-/// A pod, looked up by its UID.
+/// A pod that is hashed and compared by its UID.
 struct ByUid(Arc<PodInfo>);
 
-/// One list of markers and events in the order in which they came. An event is kept for as long as a pod that was popped
-/// before it is in flight.
+/// List of markers and events in order of arrival. An event is kept while any pod that was popped before it is in flight.
 /// Follows `pkg/scheduler/backend/queue/active_queue.go#activeQueue @v1.36.3` (`inFlightPods` and `inFlightEvents`).
 pub(super) struct InFlight {
     entries: VecDeque<Entry>,
-    /// The number of the first entry; they are numbered in a row.
+    /// Number of the first entry. Entries are numbered consecutively.
     first: u64,
-    /// The number of each pod's marker.
+    /// Number of each pod's marker.
     markers: HashMap<ByUid, u64>,
-    /// The pod of each `namespace/name`; the one that was popped last, if several share it.
+    /// Pods in flight by `namespace/name`. If several share a name, the last popped one.
     by_key: HashMap<Arc<str>, Arc<PodInfo>>,
     popped: std::sync::OnceLock<prometheus::IntGauge>,
     metrics: Arc<Metrics>,
@@ -82,12 +81,12 @@ impl InFlight {
         self.markers.contains_key(uid)
     }
 
-    /// The pod `namespace/name`.
+    /// Returns the pod in flight with the key `namespace/name`.
     pub(super) fn find(&self, key: &str) -> Option<&Arc<PodInfo>> {
         self.by_key.get(key)
     }
 
-    /// All pods, in the order in which they were popped.
+    /// Returns all pods in flight, in the order in which they were popped.
     #[expect(clippy::disallowed_methods, reason = "sorted right after")]
     pub(super) fn pods(&self) -> Vec<Arc<PodInfo>> {
         let mut pods: Vec<(u64, &Arc<PodInfo>)> = self.markers.iter().map(|(pod, number)| (*number, &pod.0)).collect();
@@ -95,7 +94,7 @@ impl InFlight {
         pods.into_iter().map(|(_, pod)| pod.clone()).collect()
     }
 
-    /// Marks a pod that was popped. False if a pod with its UID is in flight already.
+    /// Marks a pod as in flight. Returns false if a pod with its UID is in flight already.
     pub(super) fn insert(&mut self, pod: &Arc<PodInfo>) -> bool {
         if self.contains(pod.uid()) {
             return false;
@@ -107,7 +106,7 @@ impl InFlight {
         true
     }
 
-    /// Keeps an event for every pod in flight; drops it if there is none.
+    /// Keeps an event for the pods in flight, or drops it if there are none.
     pub(super) fn push(&mut self, plan: &Arc<EventPlan>, objects: EventObjects) {
         if self.is_empty() {
             return;
@@ -116,7 +115,7 @@ impl InFlight {
         self.entries.push_back(Entry::Event(Box::new(MissedEvent { plan: plan.clone(), objects })));
     }
 
-    /// The events that came since the pod was popped, in order; none if it is not in flight.
+    /// Returns the events since the pod was popped, in order, or `None` if the pod is not in flight.
     pub(super) fn missed(&self, uid: &str) -> Option<impl Iterator<Item = &MissedEvent>> {
         let number = *self.markers.get(uid)?;
         let after = usize::try_from(number - self.first).expect("the list fits into memory") + 1;
@@ -126,7 +125,7 @@ impl InFlight {
         }))
     }
 
-    /// Forgets a pod, and the events that no other pod needs. Nothing happens if it is not in flight.
+    /// Removes a pod and the events that no other pod needs. Does nothing if the pod is not in flight.
     /// Follows `pkg/scheduler/backend/queue/active_queue.go#activeQueue.unlockedDone @v1.36.3`.
     pub(super) fn done(&mut self, uid: &str) {
         let Some((ByUid(pod), number)) = self.markers.remove_entry(uid) else { return };
@@ -150,14 +149,14 @@ impl InFlight {
         matches!(self.entries.front(), None | Some(Entry::Marker))
     }
 
-    /// Forgets every pod.
+    /// Removes all pods in flight and their events.
     pub(super) fn clear(&mut self) {
         for pod in self.pods() {
             self.done(pod.uid());
         }
     }
 
-    /// How many events are kept.
+    /// Returns the number of kept events.
     pub(super) fn events(&self) -> usize {
         self.entries.iter().filter(|entry| matches!(entry, Entry::Event(_))).count()
     }
@@ -171,7 +170,7 @@ impl InFlight {
     }
 }
 
-/// The objects of an event that is meant for one pod alone.
+/// Creates the objects of an event that concerns only this pod.
 pub(super) fn meant_for(pod: &Arc<Pod>) -> EventObjects {
     EventObjects::of_pods(None, Some(pod))
 }

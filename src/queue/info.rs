@@ -1,4 +1,4 @@
-//! A pod in the queue, with what the queue remembers of its attempts.
+//! A queued pod with the state of its scheduling attempts.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,41 +7,41 @@ use crate::clock::Mono;
 use crate::framework::QueueSortKey;
 use crate::model::PodInfo;
 
-/// A pod that is queued, or that was popped and is being scheduled, with what the queue remembers of its attempts.
+/// A pod that is queued or being scheduled, with the state of its attempts.
 /// Follows `pkg/scheduler/framework/types.go#QueuedPodInfo @v1.36.3`.
 #[derive(Clone, Debug)]
 pub struct QueuedPodInfo {
-    /// The pod, as of its last update.
+    /// The latest version of the pod.
     pub pod: Arc<PodInfo>,
-    /// When it came into the queue: first, or after its last attempt.
+    /// When the pod was added, or when its last attempt failed.
     pub timestamp: Mono,
-    /// How often it was popped.
+    /// Number of times the pod was popped.
     pub attempts: usize,
-    /// How many of its attempts ended with a rejection.
+    /// Number of attempts that ended with a rejection.
     pub unschedulable_count: u32,
-    /// How many of its last attempts in a row ended with an error.
+    /// Number of consecutive attempts, up to the last one, that ended with an error.
     pub consecutive_errors_count: u32,
-    /// When it first entered activeQ. The time before that, while it was gated, does not count as scheduling.
+    /// When the pod first entered activeQ. Time that it was gated before does not count as scheduling time.
     pub initial_attempt_timestamp: Option<Mono>,
-    /// The plugins that rejected it in its last attempt or gate it: their events may help it.
+    /// The plugins that rejected the pod in its last attempt or gate it. Their events may make it schedulable.
     pub unschedulable_plugins: BTreeSet<Arc<str>>,
-    /// Those that will say themselves when to try again.
+    /// The plugins that returned `Pending` and will signal by events when to retry the pod.
     pub pending_plugins: BTreeSet<Arc<str>>,
-    /// Whether what moved it last out of unschedulablePods was that it had been there for too long.
+    /// Whether the pod last left unschedulablePods because it had been there for too long.
     pub was_flushed_from_unschedulable: bool,
-    /// Pods with the same signature get the same answers from every plugin. None if the pod cannot be signed, or without
-    /// `OpportunisticBatching`.
+    /// Signature of the pod. Every plugin treats pods with the same signature alike. `None` if the pod cannot be signed, or
+    /// without `OpportunisticBatching`.
     pub signature: Option<Arc<str>>,
-    /// The plugin that keeps it out of activeQ.
+    /// The plugin that keeps the pod out of activeQ.
     pub(super) gating_plugin: Option<Arc<str>>,
-    /// When its backoff ends; worked out when first needed.
+    /// When the pod's backoff ends. Computed when first needed.
     pub(super) backoff_expiration: Option<Mono>,
-    /// Tells apart pods with the same timestamp: the smaller came first.
+    /// Arrival number of the pod. It orders pods with the same timestamp.
     pub(super) order: u64,
 }
 
 impl QueuedPodInfo {
-    /// A pod that was never tried.
+    /// Creates the info of a pod that was never tried.
     pub fn new(pod: Arc<PodInfo>, timestamp: Mono) -> Self {
         Self {
             pod,
@@ -60,7 +60,7 @@ impl QueuedPodInfo {
         }
     }
 
-    /// The plugin that keeps the pod out of activeQ, if one does.
+    /// Returns the plugin that keeps the pod out of activeQ, if one does.
     pub fn gating_plugin(&self) -> Option<&Arc<str>> {
         self.gating_plugin.as_ref()
     }
@@ -70,7 +70,7 @@ impl QueuedPodInfo {
         self.gating_plugin.is_some()
     }
 
-    /// Forgets who rejected the pod: to be called once an attempt has failed, before the new reasons are set.
+    /// Clears the rejecting plugins. Call this after an attempt has failed, before the new ones are set.
     /// Follows `pkg/scheduler/framework/types.go#QueuedPodInfo.ClearRejectorPlugins @v1.36.3`.
     pub fn clear_rejector_plugins(&mut self) {
         self.unschedulable_plugins.clear();
@@ -78,17 +78,17 @@ impl QueuedPodInfo {
         self.gating_plugin = None;
     }
 
-    /// The plugins that rejected the pod, pending or not, each once.
+    /// Returns the plugins that rejected the pod or are pending, without duplicates.
     pub fn rejector_plugins(&self) -> impl Iterator<Item = &Arc<str>> {
         self.unschedulable_plugins.union(&self.pending_plugins)
     }
 
-    /// Whether no plugin rejected it: if it failed, an error was the reason.
+    /// Whether no plugin rejected the pod. If the pod failed, an error was the reason.
     pub fn has_no_rejector(&self) -> bool {
         self.unschedulable_plugins.is_empty() && self.pending_plugins.is_empty()
     }
 
-    /// What its place in activeQ depends on.
+    /// Returns the data that the queue sort plugin compares.
     pub fn sort_key(&self) -> QueueSortKey<'_> {
         QueueSortKey { pod: &self.pod, timestamp: self.timestamp }
     }

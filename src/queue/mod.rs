@@ -1,4 +1,4 @@
-//! The scheduling queue: which pod is tried next, and when one that failed is tried again.
+//! The scheduling queue, which decides the next pod to schedule and when to retry pods that failed.
 //!
 //! ```text
 //!              ┌─────────── add, update ───────────┐ gated by PreEnqueue
@@ -11,16 +11,15 @@
 //!  in flight ──┴─────────────────┴── attempt failed ─────┘──▶ done
 //! ```
 //!
-//! A queued pod is in exactly one of activeQ, podBackoffQ, podErrorBackoffQ and unschedulablePods. Being in flight, from
-//! `pop` to `done`, is apart from that. Events that arrive while a pod is in flight are kept, and looked at when it comes back.
+//! A queued pod is in exactly one of activeQ, podBackoffQ, podErrorBackoffQ and unschedulablePods. A pod is in flight from
+//! `pop` to `done` and then in none of them. Events that arrive meanwhile are kept, and checked when the pod comes back.
 //!
-//! - One lock guards it all but the nominator, which has its own. Under it run `PreEnqueue`, hints and `Less` of plugins,
-//!   which therefore must not call back; nothing under it blocks.
-//! - Time is an argument. The clock of the profiles' handle is read for durations in metrics, and by
-//!   [`Activator::activate`], whose callers have no time to give.
-//! - An event looks only at the pods that it could help: pods in unschedulablePods are grouped by profile, gate and
-//!   rejecting plugins.
-//! - Where upstream iterates over a map, pods go in order of arrival, plugins in order of their names.
+//! - One lock guards everything except the nominator, which has its own. `PreEnqueue`, hints and `Less` of plugins run under
+//!   the lock, so they must not call the queue. Nothing blocks under the lock.
+//! - Functions take the time as an argument. The clock of the profiles' handle is read only for durations in metrics and by
+//!   [`Activator::activate`], whose callers pass no time.
+//! - An event looks only at pods that it could help: unschedulablePods is grouped by profile, gate and rejecting plugins.
+//! - Where upstream iterates over a map, pods are ordered by arrival and plugins by name.
 //!
 //! Follows `pkg/scheduler/backend/queue @v1.36.3`.
 
@@ -61,23 +60,23 @@ use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, PodInf
 use state::State;
 use timers::Timers;
 
-/// Says of a pod in unschedulablePods whether an event may matter to it at all.
+/// Decides whether an event may matter to a pod in unschedulablePods.
 pub type PreCheck<'a> = dyn Fn(&PodInfo) -> bool + 'a;
 
-/// Where a queued pod is.
+/// Part of the queue that holds a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// activeQ: to be tried next.
+    /// activeQ: pods to be scheduled next.
     Active,
-    /// podBackoffQ: waits until its backoff after a rejection is over.
+    /// podBackoffQ: pods that back off after a rejection.
     Backoff,
-    /// podErrorBackoffQ: waits until its backoff after an error is over.
+    /// podErrorBackoffQ: pods that back off after an error.
     ErrorBackoff,
-    /// unschedulablePods: waits for an event, or for its gate to open.
+    /// unschedulablePods: pods that wait for an event, or are gated.
     Unschedulable,
 }
 
-/// A pod came back from an attempt although it was queued.
+/// Error for a pod that comes back from an attempt although it is queued.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Pod {pod} is already present in {}", match place {
     Place::Active => "the active queue",
@@ -85,37 +84,37 @@ pub enum Place {
     Place::Unschedulable => "unschedulable queue",
 })]
 pub struct AlreadyQueued {
-    /// `namespace/name`.
+    /// Key of the pod: `namespace/name`.
     pub pod: Arc<str>,
-    /// Where it is.
+    /// The place that holds the pod.
     pub place: Place,
 }
 
-/// What the configuration says about the queue.
+/// Settings of the queue from the configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueOptions {
-    /// The backoff after the first failure; doubled with each.
+    /// Backoff after the first failure. Each further failure doubles it.
     pub initial_backoff: Duration,
-    /// The longest backoff; zero for none at all.
+    /// Longest backoff of a pod. Zero turns backoffs off.
     pub max_backoff: Duration,
-    /// How long a pod stays in unschedulablePods without any event that helps it.
+    /// Time after which a pod leaves unschedulablePods without an event.
     pub max_in_unschedulable: Duration,
-    /// Whether there are extenders, which can reject pods and do not say what would help.
+    /// Whether there are extenders. They can reject pods but register no events.
     pub extenders: bool,
 }
 
-/// The scheduling queue. Shared by `Arc`.
+/// The scheduling queue of all profiles. Shared by `Arc`.
 pub struct Queue {
     /// Guards everything but the nominator.
     state: Mutex<State>,
-    /// Tells whoever waits in [`Queue::pop_blocking`] of changes.
+    /// Notifies the thread in [`Queue::pop_blocking`] of changes.
     changed: Condvar,
     nominator: Arc<PodNominator>,
     clock: Clock,
 }
 
 impl Place {
-    /// All places.
+    /// All places of the queue.
     pub const ALL: [Self; 4] = [Self::Active, Self::Backoff, Self::ErrorBackoff, Self::Unschedulable];
 
     fn incoming(self) -> IncomingQueue {
@@ -147,8 +146,8 @@ impl Default for QueueOptions {
 }
 
 impl Queue {
-    /// An empty queue for these profiles, of which there is at least one; the first one's plugin orders activeQ for all. Gates,
-    /// metrics and listers are those of their handles. Fails if a plugin cannot say which events it wants.
+    /// Creates an empty queue for at least one profile. The first profile's plugin orders activeQ. Gates, metrics and listers are
+    /// those of the profiles' handles. Fails if a plugin cannot register its events.
     ///
     /// # Panics
     /// Without a profile.
@@ -160,7 +159,7 @@ impl Queue {
         Ok(Arc::new(Self { state, changed: Condvar::new(), nominator, clock }))
     }
 
-    /// Starts the timers: to be called once this scheduler leads. Until then [`Queue::flush`] does nothing.
+    /// Starts the queue's timers. Call this when this scheduler becomes the leader. Until then [`Queue::flush`] does nothing.
     pub fn run(&self, now: Now) {
         self.with(|state| {
             state.timers.get_or_insert(Timers::new(&state.backoff, now.mono));
@@ -168,45 +167,43 @@ impl Queue {
         });
     }
 
-    /// A pod without a node came.
+    /// Adds a new unassigned pod.
     pub fn add(&self, pod: Arc<PodInfo>, now: Now) {
         self.with(|state| state.add(pod, now.mono));
     }
 
-    /// A pod without a node changed from `old`; `events` are what [`pod_events`] says of that.
+    /// Updates an unassigned pod. `events` are the result of [`pod_events`].
     pub fn update(&self, old: &Arc<Pod>, new: &Arc<PodInfo>, events: &[ClusterEvent], now: Now) {
         self.with(|state| state.update(old, new, events, now.mono));
     }
 
-    /// A pod went, or was bound.
+    /// Removes a pod that was deleted or bound.
     pub fn delete(&self, pod: &Pod) {
         self.with(|state| state.delete(pod));
     }
 
-    /// Moves these pods (`namespace/name`) to activeQ if they wait elsewhere; one that is in flight is tried again if its
-    /// attempt fails, and others are ignored.
+    /// Moves these pods (`namespace/name`) to activeQ. A pod in flight is retried if its attempt fails. Unknown pods are ignored.
     pub fn activate_at(&self, pods: &[String], now: Now) {
         self.with(|state| state.activate_all(pods, now.mono));
     }
 
-    /// Something happened: moves the pods to which `pre_check` says that it may matter, and which it may help. It is kept for
-    /// pods in flight.
+    /// Moves the pods that pass `pre_check` and that the event may help. The event is also kept for the pods in flight.
     pub fn move_all(&self, event: &ClusterEvent, objects: &EventObjects, now: Now, pre_check: Option<&PreCheck<'_>>) {
         self.with(|state| state.move_all(event, objects, pre_check, now.mono));
     }
 
-    /// A pod with a node came. With `SchedulerQueueingHints` it is an event like any other; without, it moves only pods that
-    /// spread over topologies or have affinity to it.
+    /// Moves the pods that a new assigned pod may help. With `SchedulerQueueingHints` this is an event like any other. Without,
+    /// only pods with topology spread constraints or with matching affinity move.
     pub fn assigned_pod_added(&self, pod: &Arc<Pod>, now: Now) {
         self.with(|state| state.assigned_pod_added(pod, now.mono));
     }
 
-    /// A pod with a node changed; `event` is one of its changes, as [`pod_events`] finds them.
+    /// Moves the pods that a change of an assigned pod may help. `event` is one of the results of [`pod_events`].
     pub fn assigned_pod_updated(&self, old: &Arc<Pod>, new: &Arc<Pod>, event: &ClusterEvent, now: Now) {
         self.with(|state| state.assigned_pod_updated(old, new, event, now.mono));
     }
 
-    /// Takes back a pod whose attempt failed. It is not in flight any more in any case.
+    /// Takes back a pod whose attempt failed. In any case the pod is no longer in flight.
     pub fn add_unschedulable_if_not_present(&self, info: QueuedPodInfo, now: Now) -> Result<(), AlreadyQueued> {
         self.with(|state| {
             let uid = info.pod.uid().to_owned();
@@ -216,7 +213,7 @@ impl Queue {
         })
     }
 
-    /// Runs the timers that are due, and takes the pod that is to be tried next, if there is one. It is in flight from now on.
+    /// Runs the timers that are due and pops the next pod, if there is one. The pod is then in flight.
     pub fn try_pop(&self, now: Now) -> Option<QueuedPodInfo> {
         self.with(|state| {
             state.flush(now.mono);
@@ -224,8 +221,8 @@ impl Queue {
         })
     }
 
-    /// Waits for the pod that is to be tried next, and runs the timers meanwhile. None once the queue is closed. For one
-    /// thread, and a clock that moves by itself.
+    /// Waits for the next pod and runs the timers meanwhile. Returns `None` once the queue is closed. For one thread, and a clock
+    /// that advances by itself.
     pub fn pop_blocking(&self, clock: &Clock) -> Option<QueuedPodInfo> {
         let mut state = self.lock();
         loop {
@@ -249,34 +246,34 @@ impl Queue {
         }
     }
 
-    /// Pops one particular pod (`namespace/name`), wherever it waits. None if it is not queued, or gated.
+    /// Pops a certain pod (`namespace/name`) from any place. Returns `None` if it is not queued, or gated.
     pub fn pop_specific(&self, pod: &str, now: Now) -> Option<QueuedPodInfo> {
         self.with(|state| state.pop_specific(pod, now.mono))
     }
 
-    /// The pod with this UID is not in flight any more; nothing happens if it was not. To be called for each popped pod that is
-    /// not taken back.
+    /// Ends the flight of a popped pod. Call this for each popped pod that does not come back. Does nothing if the pod is not in
+    /// flight.
     pub fn done(&self, uid: &str) {
         self.with(|state| state.in_flight.done(uid));
     }
 
-    /// How many pods were popped so far.
+    /// Returns the number of pods popped so far.
     pub fn scheduling_cycle(&self) -> i64 {
         self.lock().scheduling_cycle
     }
 
-    /// Runs the timers that are due: pods whose backoff is over, and pods that have been in unschedulablePods for too long.
+    /// Runs the timers that are due, which move pods after their backoff and pods that were in unschedulablePods for too long.
     pub fn flush(&self, now: Now) {
         self.with(|state| state.flush(now.mono));
     }
 
-    /// When [`Queue::flush`] will have something to move; in the past if it has already. None if it never will unless something
-    /// else happens first.
+    /// Returns the next time at which [`Queue::flush`] has pods to move, which may be in the past. `None` if only another event
+    /// can give it some.
     pub fn next_deadline(&self) -> Option<Mono> {
         self.lock().next_deadline()
     }
 
-    /// Ends [`Queue::pop_blocking`], and forgets the pods in flight.
+    /// Ends [`Queue::pop_blocking`], and clears the pods in flight.
     pub fn close(&self) {
         self.with(|state| {
             state.in_flight.clear();
@@ -285,17 +282,17 @@ impl Queue {
         });
     }
 
-    /// Holds nodes for pods.
+    /// Returns the nominator, which holds nominated nodes.
     pub fn nominator(&self) -> &Arc<PodNominator> {
         &self.nominator
     }
 
-    /// The kinds of objects that some plugin wants to hear of, and which actions on them.
+    /// Returns the union of the actions that plugins registered for, by resource.
     pub fn registered_events(&self) -> BTreeMap<EventResource, ActionType> {
         self.lock().events.registered()
     }
 
-    /// Does something under the lock, and wakes whoever waits to pop if that matters to it.
+    /// Runs a function under the lock, and wakes the thread that waits to pop if something changed for it.
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         let result = act(&mut state);

@@ -1,4 +1,4 @@
-//! Events that may help many pods, and requests to activate some.
+//! Moves of pods because of events and of activation requests.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::clock::Mono;
 use crate::model::{ClusterEvent, EventObjects};
 
 impl State {
-    /// Something happened: moves the pods that it may help, and keeps the event for those in flight.
+    /// Moves the pods that an event may help, and keeps the event for the pods in flight.
     ///
-    /// Upstream goes through all of unschedulablePods; this looks only at pods of the classes that the event can matter to.
+    /// Upstream checks all pods in unschedulablePods. This checks only pods of the classes to which the event can matter.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.moveAllToActiveOrBackoffQueue @v1.36.3`.
     pub(super) fn move_all(
         &mut self,
@@ -31,8 +31,8 @@ impl State {
         self.move_pods(candidates, &plan, objects, pre_check, now);
     }
 
-    /// Moves those of `slots`, which are in unschedulablePods, that the event may help, and keeps the event for pods in
-    /// flight. `slots` may hold pods that the event cannot matter to.
+    /// Moves those of `slots` that the event may help, and keeps the event for the pods in flight. All `slots` must be in
+    /// unschedulablePods, and may include pods to which the event does not matter.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.movePodsToActiveOrBackoffQueue @v1.36.3`.
     pub(super) fn move_pods(
         &mut self,
@@ -66,7 +66,7 @@ impl State {
         }
     }
 
-    /// Moves the pod `namespace/name` to activeQ if it waits elsewhere. Whether it is there because of that.
+    /// Moves the pod `namespace/name` to activeQ from another place. Returns whether it moved.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.activate @v1.36.3`.
     pub(super) fn activate(&mut self, key: &str, now: Mono) -> bool {
         let Some(slot) = self.pods.find(key) else { return false };
@@ -80,7 +80,7 @@ impl State {
         self.move_to_active(info, &event, origin, now)
     }
 
-    /// Activates each of the pods; one that is in flight is tried again if its attempt fails.
+    /// Activates each of the pods. A pod in flight is retried if its attempt fails.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.Activate @v1.36.3`.
     pub(super) fn activate_all(&mut self, keys: &[String], now: Mono) {
         let event = self.own.force_activate.clone();
@@ -95,7 +95,7 @@ impl State {
         }
     }
 
-    /// Pops one particular pod, wherever it waits; none if it is not queued, or gated.
+    /// Pops a certain pod from any place. Returns `None` if it is not queued, or gated.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.PopSpecificPod @v1.36.3`.
     pub(super) fn pop_specific(&mut self, key: &str, now: Mono) -> Option<QueuedPodInfo> {
         self.activate(key, now);
@@ -105,13 +105,13 @@ impl State {
     }
 }
 
-/// Whether an event could move a pod of this class: it opens its gate or there is none, and one of the plugins that
-/// rejected it wants to hear of the event.
+/// Whether an event could move a pod of this class: it may open the pod's gate, if there is one, and one of the plugins that
+/// rejected the pod registered for it.
 fn matters_to(plan: &EventPlan, class: &EventClass) -> bool {
     if class.gating.is_some_and(|gating| !plan.opens.contains(gating)) {
         return false;
     }
-    // Pods without rejectors, or of an unknown profile, are moved by anything; so are all by a wildcard.
+    // Any event moves pods without rejectors or of an unknown profile. A wildcard event moves all pods.
     class.rejectors.is_empty()
         || plan.event.is_wildcard()
         || class.profile.is_none_or(|profile| plan.hints[profile].plugins.intersects(&class.rejectors))

@@ -1,4 +1,4 @@
-//! Nodes that are held for pods which are not there yet.
+//! Nominated nodes of pods that are not scheduled yet.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,39 +9,39 @@ use crate::k8s::Pod;
 use crate::listers::Lister;
 use crate::model::{LabelClasses, PodInfo};
 
-/// Nodes that are held for pods: by preemption until its victims are gone, or because a pod's status says so.
+/// Nominated nodes of pods, set by preemption until the victims are gone, or by the pod's status.
 ///
-/// The lock guards both maps, which always agree. It is taken under the queue's lock and takes only a lister's itself, so
-/// everything here may be called at any time. Upstream keeps names here and looks pods up in the queue; this keeps the pods
-/// themselves, which the queue replaces when it updates them, so that a cycle asks without the queue's lock.
+/// The lock guards both maps, which always agree. It may be taken under the queue's lock, and takes only a lister's lock itself,
+/// so all functions can be called at any time. Upstream keeps names here and looks the pods up in the queue. This keeps the pods
+/// themselves, which the queue replaces on updates, so that a scheduling cycle does not need the queue's lock.
 /// Follows `pkg/scheduler/backend/queue/nominator.go#nominator @v1.36.3`.
 pub struct PodNominator {
     pods: Lister<Pod>,
     nominations: RwLock<Nominations>,
-    /// How many pods a node is held for.
+    /// Number of pods with a nominated node.
     count: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Nominations {
-    /// In the order in which the node came to be held for them.
+    /// Pods by their nominated node, in the order of nomination.
     by_node: HashMap<Arc<str>, Vec<Arc<PodInfo>>>,
-    /// The node held for each pod, by UID.
+    /// Nominated node of each pod, by UID.
     nodes: HashMap<String, Arc<str>>,
 }
 
 impl PodNominator {
-    /// No node is held. `pods` says which pods still exist without a node.
+    /// Creates an empty nominator. `pods` tells which pods still exist and are unassigned.
     pub fn new(pods: Lister<Pod>) -> Self {
         Self { pods, nominations: RwLock::default(), count: AtomicUsize::new(0) }
     }
 
-    /// The node that is held for the pod.
+    /// Returns the pod's nominated node.
     pub fn node_of(&self, uid: &str) -> Option<Arc<str>> {
         self.read().nodes.get(uid).cloned()
     }
 
-    /// The pods for which a node is held, by UID. For checks.
+    /// Returns the pods with a nominated node, sorted by UID. For checks.
     #[expect(clippy::disallowed_methods, reason = "sorted right after")]
     pub fn pods(&self) -> Vec<Arc<PodInfo>> {
         let mut pods: Vec<Arc<PodInfo>> = self.read().by_node.values().flatten().cloned().collect();
@@ -49,7 +49,7 @@ impl PodNominator {
         pods
     }
 
-    /// The pod `old` is now `new`. A node that is held in memory only, since neither status names one, stays held.
+    /// Replaces the pod `old` by `new`. If neither status names a node, a nomination that exists only in memory is kept.
     /// Follows `pkg/scheduler/backend/queue/nominator.go#nominator.UpdateNominatedPod @v1.36.3`.
     pub(super) fn update(&self, old: &Pod, new: &Arc<PodInfo>) {
         let mut nominations = self.write();
@@ -61,7 +61,7 @@ impl PodNominator {
         self.count.store(nominations.nodes.len(), Ordering::Release);
     }
 
-    /// No node is held for the pod with this UID any more.
+    /// Removes the nomination of the pod with this UID.
     pub(super) fn delete(&self, uid: &str) {
         if !self.has_nominated_pods() {
             return;
@@ -71,7 +71,7 @@ impl PodNominator {
         self.count.store(nominations.nodes.len(), Ordering::Release);
     }
 
-    /// Holds the pod's node, if `nominating` or its status names one and it still waits for a node at all.
+    /// Adds the node of `nominating` or of the pod's status, if there is one and the pod still is unassigned.
     fn insert(&self, nominations: &mut Nominations, pod: &Arc<PodInfo>, nominating: &NominatingInfo) {
         let node = match nominating {
             NominatingInfo::Override(node) => node,
@@ -80,16 +80,15 @@ impl PodNominator {
         if node.is_empty() {
             return;
         }
-        // The pod may have gone, or have been bound by somebody else, since whoever calls looked at it.
+        // The pod may have been deleted or bound since the caller looked at it.
         match self.pods.get(pod.key()) {
             Some(current) if current.node_name().is_none() => nominations.insert(node, pod),
             _ => tracing::debug!(pod = &**pod.key(), node, "Pod is gone or assigned, no node is held for it"),
         }
     }
 
-    /// The queue has the pod no more, though a node is held for it: of the pod only its name counts from now on, on the node
-    /// it takes nothing but a place. Follows
-    /// `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.nominatedPodToInfo @v1.36.3`.
+    /// Reduces a nominated pod to its names, because the queue no longer holds it. On the node it takes up only a pod slot.
+    /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.nominatedPodToInfo @v1.36.3`.
     pub fn reduce(&self, pod: &PodInfo, classes: &LabelClasses) {
         if !self.has_nominated_pods() {
             return;
@@ -168,7 +167,7 @@ mod tests {
     use crate::listers::Store;
     use crate::testing::{PodFixture, pod};
 
-    /// A nominator over these pods, all of which exist.
+    /// Creates a nominator for these pods, all of which exist.
     fn nominator(pods: &[PodFixture]) -> PodNominator {
         let store = Arc::new(Store::default());
         for pod in pods {
@@ -243,7 +242,7 @@ mod tests {
         nominator.delete_nominated_pod_if_exists(&pod("b").info());
     }
 
-    /// What is held after a pod that `held` was held for, and whose status said `old`, says `new`.
+    /// Checks the nomination after an update of a pod whose status changes from `old` to `new`. `held` is the node before.
     #[track_caller]
     fn check_update(held: Option<&str>, old: &str, new: &str, expected: Option<&str>) {
         let nominator = nominator(&[pod("a")]);

@@ -1,19 +1,19 @@
-//! Plugin names as small numbers, and sets of them.
+//! Plugin names as small numbers, and sets of these.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::model::IndexSet;
 
-/// A plugin's number in the queue, the same in all profiles.
+/// Number of a plugin in the queue, the same in all profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct PluginId(u32);
 
-/// A set of plugins.
+/// A set of plugin numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PluginSet(IndexSet);
 
-/// Names and numbers of plugins: those of the profiles first, then any other name that a pod was rejected with.
+/// Names and numbers of plugins: first the profiles' plugins, then any other names of rejecting plugins.
 #[derive(Debug, Default)]
 pub(super) struct PluginNames {
     ids: HashMap<Arc<str>, PluginId>,
@@ -37,7 +37,7 @@ impl PluginSet {
         self.0.intersects(&other.0)
     }
 
-    /// The plugins, by number.
+    /// Returns the plugins in the order of their numbers.
     pub(super) fn iter(&self) -> impl Iterator<Item = PluginId> {
         // Numbers come from `PluginId`s, so they fit.
         self.0.iter().filter_map(|index| u32::try_from(index).ok().map(PluginId))
@@ -53,7 +53,7 @@ impl FromIterator<PluginId> for PluginSet {
 }
 
 impl PluginNames {
-    /// The number of `name`, which it has from now on.
+    /// Returns the number of `name`, which is assigned at the first call.
     pub(super) fn intern(&mut self, name: &Arc<str>) -> PluginId {
         if let Some(id) = self.ids.get(name) {
             return *id;

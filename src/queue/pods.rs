@@ -1,4 +1,4 @@
-//! Every queued pod, in exactly one place.
+//! Records of all queued pods, each in exactly one place.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,21 +10,20 @@ use super::{Place, QueuedPodInfo};
 use crate::clock::Mono;
 use crate::framework::QueueSortPlugin;
 
-/// A place in the slab of records.
+/// Index in the slab of records.
 pub(super) type Slot = u32;
 
-/// When a pod came into the queue, and which of those that came at the same time it was: the order in which pods are
-/// looked at wherever upstream iterates over a map.
+/// Timestamp and arrival number of a pod. Pods are in this order wherever upstream iterates over a map.
 pub(super) type Arrival = (Mono, u64);
 
-/// Class of pods in unschedulablePods. No event distinguishes the pods of a class, unless a hint does.
+/// Class of pods in unschedulablePods. Events affect all pods of a class alike, except for hints.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EventClass {
-    /// The pod's profile; none if there is no profile of its name.
+    /// Index of the pod's profile. `None` if no profile has its scheduler name.
     pub(super) profile: Option<usize>,
-    /// The plugin that gates it.
+    /// The plugin that gates the pod.
     pub(super) gating: Option<PluginId>,
-    /// The plugins that rejected it.
+    /// The plugins that rejected the pod.
     pub(super) rejectors: PluginSet,
 }
 
@@ -34,20 +33,20 @@ pub(super) struct PodRecord {
     pub(super) info: QueuedPodInfo,
     pub(super) class: EventClass,
     place: Place,
-    /// In the heap, unless it is in unschedulablePods.
+    /// Position in the heap. Unused in unschedulablePods.
     position: usize,
-    /// When its backoff ends.
+    /// When the pod's backoff ends.
     expiration: Option<Mono>,
 }
 
-/// What orders the heaps.
+/// Order of the pods in the heaps.
 pub(super) struct Sorting {
     pub(super) plugin: Arc<dyn QueueSortPlugin>,
-    /// Pods of podBackoffQ that expire in the same window are ordered as in activeQ.
+    /// Whether pods of podBackoffQ that expire in the same window are ordered as in activeQ.
     pub(super) windows: bool,
 }
 
-/// The records, and where each of them is. A pod has one record, and a record is in one place.
+/// The records, indexed by key and by place. A pod has one record, and a record is in one place.
 pub(super) struct Pods {
     records: PodRecords,
     by_key: HashMap<Arc<str>, Slot>,
@@ -67,7 +66,7 @@ struct PodRecords {
 /// A heap's view of the records.
 struct Ordered<'a>(&'a mut PodRecords, Place);
 
-/// unschedulablePods, indexed by what an event could change: events touch only the classes that they could help.
+/// unschedulablePods, grouped by class so that an event touches only the classes that it could help.
 #[derive(Default)]
 struct Unschedulable {
     all: BTreeMap<Arrival, Slot>,
@@ -87,7 +86,7 @@ impl Pods {
         }
     }
 
-    /// The record of the pod `namespace/name`.
+    /// Returns the slot of the pod `namespace/name`.
     pub(super) fn find(&self, key: &str) -> Option<Slot> {
         self.by_key.get(key).copied()
     }
@@ -96,7 +95,7 @@ impl Pods {
         self.records.get(slot)
     }
 
-    /// How many pods are in `place`.
+    /// Returns the number of pods in `place`.
     pub(super) fn len(&self, place: Place) -> usize {
         match place {
             Place::Unschedulable => self.unschedulable.all.len(),
@@ -104,12 +103,12 @@ impl Pods {
         }
     }
 
-    /// The pod that comes first in activeQ or a backoff queue.
+    /// Returns the first pod of activeQ or a backoff queue.
     pub(super) fn first(&self, place: Place) -> Option<Slot> {
         self.heap(place).peek()
     }
 
-    /// Puts a pod, which must not be anywhere else, into `place`.
+    /// Inserts a pod, which must not be queued yet, into `place`.
     pub(super) fn insert(&mut self, mut info: QueuedPodInfo, class: EventClass, place: Place, backoff: &Backoff) {
         let key = info.pod.key().clone();
         let expiration = backoff.expiration(&mut info);
@@ -133,7 +132,7 @@ impl Pods {
         places.into_iter().map(|place| self.len(place)).sum::<usize>() == self.by_key.len()
     }
 
-    /// Takes a pod out of the place where it is.
+    /// Removes a pod from its place.
     pub(super) fn remove(&mut self, slot: Slot) -> PodRecord {
         let PodRecord { place, position, .. } = *self.get(slot);
         match place {
@@ -152,7 +151,7 @@ impl Pods {
         record
     }
 
-    /// Changes a pod where it is. Neither its key, its arrival nor its backoff may change.
+    /// Changes a pod and restores the order of its heap. Its key, arrival and backoff must not change.
     pub(super) fn change(&mut self, slot: Slot, change: impl FnOnce(&mut QueuedPodInfo)) {
         let record = self.records.get_mut(slot);
         change(&mut record.info);
@@ -165,7 +164,7 @@ impl Pods {
         }
     }
 
-    /// The pods in `place`: those in unschedulablePods in order of arrival, others in no order that means anything.
+    /// Returns the pods in `place`. Those in unschedulablePods are in order of arrival, the others in no particular order.
     pub(super) fn slots(&self, place: Place) -> Vec<Slot> {
         match place {
             Place::Unschedulable => self.unschedulable.all.values().copied().collect(),
@@ -173,7 +172,7 @@ impl Pods {
         }
     }
 
-    /// The pods in unschedulablePods whose class `could_help` picks, in order of arrival.
+    /// Returns the pods in unschedulablePods whose class passes `could_help`, in order of arrival.
     pub(super) fn unschedulable_of(&self, mut could_help: impl FnMut(&EventClass) -> bool) -> Vec<Slot> {
         let mut found: Vec<(Arrival, Slot)> = Vec::new();
         let mut classes = 0;
@@ -187,13 +186,13 @@ impl Pods {
         found.into_iter().map(|(_, slot)| slot).collect()
     }
 
-    /// When the pod that has been longest in unschedulablePods arrived, among those whose class `counts`.
+    /// Returns the earliest arrival in unschedulablePods among the classes that pass `counts`.
     pub(super) fn oldest_unschedulable(&self, mut counts: impl FnMut(&EventClass) -> bool) -> Option<Mono> {
         let classes = self.unschedulable.classes.iter().filter(|(class, _)| counts(class));
         classes.filter_map(|(_, pods)| pods.first_key_value()).map(|((timestamp, _), _)| *timestamp).min()
     }
 
-    /// The pods in unschedulablePods that arrived before `before`, in order of arrival.
+    /// Returns the pods in unschedulablePods that arrived before `before`, in order of arrival.
     pub(super) fn unschedulable_since(&self, before: Mono) -> Vec<Slot> {
         self.unschedulable.all.range(..(before, 0)).map(|(_, slot)| *slot).collect()
     }
@@ -219,12 +218,12 @@ impl Pods {
 }
 
 impl PodRecord {
-    /// Where the pod is.
+    /// Returns the place of the pod.
     pub(super) fn place(&self) -> Place {
         self.place
     }
 
-    /// When the pod's backoff ends; none if it has none.
+    /// Returns when the pod's backoff ends, if it has one.
     pub(super) fn expiration(&self) -> Option<Mono> {
         self.expiration
     }
@@ -247,13 +246,14 @@ impl PodRecords {
 }
 
 impl Sorting {
-    /// The order of activeQ. Pods that the plugin does not tell apart although they came at the same time go in the order
-    /// in which they came; upstream leaves that to its heap.
+    /// Whether `a` comes before `b` in activeQ. Pods that the plugin considers equal and that have the same timestamp are ordered
+    /// by arrival. Upstream leaves their order to its heap.
     fn active(&self, a: &QueuedPodInfo, b: &QueuedPodInfo) -> bool {
         self.plugin.less(a.sort_key(), b.sort_key())
             || (a.timestamp == b.timestamp && a.order < b.order && !self.plugin.less(b.sort_key(), a.sort_key()))
     }
 
+    /// Whether `a` comes before `b` in podBackoffQ.
     /// Follows `pkg/scheduler/backend/queue/backoff_queue.go#backoffQueue.lessBackoffCompletedWithPriority @v1.36.3`.
     fn backoff(&self, a: &PodRecord, b: &PodRecord) -> bool {
         if a.expiration == b.expiration && self.windows {
@@ -262,6 +262,7 @@ impl Sorting {
         Self::error_backoff(a, b)
     }
 
+    /// Whether `a` comes before `b` in podErrorBackoffQ.
     /// Follows `pkg/scheduler/backend/queue/backoff_queue.go#backoffQueue.lessBackoffCompleted @v1.36.3`.
     fn error_backoff(a: &PodRecord, b: &PodRecord) -> bool {
         (a.expiration, a.info.arrival()) < (b.expiration, b.info.arrival())

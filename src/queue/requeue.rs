@@ -1,4 +1,4 @@
-//! Where a pod goes after an attempt, or when something happened that may help it.
+//! Requeueing of pods after an attempt or because of an event.
 
 use std::sync::Arc;
 
@@ -11,19 +11,20 @@ use crate::framework::QueueingHint;
 use crate::metrics::HintResult;
 use crate::model::{EventObjects, Object};
 
-/// Effect of an event on a pod in unschedulablePods. Follows `pkg/scheduler/backend/queue/scheduling_queue.go#queueingStrategy @v1.36.3`.
+/// Effect of an event on a pod in unschedulablePods.
+/// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#queueingStrategy @v1.36.3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueueingStrategy {
-    /// Nothing: it stays in unschedulablePods.
+    /// The pod stays in unschedulablePods.
     Skip,
-    /// It is tried again once its backoff is over.
+    /// The pod is retried after its backoff.
     AfterBackoff,
-    /// It is tried again at once.
+    /// The pod is retried at once.
     Immediately,
 }
 
 impl State {
-    /// What an event means for a pod with these rejectors: only the plugins that rejected it are asked.
+    /// Decides how an event affects a pod with these rejectors. Only hints of plugins that rejected the pod are called.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.isPodWorthRequeuing @v1.36.3`.
     pub(super) fn worth_requeuing(
         &self,
@@ -62,14 +63,14 @@ impl State {
             }
             strategy = QueueingStrategy::AfterBackoff;
             if info.pending_plugins.is_empty() {
-                // Only a pending plugin could make it more urgent.
+                // Only a pending plugin could make the pod more urgent.
                 break;
             }
         }
         strategy
     }
 
-    /// What one plugin says. An error counts as `Queue`, so that no pod is stuck because of it.
+    /// Calls the hint of one plugin. An error counts as `Queue`, so that no pod is stuck because of it.
     fn ask(&self, hint: &Hint, info: &QueuedPodInfo, event: &EventPlan, objects: &EventObjects) -> QueueingHint {
         let started = self.clock.mono();
         let answer = hint.ask.as_ref().map_or(Ok(QueueingHint::Queue), |ask| ask(&info.pod, objects));
@@ -86,7 +87,7 @@ impl State {
         answer.unwrap_or(QueueingHint::Queue)
     }
 
-    /// Puts a pod, which is nowhere, where `strategy` says, and returns that place.
+    /// Inserts a pod that is not in the queue where `strategy` demands it, and returns the place.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.requeuePodWithQueueingStrategy @v1.36.3`.
     pub(super) fn requeue(
         &mut self,
@@ -146,7 +147,7 @@ impl State {
         Ok(())
     }
 
-    /// What the events that came during the pod's attempt mean for it.
+    /// Decides how the events that arrived during the pod's attempt affect it.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.determineSchedulingHintForInFlightPod @v1.36.3`.
     fn strategy_for_in_flight(&mut self, info: &QueuedPodInfo) -> QueueingStrategy {
         let grouped = self.modes.groups && info.pod.pod().spec.scheduling_group.is_some();
@@ -177,7 +178,7 @@ impl State {
         strategy
     }
 
-    /// The plan of an event, worked out once.
+    /// Returns the plan of an event, which is computed once.
     pub(super) fn plan(&mut self, event: &crate::model::ClusterEvent) -> Arc<EventPlan> {
         self.events.plan(event, &self.names)
     }

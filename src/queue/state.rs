@@ -1,4 +1,4 @@
-//! What the queue's lock guards, and the moves between its places.
+//! State guarded by the queue's lock, and the moves between its places.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -26,17 +26,17 @@ use crate::model::{ClusterEvent, PodInfo};
 #[expect(clippy::struct_excessive_bools, reason = "independent switches, each named after a gate")]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueModes {
-    /// `SchedulerQueueingHints`: plugins say which events help, and events are kept for pods in flight.
+    /// `SchedulerQueueingHints`: hints of plugins decide which events help, and events are kept for pods in flight.
     pub(super) hints: bool,
     /// `SchedulerPopFromBackoffQ`: podBackoffQ is popped from when activeQ is empty.
     pub(super) pop_from_backoff: bool,
-    /// `GenericWorkload`: members of pod groups are retried after their backoff, whatever happens.
+    /// `GenericWorkload`: members of pod groups are retried after their backoff, regardless of events.
     pub(super) groups: bool,
-    /// `OpportunisticBatching`: pods are signed.
+    /// `OpportunisticBatching`: pods are signed, so that equal ones can share results.
     pub(super) sign: bool,
 }
 
-/// The events that the queue itself causes.
+/// Plans of the events that the queue itself causes.
 pub(super) struct OwnEvents {
     pub(super) pod_add: Arc<EventPlan>,
     pub(super) pod_update: Arc<EventPlan>,
@@ -47,18 +47,18 @@ pub(super) struct OwnEvents {
     pub(super) timeout: Arc<EventPlan>,
 }
 
-/// Where a pod was before a move.
+/// Place of a pod before a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// Nowhere in the queue: it is new, or comes back from an attempt; or it left unschedulablePods for good.
+    /// The pod was not in the queue: it is new, comes back from an attempt, or has already left unschedulablePods.
     Outside,
-    /// In unschedulablePods; if it goes back there it counts as never having left.
+    /// The pod was in unschedulablePods. If it returns there, it is not counted as incoming.
     Unschedulable,
-    /// In a backoff queue, so it has passed `PreEnqueue` if `SchedulerPopFromBackoffQ` is on.
+    /// The pod was in a backoff queue. With `SchedulerPopFromBackoffQ` it has already passed `PreEnqueue`.
     Backoff,
 }
 
-/// What the queue's lock guards. Every function here runs under it, and takes no lock but the nominator's and a lister's.
+/// State guarded by the queue's lock. All functions run under it, and take only the nominator's and listers' locks.
 pub(super) struct State {
     pub(super) modes: QueueModes,
     pub(super) backoff: Backoff,
@@ -75,24 +75,24 @@ pub(super) struct State {
     pub(super) namespaces: Lister<Namespace>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) recorder: Recorder,
-    /// For durations in metrics only.
+    /// Clock for durations in metrics only.
     pub(super) clock: Clock,
     rejected: BTreeMap<(PluginId, Option<usize>), IntGauge>,
-    /// How many pods were popped so far.
+    /// Number of pods popped so far.
     pub(super) scheduling_cycle: i64,
-    /// The scheduling cycle in which pods were last asked to move; for when hints are off.
+    /// The scheduling cycle of the last move request. Used only with hints off.
     pub(super) move_request_cycle: i64,
     pub(super) timers: Option<Timers>,
     pub(super) closed: bool,
-    /// Whether something changed that whoever waits to pop wants to know.
+    /// Whether something changed that matters to the thread that waits to pop.
     pub(super) changed: bool,
-    /// Whether anybody waits to pop.
+    /// Whether a thread waits to pop.
     pub(super) waiting: bool,
     sequence: u64,
 }
 
 impl State {
-    /// An empty queue. Fails if a plugin cannot say which events it wants.
+    /// Creates an empty state. Fails if a plugin cannot register its events.
     pub(super) fn new(
         profiles: &[Arc<Framework>],
         options: QueueOptions,
@@ -140,18 +140,18 @@ impl State {
         })
     }
 
-    /// The place of the pod's profile among all profiles.
+    /// Returns the index of the pod's profile.
     pub(super) fn profile_of(&self, pod: &PodInfo) -> Option<usize> {
         self.profiles_by_name.get(pod.pod().scheduler_name()).copied()
     }
 
-    /// The next arrival number.
+    /// Returns the next arrival number.
     pub(super) fn next_order(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence
     }
 
-    /// A pod that the queue has not seen before.
+    /// Creates the info of a pod that is new to the queue.
     pub(super) fn new_info(&mut self, pod: Arc<PodInfo>, now: Mono) -> QueuedPodInfo {
         let mut info = QueuedPodInfo::new(pod, now);
         info.order = self.next_order();
@@ -159,6 +159,7 @@ impl State {
         info
     }
 
+    /// Signs a pod if batching is on.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.signPod @v1.36.3`.
     pub(super) fn sign(&self, pod: &PodInfo) -> Option<Arc<str>> {
         if !self.modes.sign {
@@ -167,7 +168,7 @@ impl State {
         self.profiles[self.profile_of(pod)?].sign_pod(pod).map(Arc::from)
     }
 
-    /// What tells the pod apart from others in unschedulablePods.
+    /// Returns the class of the pod in unschedulablePods.
     pub(super) fn class_of(&mut self, info: &QueuedPodInfo) -> EventClass {
         EventClass {
             profile: self.profile_of(&info.pod),
@@ -176,7 +177,7 @@ impl State {
         }
     }
 
-    /// Puts a pod, which is nowhere, into `place`; counts it as coming in because of `event`, if that is given.
+    /// Inserts a pod, which must not be queued, into `place`. With `event` it is counted as incoming because of the event.
     fn put(&mut self, info: QueuedPodInfo, place: Place, event: Option<&EventPlan>) {
         let class = self.class_of(&info);
         self.gauge(&info, &class, place, 1);
@@ -193,14 +194,14 @@ impl State {
         self.changed = true;
     }
 
-    /// Takes a pod out of the queue.
+    /// Removes a pod from the queue.
     pub(super) fn take(&mut self, slot: Slot) -> QueuedPodInfo {
         let record = self.pods.remove(slot);
         self.gauge(&record.info, &record.class, record.place(), -1);
         record.info
     }
 
-    /// Keeps the gauges of what is queued: each pod counts in its place, and for each plugin that rejected it.
+    /// Updates the gauges of pending and unschedulable pods. A pod counts once in its place and once for each rejecting plugin.
     fn gauge(&mut self, info: &QueuedPodInfo, class: &EventClass, place: Place, by: i64) {
         let queue =
             if place == Place::Unschedulable && info.is_gated() { PendingQueue::Gated } else { place.pending() };
@@ -219,8 +220,9 @@ impl State {
         }
     }
 
-    /// Moves a pod, which is nowhere, to activeQ, unless a plugin gates it: then it goes to unschedulablePods. Whether it is
-    /// in activeQ. A pod of the same name is replaced; only a gated one leaves it where it is.
+    /// Moves a pod that is not in the queue to activeQ, or to unschedulablePods if a plugin gates it. Returns whether it is
+    /// in activeQ. A queued pod of the same name is replaced, unless the new one is gated and the old one is not in
+    /// unschedulablePods.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.moveToActiveQ @v1.36.3`.
     pub(super) fn move_to_active(
         &mut self,
@@ -248,8 +250,8 @@ impl State {
         true
     }
 
-    /// Moves a pod, which is nowhere, to its backoff queue, unless a plugin gates it: then it goes to unschedulablePods.
-    /// Whether it is in a backoff queue.
+    /// Moves a pod that is not in the queue to its backoff queue, or to unschedulablePods if a plugin gates it. Returns
+    /// whether it is in a backoff queue.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.moveToBackoffQ @v1.36.3`.
     pub(super) fn move_to_backoff(&mut self, mut info: QueuedPodInfo, event: &EventPlan, origin: Origin) -> bool {
         if self.modes.pop_from_backoff {
@@ -265,8 +267,8 @@ impl State {
         true
     }
 
-    /// Puts a pod, which is nowhere, into unschedulablePods; it counts as coming in unless it or a pod of its name was there.
-    /// Nothing happens if a pod of its name is in another place.
+    /// Moves a pod that is not in the queue to unschedulablePods. It counts as incoming unless it comes from there or
+    /// replaces a pod of its name there. Does nothing if a pod of its name is in another place.
     pub(super) fn put_back(&mut self, info: QueuedPodInfo, event: &EventPlan, origin: Origin) {
         let mut counts = origin != Origin::Unschedulable;
         if let Some(slot) = self.pods.find(info.pod.key()) {
@@ -279,14 +281,14 @@ impl State {
         self.put(info, Place::Unschedulable, counts.then_some(event));
     }
 
-    /// Removes a pod of the same name.
+    /// Removes a queued pod of the same name.
     fn evict(&mut self, info: &QueuedPodInfo) {
         if let Some(slot) = self.pods.find(info.pod.key()) {
             self.take(slot);
         }
     }
 
-    /// Takes the first pod of activeQ, or of podBackoffQ if activeQ is empty and that is allowed, and marks it as in flight.
+    /// Pops the first pod of activeQ, or of podBackoffQ if activeQ is empty and the gate allows it, and marks it as in flight.
     /// Follows `pkg/scheduler/backend/queue/active_queue.go#activeQueue.unlockedPop @v1.36.3`.
     pub(super) fn pop(&mut self) -> Option<QueuedPodInfo> {
         loop {
@@ -306,7 +308,7 @@ impl State {
         }
     }
 
-    /// Counts an attempt and marks the pod as in flight. False, and the pod is to be dropped, if it is in flight already.
+    /// Counts an attempt and marks the pod as in flight. Returns false if it is in flight already and has to be dropped.
     /// Follows `pkg/scheduler/backend/queue/active_queue.go#activeQueue.unlockedMovePodToInFlight @v1.36.3`.
     pub(super) fn mark_in_flight(&mut self, info: &mut QueuedPodInfo) -> bool {
         info.attempts += 1;

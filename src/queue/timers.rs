@@ -1,4 +1,4 @@
-//! The two timers: backoffs that ended, and pods that have been in unschedulablePods for too long.
+//! The two timers, which move pods after their backoff and pods that were in unschedulablePods for too long.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use super::state::{Origin, State};
 use crate::clock::Mono;
 use crate::model::EventObjects;
 
-/// How often unschedulablePods is looked through for pods that have been there for too long.
+/// Period of the checks for pods that were in unschedulablePods for too long.
 /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.Run @v1.36.3`.
 pub(super) const UNSCHEDULABLE_PERIOD: Duration = Duration::from_secs(30);
 
-/// When each timer is due next.
+/// Next due time of each timer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timers {
     backoff: Mono,
@@ -20,26 +20,26 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    /// Timers that were started at `now`.
+    /// Creates timers that start at `now`.
     pub(super) fn new(backoff: &Backoff, now: Mono) -> Self {
         Self { backoff: backoff.first_flush(now), unschedulable: now }
     }
 }
 
-/// The first time not before `earliest` that is `due` or any number of periods later.
+/// Returns the first tick at or after `earliest`. Ticks are at `due` and every `period` after it.
 fn tick_from(due: Mono, period: Duration, earliest: Mono) -> Mono {
     let late = u64::try_from((earliest - due).as_nanos()).unwrap_or(u64::MAX);
     let period = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
     due + Duration::from_nanos(late.div_ceil(period).saturating_mul(period))
 }
 
-/// The moment after `at`.
+/// Returns the next moment after `at`.
 fn just_after(at: Mono) -> Mono {
     at + Duration::from_nanos(1)
 }
 
 impl State {
-    /// Runs the timers that are due; one that was missed several times runs once.
+    /// Runs the timers that are due. A timer that missed several ticks runs once.
     pub(super) fn flush(&mut self, now: Mono) {
         let Some(mut timers) = self.timers else { return };
         if timers.backoff <= now {
@@ -53,7 +53,7 @@ impl State {
         self.timers = Some(timers);
     }
 
-    /// Moves the pods whose backoff is over to activeQ.
+    /// Moves the pods whose backoff has ended to activeQ.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.flushBackoffQCompleted @v1.36.3`.
     fn flush_backoff(&mut self, now: Mono) {
         let event = self.own.backoff_complete.clone();
@@ -72,7 +72,7 @@ impl State {
         debug_assert!(self.every_backoff_lasts(now), "a flush leaves no pod whose backoff is over");
     }
 
-    /// Whether no pod in backoffQ has completed its backoff.
+    /// Whether no pod in a backoff queue has completed its backoff.
     fn every_backoff_lasts(&self, now: Mono) -> bool {
         let firsts = [Place::Backoff, Place::ErrorBackoff].into_iter().filter_map(|place| self.pods.first(place));
         firsts.map(|slot| self.pods.get(slot)).all(|record| self.backoff.is_backing_off(record.expiration(), now))
@@ -81,7 +81,7 @@ impl State {
     /// Moves the pods that have been in unschedulablePods for too long.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.flushUnschedulablePodsLeftover @v1.36.3`.
     fn flush_unschedulable(&mut self, now: Mono) {
-        // Early on this is the clock's origin, before which nothing arrived.
+        // The subtraction stops at the clock's origin, before which no pod arrived.
         let overdue = self.pods.unschedulable_since(now - self.max_in_unschedulable);
         if overdue.is_empty() {
             return;
@@ -93,7 +93,7 @@ impl State {
         self.move_pods(overdue, &event, &EventObjects::default(), None, now);
     }
 
-    /// When [`State::flush`] has something to move next.
+    /// Returns the next time at which [`State::flush`] has pods to move.
     pub(super) fn next_deadline(&self) -> Option<Mono> {
         let timers = self.timers?;
         let expirations = [Place::Backoff, Place::ErrorBackoff].into_iter().filter_map(|place| self.pods.first(place));

@@ -1,4 +1,4 @@
-//! Pods that change or go while they are queued.
+//! Changes and deletions of queued pods.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use crate::k8s::Pod;
 use crate::model::{ClusterEvent, EventObjects, PodInfo};
 
 impl State {
-    /// A pod without a node came. Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.Add @v1.36.3`.
+    /// Adds a new unassigned pod. Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.Add @v1.36.3`.
     pub(super) fn add(&mut self, pod: Arc<PodInfo>, now: Mono) {
         let info = self.new_info(pod, now);
         let event = self.own.pod_add.clone();
         self.move_to_active(info, &event, Origin::Outside, now);
     }
 
-    /// A pod without a node changed.
+    /// Updates an unassigned pod, which may move it.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.Update @v1.36.3`.
     pub(super) fn update(&mut self, old: &Arc<Pod>, new: &Arc<PodInfo>, events: &[ClusterEvent], now: Mono) {
         if self.modes.hints && self.in_flight.contains(new.uid()) {
-            // It will be taken back as its newest version; whether this change helped it is decided then.
+            // The pod comes back in its newest version. Then the kept events decide whether this change helped it.
             let objects = EventObjects::of_pods(Some(old), Some(new.pod()));
             for event in events {
                 let plan = self.plan(event);
@@ -54,7 +54,7 @@ impl State {
         }
     }
 
-    /// Puts the new version of a pod in its place.
+    /// Replaces a queued pod by its new version.
     fn replace(&mut self, slot: Slot, old: &Pod, new: &Arc<PodInfo>) {
         let signature = self.sign(new);
         self.pods.change(slot, |info| {
@@ -62,11 +62,11 @@ impl State {
             info.signature = signature;
         });
         self.nominator.update(old, new);
-        // Its place in the order may have changed, and with it what is popped next.
+        // The order of the heap may have changed, and with it the next pod to pop.
         self.changed = true;
     }
 
-    /// Asks the plugins that rejected a pod in unschedulablePods whether its own change helps it, change by change.
+    /// Asks the plugins that rejected a pod in unschedulablePods about each of the pod's own changes.
     fn requeue_updated(&mut self, old: &Arc<Pod>, new: &Arc<PodInfo>, events: &[ClusterEvent], now: Mono) {
         let objects = EventObjects::of_pods(Some(old), Some(new.pod()));
         for event in events {
@@ -76,7 +76,7 @@ impl State {
             let (place, class) = (record.place(), &record.class);
             let strategy = self.worth_requeuing(&record.info, class.profile, &class.rejectors, &plan, &objects);
             let in_backoff = matches!(place, Place::Backoff | Place::ErrorBackoff);
-            // One that is in a backoff queue without SchedulerPopFromBackoffQ may still become more urgent.
+            // Without SchedulerPopFromBackoffQ, a pod in a backoff queue may still become more urgent.
             if strategy == QueueingStrategy::Skip || (in_backoff && strategy == QueueingStrategy::AfterBackoff) {
                 continue;
             }
@@ -89,7 +89,8 @@ impl State {
         }
     }
 
-    /// A pod went, or was bound. Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.Delete @v1.36.3`.
+    /// Removes a deleted or bound pod.
+    /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.Delete @v1.36.3`.
     pub(super) fn delete(&mut self, pod: &Pod) {
         self.nominator.delete(pod.uid());
         if let Some(slot) = self.pods.find(&pod.key()) {
@@ -98,8 +99,8 @@ impl State {
     }
 }
 
-/// Whether a pod changed in a way that may help it, as far as is asked with hints off: anything but its versions and its
-/// status, of which only claims count. What a slim pod does not keep is not compared.
+/// Whether an update may help the pod, with hints off: any change counts except of versions and of the status other than its
+/// claims. Fields that a slim pod does not keep are not compared.
 /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#isPodUpdated @v1.36.3`.
 fn may_help(old: &Pod, new: &Pod) -> bool {
     let strip = |pod: &Pod| {

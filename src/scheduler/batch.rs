@@ -1,8 +1,8 @@
-//! Opportunistic batching: what one pod's evaluation found out serves the next pods that are equal to it.
+//! Opportunistic batching: the results of one pod's evaluation are used for the next equal pods.
 //!
-//! Equal pods that come one right after the other get the same scores on every node, but for the one that the pod before
-//! took. If that node has no room for another, the best of the others is the best of all, and neither filters nor scores
-//! have to run on the rest.
+//! An equal pod that comes directly after another gets the same scores on every node except the one that the earlier pod took.
+//! If that node has no room for another such pod, the best of the remaining nodes is the best of all nodes. Then neither
+//! filters nor scores have to run on the remaining nodes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::clock::Mono;
 use crate::framework::{CycleContext, Framework, NodeRef, Ranking};
 use crate::metrics::{BatchAttempt, BatchFlush};
 
-/// Results that are older are not used. Follows `pkg/scheduler/framework/runtime/batch.go#maxBatchAge @v1.36.3`.
+/// Maximum age of results. Follows `pkg/scheduler/framework/runtime/batch.go#maxBatchAge @v1.36.3`.
 const MAX_AGE: Duration = Duration::from_millis(500);
 
 /// The results that one profile keeps for the next pod.
 /// Follows `pkg/scheduler/framework/runtime/batch.go#OpportunisticBatch @v1.36.3`.
 #[derive(Default)]
 pub(super) struct Batch {
-    /// The last cycle in which a node was chosen. A failed one leaves no trace but the gap in the count.
+    /// The last cycle in which a node was chosen. A failed cycle shows only as a gap in the cycle numbers.
     last_cycle: i64,
-    /// The node that was chosen in it.
+    /// The node that was chosen in that cycle.
     last_node: Arc<str>,
     results: Option<Results>,
 }
@@ -31,14 +31,13 @@ pub(super) struct Batch {
 struct Results {
     signature: Arc<str>,
     since: Mono,
-    /// The nodes that could have taken the pod, by their place in the ranking.
+    /// Names of the feasible nodes, by their position in the ranking.
     nodes: Vec<Arc<str>>,
-    /// Those that no pod has taken.
+    /// The nodes that no pod has taken yet.
     others: Ranking,
 }
 
-/// The pod's part in it: the cycle that it is in, and what tells whether it equals another. Pods that are not signed equal
-/// no other.
+/// The cycle number and the signature of a pod. A pod without signature equals no other pod.
 #[derive(Clone, Copy)]
 pub(super) struct Attempt<'a> {
     pub(super) cycle: i64,
@@ -46,8 +45,8 @@ pub(super) struct Attempt<'a> {
 }
 
 impl Batch {
-    /// Why the results do not hold for this pod, if they do not. They are not dropped for it: a later pod may have more luck,
-    /// until the next evaluation that ends well replaces them.
+    /// Returns the reason why the results cannot be used for this pod, if there is one. Unusable results are kept for later
+    /// pods, until the next successful evaluation replaces them.
     /// Follows `pkg/scheduler/framework/runtime/batch.go#batchStateCompatible @v1.36.3`.
     fn unusable(
         &self,
@@ -67,14 +66,14 @@ impl Batch {
             return Some(BatchFlush::Expired);
         }
         let Some(node) = NodeRef::named(cx.snapshot, &self.last_node) else { return Some(BatchFlush::NodeMissing) };
-        // How the node would score now is not known: only if it is full it does not matter.
+        // The node's new score is unknown, which is harmless only if the node is full.
         match framework.run_filters_on(cx, node) {
             Ok(Some(_)) => None,
             Ok(None) | Err(_) => Some(BatchFlush::NodeNotFull),
         }
     }
 
-    /// The best node that is left, if the results hold for this pod.
+    /// Returns the best remaining node, if the results can be used for this pod.
     fn next(
         &mut self,
         framework: &Framework,
@@ -92,16 +91,16 @@ impl Batch {
     }
 }
 
-/// The results of each profile, by schedulerName; none of a profile that keeps nothing.
+/// The results of each profile, by schedulerName. Profiles that keep no results are absent.
 pub(super) struct Batches(BTreeMap<String, Batch>);
 
 impl Batches {
-    /// Keeps results for these profiles.
+    /// Creates empty results for these profiles.
     pub(super) fn new(profiles: impl Iterator<Item = String>) -> Self {
         Self(profiles.map(|profile| (profile, Batch::default())).collect())
     }
 
-    /// The node that an equal pod's results name for this pod.
+    /// Returns the best node for this pod according to the results of an equal pod.
     /// Follows `pkg/scheduler/framework/runtime/batch.go#GetNodeHint @v1.36.3`.
     pub(super) fn hint(
         &mut self,
@@ -121,7 +120,7 @@ impl Batches {
         hint
     }
 
-    /// Keeps the outcome of a search for the next pod.
+    /// Stores the outcome of a search for the next pods.
     /// Follows `pkg/scheduler/framework/runtime/batch.go#StoreScheduleResults @v1.36.3`.
     pub(super) fn keep(&mut self, framework: &Framework, attempt: Attempt<'_>, choice: &mut Choice<'_>) {
         let Some(batch) = self.0.get_mut(&**framework.name()) else { return };

@@ -1,4 +1,4 @@
-//! The binding cycle: from `Permit` to `PostBind`, in the pod's own task.
+//! The binding cycle: from waiting on `Permit` to `PostBind`, in the pod's own task.
 
 use std::sync::Arc;
 
@@ -15,20 +15,21 @@ use crate::metrics::{AttemptResult, Operation};
 use crate::model::{ClusterEvent, EventObjects, PodInfo};
 use crate::queue::{PreCheck, QueuedPodInfo};
 
-/// A pod on its way from being assumed to being bound.
+/// A pod that was assumed and is about to be bound.
 pub(super) struct BindingCycle {
     pub(super) shared: Arc<SchedulerContext>,
     pub(super) framework: Arc<Framework>,
     pub(super) state: CycleState,
     pub(super) reservation: Reservation,
-    /// The pod as it was popped, to go back into the queue if the binding fails.
+    /// The pod as it was popped. It goes back into the queue if the binding fails.
     pub(super) queued: QueuedPodInfo,
     pub(super) started: Mono,
     pub(super) pods_to_activate: PodsToActivate,
 }
 
 impl BindingCycle {
-    /// Runs to the end, and unwinds what failed. Follows `pkg/scheduler/schedule_one.go#runBindingCycle @v1.36.3`.
+    /// Runs the binding cycle, and undoes the reservation if it fails. Follows
+    /// `pkg/scheduler/schedule_one.go#runBindingCycle @v1.36.3`.
     pub(super) async fn run(mut self) {
         let _running = self.shared.metrics.running(Operation::Binding);
         match self.bind().await {
@@ -37,12 +38,13 @@ impl BindingCycle {
         }
     }
 
-    /// Follows `pkg/scheduler/schedule_one.go#bindingCycle @v1.36.3`.
+    /// Runs the extension points from `PreBindPreFlight` to `Bind`. Follows
+    /// `pkg/scheduler/schedule_one.go#bindingCycle @v1.36.3`.
     async fn bind(&mut self) -> Result<(), Failure> {
         let work = self.pre_flight()?;
         self.wait_on_permit().instrument(tracing::debug_span!("WaitOnPermit")).await?;
-        // A failure after this is retried after its backoff, whatever happens in the cluster until then, so the events
-        // since the pod was popped need not be kept any longer.
+        // A pod that fails after this point is retried after its backoff, regardless of events. So the events since the pod was
+        // popped need not be kept any longer.
         self.shared.queue.done(self.reservation.pod().uid());
         self.pre_bind(work).instrument(tracing::debug_span!("PreBind")).await?;
         if let Some(by_extender) = self.bind_by_extender().await {
@@ -56,10 +58,11 @@ impl BindingCycle {
         }
     }
 
-    /// Asks `PreBind` plugins whether they have work, and if so, or if the pod waits, says where it is going to be.
+    /// Runs the `PreBindPreFlight` plugins. If a plugin has work to do or the pod waits at `Permit`, writes the node to the pod's
+    /// `nominatedNodeName`.
     fn pre_flight(&mut self) -> Result<PreFlight, Failure> {
         if !self.shared.nominates_expected_node {
-            // Nobody was asked, so there may be work.
+            // `PreBindPreFlight` did not run, so `PreBind` may have work to do.
             return Ok(PreFlight::Work);
         }
         let (pod, node) = (self.reservation.pod(), self.reservation.node());
@@ -85,7 +88,7 @@ impl BindingCycle {
         }
     }
 
-    /// Runs `PreBind`; while it has work to do, preemption can still cancel the pod in memory.
+    /// Runs the `PreBind` plugins. While plugins have work to do, preemption can cancel the pod in memory.
     async fn pre_bind(&self, work: PreFlight) -> Result<(), Failure> {
         let cx = BindContext { pod: self.reservation.pod(), node: self.reservation.node(), state: &self.state };
         let pods = &self.shared.pods_in_pre_bind;
@@ -99,7 +102,7 @@ impl BindingCycle {
         outcome
     }
 
-    /// Lets the extender that binds pods do it, if it is interested in this one.
+    /// Binds the pod with the extender that is a binder, if it is interested in this pod.
     /// Follows `pkg/scheduler/schedule_one.go#extendersBinding @v1.36.3`.
     async fn bind_by_extender(&self) -> Option<Result<(), Failure>> {
         let (pod, node) = (self.reservation.pod(), self.reservation.node());
@@ -143,8 +146,8 @@ impl BindingCycle {
         shared.activate(&self.pods_to_activate, shared.clock.now());
     }
 
-    /// Follows `pkg/scheduler/schedule_one.go#handleBindingCycleError @v1.36.3`: the pod's place on the node is free again,
-    /// which may help others; a rejected pod itself must not hear of it.
+    /// Handles a failure of the binding cycle. The pod's place on the node is free again, which may help other pods. The
+    /// event must not requeue a rejected pod itself. Follows `pkg/scheduler/schedule_one.go#handleBindingCycleError @v1.36.3`.
     async fn fail(self, failure: Failure) {
         let Self { shared, framework, state, reservation, queued, started, .. } = self;
         let pod = reservation.pod().clone();
@@ -167,7 +170,7 @@ impl BindingCycle {
 }
 
 impl SchedulerContext {
-    /// Tells the queue that an assumed pod left its node.
+    /// Notifies the queue that an assumed pod left its node.
     fn pod_left(&self, pod: &Arc<PodInfo>, which: Option<&PreCheck<'_>>) {
         let objects = EventObjects::of_pods(Some(pod.pod()), None);
         self.queue.move_all(&ClusterEvent::ASSIGNED_POD_DELETE, &objects, self.clock.now(), which);

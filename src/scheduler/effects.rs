@@ -1,4 +1,4 @@
-//! What plugins and cycles have written, and the tasks that do it.
+//! Writes of plugins and cycles to the API, and the tasks that make them.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -12,17 +12,17 @@ use crate::framework::{BoxFuture, Effects, PluginError, PodEvent};
 use crate::k8s::Pod;
 use crate::model::PodInfo;
 
-/// [`Effects`] by way of the API server.
+/// An implementation of [`Effects`] with an API server.
 pub struct ApiEffects {
     writes: ApiWrites,
-    /// By schedulerName.
+    /// The event recorders by schedulerName.
     recorders: BTreeMap<String, EventRecorder>,
     tasks: Arc<dyn Spawn>,
 }
 
 impl ApiEffects {
-    /// Writes through `writes`, records events with the recorder of the profile that reports them, and leaves what takes
-    /// time to `tasks`.
+    /// Creates effects that send writes through `writes` and events through the recorder of the reporting profile. Slow work
+    /// runs in `tasks`.
     pub fn new(writes: ApiWrites, recorders: BTreeMap<String, EventRecorder>, tasks: Arc<dyn Spawn>) -> Self {
         Self { writes, recorders, tasks }
     }
@@ -46,7 +46,7 @@ impl Effects for ApiEffects {
         recorder.record(ObjectRef::pod(event.regarding), None, said);
     }
 
-    /// Follows `pkg/scheduler/framework/preemption/executor.go#NewExecutor @v1.36.3`.
+    /// Marks and deletes the victim. Follows `pkg/scheduler/framework/preemption/executor.go#NewExecutor @v1.36.3`.
     fn evict(&self, victim: &Arc<Pod>, preemptor: &Arc<Pod>) -> BoxFuture<'static, Result<bool, PluginError>> {
         let (writes, victim) = (self.writes.clone(), victim.clone());
         let update = StatusUpdate::disruption_target(&victim, preemptor.scheduler_name());
@@ -91,7 +91,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The task, and after it a word about its result.
+/// Returns a task that runs `task` and then calls `tell` with its result.
 fn task_then<T: Send + 'static>(
     task: BoxFuture<'static, T>,
     tell: impl FnOnce(T) + Send + 'static,
@@ -99,15 +99,15 @@ fn task_then<T: Send + 'static>(
     async move { tell(task.await) }.boxed()
 }
 
-/// Runs a future to its end on another thread of control, whose owner observes that end.
+/// Runs futures in tasks, and observes the end of each.
 pub trait Spawn: Send + Sync {
-    /// Starts the future, which goes by `name` where it ends as it must not.
+    /// Spawns the future as a task. `name` identifies the task if it panics.
     fn spawn(&self, name: &'static str, task: BoxFuture<'static, ()>);
-    /// Starts the future and waits for its end, though not for ever. Says whether it has ended.
+    /// Spawns the future and waits for its end, with a timeout. Returns whether it has ended.
     fn wait(&self, task: BoxFuture<'static, ()>) -> bool;
 }
 
-/// Boxes a task for [`Spawn`].
+/// Boxes a future for [`Spawn`].
 pub(super) fn task(future: impl Future<Output = ()> + Send + 'static) -> BoxFuture<'static, ()> {
     future.boxed()
 }

@@ -1,5 +1,5 @@
-//! Evaluates a pod: asks every plugin of a profile about every node, by the search that the scheduling cycle runs, with an
-//! observer that records everything. For people and programs that want to know why.
+//! Evaluation of a pod: runs every plugin of a profile on every node, to explain the decision. It uses the search of the
+//! scheduling cycle, with an observer that records everything.
 
 use std::sync::Arc;
 
@@ -15,18 +15,17 @@ use crate::framework::{
 };
 use crate::model::{NodeOrdinal, PodInfo, Snapshot};
 
-/// Every node is looked at: a percentage of nodes to score that leaves none out.
+/// Percentage of nodes to score at which no node is left out.
 const ALL_NODES: i32 = 100;
 
-/// Asks every plugin of the profile about every node, scores all nodes that can take the pod, and says which node is
-/// chosen when all are looked at from the first one on. `PostFilter` and extenders are left out: asking them changes
-/// things.
+/// Runs every filter on every node, scores all feasible nodes, and returns the results with the node that is chosen when the
+/// search starts at the first node. It leaves out `PostFilter` and extenders, because these have side effects.
 pub fn evaluate(framework: &Framework, snapshot: &Snapshot, pod: &Arc<PodInfo>, now: Now) -> Evaluation {
     evaluate_then(framework, snapshot, pod, now, &mut |_, _| {})
 }
 
-/// Evaluates as [`evaluate`] does. Where no node can take the pod, `no_node` is called with the cycle as the filters left
-/// it and with the diagnosis, to which it may add, such as the message of `PostFilter`.
+/// Evaluates the pod as [`evaluate`] does. If no node is feasible, it calls `no_node` with the cycle as the filters left it and
+/// with the diagnosis. `no_node` may add to the diagnosis, such as the message of `PostFilter`.
 pub fn evaluate_then(
     framework: &Framework,
     snapshot: &Snapshot,
@@ -74,8 +73,8 @@ pub fn evaluate_then(
     evaluation
 }
 
-/// The nodes that can take the pod, in the order of the snapshot; none if `PreFilter` rejects the pod or fails. A node on
-/// which a filter fails is none of them.
+/// Returns the feasible nodes, in the order of the snapshot. The list is empty if `PreFilter` rejects the pod or fails. A node
+/// on which a filter fails is not feasible.
 pub fn feasible_nodes(framework: &Framework, snapshot: &Snapshot, pod: &Arc<PodInfo>, now: Now) -> Vec<NodeOrdinal> {
     if snapshot.is_empty() {
         return Vec::new();
@@ -83,15 +82,14 @@ pub fn feasible_nodes(framework: &Framework, snapshot: &Snapshot, pod: &Arc<PodI
     let mut state = new_state(framework);
     let mut cx = CycleContext { pod, snapshot, state: &mut state, now };
     let mut passed = Passed::default();
-    // The nodes are what is asked for, not the outcome.
+    // Only the observed nodes matter here, not the outcome.
     let _ = alone(framework, |mut search| search.find(&mut cx, |_| None, &mut passed));
     passed.0.sort_unstable();
     passed.0
 }
 
-/// Every filter's verdict on one node, in the order in which they run: also of those behind the first that rejects it,
-/// which a cycle does not ask. Empty if `PreFilter` rejects the pod or fails. Pods nominated to the node are not taken into
-/// account.
+/// Returns the verdict of every filter on one node, in running order. Filters after the first rejection run too, unlike in a
+/// cycle. The list is empty if `PreFilter` rejects the pod or fails. Nominated pods are not taken into account.
 pub fn evaluate_filters(
     framework: &Framework,
     snapshot: &Snapshot,
@@ -115,14 +113,14 @@ pub fn evaluate_filters(
         .collect()
 }
 
-/// Runs a search apart from any scheduler: without extenders, from the first node on, and without an early stop.
+/// Runs a search outside of a scheduler: without extenders, from the first node, and over all nodes.
 fn alone<T>(framework: &Framework, run: impl FnOnce(NodeSearch<'_>) -> T) -> T {
     run(NodeSearch {
         framework,
         extenders: &[],
         percentage_of_nodes_to_score: ALL_NODES,
         next_start_node_index: &mut 0,
-        // Chance has a say only where extenders have.
+        // Randomness matters only with extenders.
         rng: &mut Rng::from_seed(0),
     })
 }
@@ -158,21 +156,21 @@ impl SearchObserver for Passed {
     }
 }
 
-/// Records everything that a search finds out.
+/// Observer that records all results of a search.
 struct Recorder<'f> {
     framework: &'f Framework,
     pre_filter: Option<PreFilterEvaluation>,
-    /// The rejection of the nodes that `PreFilter` left out.
+    /// The rejection of the nodes that `PreFilter` excluded.
     absent: Option<Rejection>,
-    /// By ordinal; none for a node that was not filtered.
+    /// The verdicts by node ordinal. `None` for a node that was not filtered.
     verdicts: Vec<Option<StatusEvaluation>>,
-    /// The nodes that passed the filters, in the order of the search.
+    /// The feasible nodes, in the order of the search.
     passed: Vec<NodeOrdinal>,
-    /// Scratch slots that the filters filled for these nodes, by position.
+    /// Scratch slots that the filters filled for the feasible nodes, by position.
     scratch: ScratchBoard,
     score_skip: Vec<Arc<str>>,
     score_error: Option<PluginError>,
-    /// The scores of these nodes.
+    /// The scored nodes with their scores.
     scores: Option<(Vec<NodeOrdinal>, ScoreRun)>,
 }
 
@@ -191,8 +189,8 @@ impl<'f> Recorder<'f> {
         }
     }
 
-    /// Asks the plugins that the search did not need: `PreFilter` where there are no nodes, and `Score` where the host was
-    /// known without it.
+    /// Runs the plugins that the search did not need: `PreFilter` if the snapshot has no nodes, and `Score` if there was only
+    /// one feasible node.
     fn complete(&mut self, cx: &mut CycleContext<'_>) {
         if self.pre_filter.is_none() {
             let run = self.framework.pre_filter_by_name(cx);
@@ -204,11 +202,12 @@ impl<'f> Recorder<'f> {
         }
         let nodes: Vec<NodeRef<'_>> = self.passed.iter().map(|node| NodeRef::new(cx.snapshot, *node)).collect();
         let scratch = std::mem::take(&mut self.scratch);
-        // The observer is shown the outcome.
+        // The observer receives the outcome.
         let _ = score(self.framework, cx, &nodes, &scratch, self);
     }
 
-    /// The verdicts and scores of all nodes, in the order of the snapshot; none if no node was filtered or left out.
+    /// Returns the verdicts and scores of all nodes, in the order of the snapshot. The list is empty if no node was filtered or
+    /// excluded.
     fn nodes(&self, snapshot: &Snapshot) -> Vec<NodeEvaluation> {
         let status = |node: NodeOrdinal| match (&self.verdicts[node.index()], &self.absent) {
             (Some(status), _) => Some((status.clone(), false)),

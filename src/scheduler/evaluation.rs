@@ -1,4 +1,4 @@
-//! The result of an evaluation: each node's verdict, each plugin's score.
+//! The result of an evaluation: the verdict on each node, and the scores of each plugin.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use serde::Serialize;
 use crate::framework::{Code, PluginError, Rejection};
 use crate::model::NodeInfo;
 
-/// The answer of a plugin, in the names that messages and metrics give it.
+/// The outcome of a plugin, with the names used in metrics and messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StatusEvaluation {
-    /// The plugin that answered; empty where the answer is no single plugin's.
+    /// The plugin with this outcome. Empty if it is not the outcome of a single plugin.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub plugin: Arc<str>,
     /// `Success`, `Unschedulable`, `UnschedulableAndUnresolvable`, `Pending` or `Error`.
@@ -20,15 +20,15 @@ pub struct StatusEvaluation {
     pub reasons: Vec<String>,
 }
 
-/// The result of all `PreFilter` plugins.
+/// The combined result of the `PreFilter` plugins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PreFilterEvaluation {
-    /// The combined answer of the plugins.
+    /// The combined status of the plugins.
     #[serde(flatten)]
     pub status: StatusEvaluation,
-    /// The nodes that the search is narrowed to, sorted; `None` for all.
+    /// Names of the nodes to which the search is restricted, sorted. `None` for all nodes.
     pub nodes: Option<Vec<String>>,
-    /// The plugins that `Filter` leaves out, sorted.
+    /// The plugins whose `Filter` is skipped, sorted.
     pub skip: Vec<Arc<str>>,
 }
 
@@ -51,10 +51,10 @@ pub struct NodeEvaluation {
     /// The verdict of the filters.
     #[serde(flatten)]
     pub status: StatusEvaluation,
-    /// Whether `PreFilter` left the node out, so that no filter saw it.
+    /// Whether `PreFilter` excluded the node, so that no filter ran on it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub absent: bool,
-    /// The score of each plugin; only where the node can take the pod.
+    /// The scores by plugin. Empty unless the node is feasible.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub scores: BTreeMap<Arc<str>, ScoreEvaluation>,
     /// The sum of the weighted scores.
@@ -62,7 +62,7 @@ pub struct NodeEvaluation {
     pub total: Option<i64>,
 }
 
-/// The answers of all plugins of a profile about one pod.
+/// The results of all plugins of a profile for one pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Evaluation {
@@ -70,7 +70,8 @@ pub struct Evaluation {
     pub pod: Arc<str>,
     /// The schedulerName of the profile.
     pub scheduler: Arc<str>,
-    /// Why the pod is not scheduled at all, if it is not; the rest is what would have been decided.
+    /// The reason why the scheduler skips the pod. The other fields then show the decision that would be made otherwise. Empty
+    /// if the pod is not skipped.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub skipped: String,
     /// The rejection by `PreEnqueue` that keeps the pod out of activeQ.
@@ -79,28 +80,29 @@ pub struct Evaluation {
     pub signature: Option<String>,
     /// The result of `PreFilter`.
     pub pre_filter: PreFilterEvaluation,
-    /// Every node, in the order in which they are tried from the first one on; none if `PreFilter` rejects the pod.
+    /// Results for all nodes, in the order in which the search examines them from the first node on. Empty if `PreFilter`
+    /// rejects the pod.
     pub nodes: Vec<NodeEvaluation>,
-    /// The plugins that do not score this pod, sorted.
+    /// The plugins whose `Score` is skipped for this pod, sorted.
     pub score_skip: Vec<Arc<str>>,
     /// The error of `PreScore` or `Score`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub score_error: String,
     /// The name of the chosen node; empty if none is chosen.
     pub host: String,
-    /// Number of nodes that the search evaluated until it found the host, if `percentageOfNodesToScore` does not stop it
-    /// earlier. 0 without a host.
+    /// Number of nodes that the search examined to find the host, if `percentageOfNodesToScore` does not stop it earlier. 0
+    /// without a host.
     #[serde(skip_serializing_if = "is_zero")]
     pub evaluated_nodes: usize,
-    /// Number of evaluated nodes that can take the pod.
+    /// Number of feasible nodes among the examined nodes.
     #[serde(skip_serializing_if = "is_zero")]
     pub feasible_nodes: usize,
-    /// The reason why no node can take the pod, as its condition says it but for the words of `PostFilter`, which is not
+    /// The reason why no node is feasible, as in the pod's condition, but without the message of `PostFilter`, which does not
     /// run.
     pub message: String,
-    /// The plugins whose events may help the pod, sorted.
+    /// The plugins that rejected the pod and whose events may help it, sorted.
     pub rejectors: Vec<Arc<str>>,
-    /// The plugins among these that will say themselves when to try again, sorted.
+    /// The plugins among these that decide themselves when the pod is retried, sorted.
     pub pending_plugins: Vec<Arc<str>>,
     /// The error that ends the attempt.
     pub error: String,
@@ -112,12 +114,12 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl StatusEvaluation {
-    /// The answer of plugins that have nothing against the pod.
+    /// Returns the status of plugins that accept the pod.
     pub(super) fn success() -> Self {
         Self { plugin: Arc::default(), code: Code::Success.as_str(), reasons: Vec::new() }
     }
 
-    /// The answer of a plugin that rejects the pod.
+    /// Returns the status of a plugin that rejects the pod.
     pub(super) fn rejected(plugin: &Arc<str>, rejection: &Rejection) -> Self {
         Self {
             plugin: plugin.clone(),
@@ -126,7 +128,7 @@ impl StatusEvaluation {
         }
     }
 
-    /// The answer of a plugin that failed.
+    /// Returns the status of a plugin that failed.
     pub(super) fn failed(plugin: &Arc<str>, error: &PluginError) -> Self {
         Self { plugin: plugin.clone(), code: Code::Error.as_str(), reasons: vec![error.to_string()] }
     }

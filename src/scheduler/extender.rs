@@ -1,4 +1,4 @@
-//! Extenders: webhooks that take part in scheduling, as the cycle calls them.
+//! Extenders, the webhooks that take part in scheduling, as the cycle calls them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,13 +6,12 @@ use std::sync::Arc;
 use crate::framework::{BoxFuture, NodeRef, PluginError};
 use crate::model::{NodeInfo, PodInfo, Snapshot};
 
-/// The nodes that an extender keeps.
+/// The nodes that remain after an extender filtered them.
 #[derive(Clone, Debug)]
 pub enum Kept {
-    /// Some of those that it was given, by position in that list, in the order of its reply.
+    /// Nodes from the request, by their position there, in the order of the reply.
     Positions(Vec<usize>),
-    /// Nodes built from the objects in the extender's reply, without the pods on them. Scores of this pod see them like
-    /// that.
+    /// Nodes built from the objects in the extender's reply, without pods. The scores of this pod are computed on these nodes.
     Nodes(Vec<Arc<NodeInfo>>),
 }
 
@@ -22,18 +21,18 @@ impl Default for Kept {
     }
 }
 
-/// The answer of an extender that filters nodes.
+/// The reply of an extender that filters nodes.
 #[derive(Clone, Debug, Default)]
 pub struct ExtenderFilter {
-    /// The nodes it keeps.
+    /// The nodes that remain feasible.
     pub kept: Kept,
-    /// Nodes it rejects, with its reason; preemption may help.
+    /// Rejected nodes with the extender's reason. Preemption may help.
     pub failed: BTreeMap<String, String>,
-    /// Nodes it rejects, with its reason; preemption does not help. Wins over `failed`.
+    /// Rejected nodes with the extender's reason. Preemption does not help. Takes precedence over `failed`.
     pub failed_and_unresolvable: BTreeMap<String, String>,
 }
 
-/// The pods that would have to go from a node for another pod's sake.
+/// The pods to evict from a node so that another pod fits.
 /// Follows `kube-scheduler/extender/v1/types.go#Victims @v1.36.3`.
 #[derive(Clone, Debug, Default)]
 pub struct Victims {
@@ -43,18 +42,18 @@ pub struct Victims {
     pub num_pdb_violations: i64,
 }
 
-/// Whose JSON an extender is sent, which therefore has to be kept beside what scheduling reads.
+/// The kinds of objects that extenders receive as whole JSON, which therefore must be kept in addition to the parsed objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WholeObjects {
-    /// Pods without a node.
+    /// Pods that have no node.
     pub pending_pods: bool,
-    /// Pods with a node.
+    /// Pods that have a node.
     pub assigned_pods: bool,
-    /// Nodes.
+    /// Nodes of the cluster.
     pub nodes: bool,
 }
 
-/// What several extenders are sent together.
+/// Union of the objects that several extenders receive.
 impl FromIterator<WholeObjects> for WholeObjects {
     fn from_iter<I: IntoIterator<Item = Self>>(each: I) -> Self {
         each.into_iter().fold(Self::default(), |all, one| Self {
@@ -65,33 +64,34 @@ impl FromIterator<WholeObjects> for WholeObjects {
     }
 }
 
-/// A webhook that takes part in scheduling. Calls wait for its answer, with its own timeout. All but `bind` are made by the
-/// scheduling thread, which waits, too. Follows `kube-scheduler/framework/extender.go#Extender @v1.36.3`.
+/// A webhook that takes part in scheduling. Each call waits for the reply, up to the extender's own timeout. The scheduling
+/// thread makes all calls except `bind`, and waits for them. Follows `kube-scheduler/framework/extender.go#Extender @v1.36.3`.
 pub trait Extender: Send + Sync {
-    /// What it is called in logs: its URL.
+    /// Returns the extender's URL, which is its name in logs.
     fn name(&self) -> &str;
-    /// Whether it has a say about this pod.
+    /// Whether the extender handles this pod.
     fn is_interested(&self, pod: &PodInfo) -> bool;
-    /// Whether scheduling goes on without it when it fails.
+    /// Whether scheduling goes on without the extender if it fails.
     fn is_ignorable(&self) -> bool;
-    /// Whether it filters nodes.
+    /// Whether the extender filters nodes.
     fn is_filter(&self) -> bool;
-    /// Whether it scores nodes.
+    /// Whether the extender scores nodes.
     fn is_prioritizer(&self) -> bool;
-    /// Whether it binds pods.
+    /// Whether the extender binds pods.
     fn is_binder(&self) -> bool;
-    /// Leaves out nodes that it does not want. One without filter keeps all.
+    /// Filters the given nodes. An extender that is not a filter keeps all nodes.
     fn filter(&self, pod: &PodInfo, nodes: &[NodeRef<'_>]) -> Result<ExtenderFilter, PluginError>;
-    /// Scores nodes from 0 to 10, by name, and says what the scores are multiplied with. One that does not score gives
-    /// every node 0.
+    /// Returns the scores of the nodes, 0 to 10, by name, and the weight of the scores. An extender that is not a prioritizer
+    /// gives every node 0.
     fn prioritize(&self, pod: &PodInfo, nodes: &[NodeRef<'_>]) -> Result<(Vec<(String, i64)>, i64), PluginError>;
-    /// Binds the pod to a node, in the pod's own task.
+    /// Binds the pod to a node. This runs in the pod's own task.
     fn bind<'a>(&'a self, pod: &'a PodInfo, node: &'a str) -> BoxFuture<'a, Result<(), PluginError>>;
-    /// Whether it takes part in preemption.
+    /// Whether the extender takes part in preemption.
     fn supports_preemption(&self) -> bool {
         false
     }
-    /// Which of the nodes, by name, it lets preemption consider, and with which victims; any pods on the snapshot's nodes.
+    /// Returns the nodes, by name, that remain candidates for preemption, with their victims. Victims may be any pods on the
+    /// snapshot's nodes.
     /// Follows `kube-scheduler/framework/extender.go#Extender.ProcessPreemption @v1.36.3`.
     fn process_preemption(
         &self,
@@ -103,7 +103,7 @@ pub trait Extender: Send + Sync {
         let text = format!("preempt verb is not defined for extender {name} but run into ProcessPreemption");
         Err(PluginError::new(text))
     }
-    /// Whose JSON it is sent.
+    /// Returns the kinds of objects that the extender receives as whole JSON.
     fn whole_objects(&self) -> WholeObjects {
         WholeObjects::default()
     }

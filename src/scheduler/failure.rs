@@ -1,4 +1,4 @@
-//! Attempts that failed: what is said, where the pod goes, what is written.
+//! Handling of failed attempts: events, requeueing, and the pod's status.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,44 +12,44 @@ use crate::metrics::AttemptResult;
 use crate::model::PodInfo;
 use crate::queue::QueuedPodInfo;
 
-/// The condition's reason for a pod that was rejected.
+/// Reason of the pod's condition after a rejection.
 const REASON_UNSCHEDULABLE: &str = "Unschedulable";
 
-/// The condition's reason for an attempt that broke.
+/// Reason of the pod's condition after an error.
 const REASON_SCHEDULER_ERROR: &str = "SchedulerError";
 
-/// Why an attempt failed.
+/// Reasons why an attempt failed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
     /// The cluster has no nodes.
     NoNodes,
-    /// The pod fits nowhere, or a plugin rejected it at Reserve, Permit or while it waited.
+    /// The pod fits on no node, or a plugin rejected it at `Reserve` or `Permit` or while it waited.
     Fit {
-        /// Why.
+        /// The reasons of the rejection.
         diagnosis: Box<Diagnosis>,
-        /// The number of nodes that the message speaks of.
+        /// Number of nodes in the message.
         num_all_nodes: usize,
     },
-    /// A plugin rejected the pod at `PreBind` or `Bind`, when nothing that happens in the cluster could help it any more.
+    /// A plugin rejected the pod at `PreBind` or `Bind`. No event in the cluster can change this.
     Rejected(Rejection),
-    /// No plugin bound the pod. Nothing is said about it, as upstream says nothing.
+    /// No plugin bound the pod. As in upstream, there is no message.
     NotBound,
-    /// Something broke.
+    /// An error occurred in the scheduler or a plugin.
     Error(PluginError),
 }
 
 impl Failure {
-    /// A rejection at Reserve or Permit.
+    /// Returns the failure for a rejection at `Reserve` or `Permit`.
     pub(super) fn of_plugin(plugin: Arc<str>, rejection: Rejection) -> Self {
         Self::Fit { diagnosis: Box::new(Diagnosis::of_plugin(plugin, rejection)), num_all_nodes: 1 }
     }
 
-    /// Whether the pod was rejected, as against something having broken.
+    /// Whether the pod was rejected, rather than an error having occurred.
     pub fn is_rejection(&self) -> bool {
         !matches!(self, Self::NotBound | Self::Error(_))
     }
 
-    /// What is said.
+    /// Returns the message of the failure.
     pub fn message(&self) -> String {
         match self {
             Self::NoNodes => NO_NODES_AVAILABLE.to_owned(),
@@ -68,8 +68,8 @@ impl From<PluginError> for Failure {
 }
 
 impl SchedulerContext {
-    /// Ends a failed attempt: counts it, puts the pod back into the queue unless it is gone or bound, records the
-    /// nomination, and has the event and the condition written.
+    /// Ends a failed attempt. Counts it, puts the pod back into the queue unless it was deleted or bound, records the
+    /// nomination, and writes the event and the condition.
     /// Follows `pkg/scheduler/schedule_one.go#handleSchedulingFailure @v1.36.3`.
     pub(super) fn handle_failure(
         &self,
@@ -113,7 +113,7 @@ impl SchedulerContext {
                 return;
             }
             Some(known) => {
-                // Mostly nothing has changed since it was queued.
+                // The pod has usually not changed since it was queued.
                 if !Arc::ptr_eq(&known, queued.pod.pod()) {
                     queued.pod = Arc::new(PodInfo::with_gates(known, &self.classes, self.resource_gates));
                 }
@@ -130,7 +130,7 @@ impl SchedulerContext {
         }
     }
 
-    /// Has the event and the condition written.
+    /// Writes the event and the condition.
     fn report(
         &self,
         framework: &Framework,
@@ -139,7 +139,7 @@ impl SchedulerContext {
         message: &str,
         nominating: NominatingInfo,
     ) {
-        // Upstream passes the message as a format.
+        // Upstream passes the message as a format string.
         self.warn(framework, pod, &events::without_arguments(&events::truncate(message)));
         let nominated = match nominating {
             NominatingInfo::Keep => None,
@@ -149,7 +149,7 @@ impl SchedulerContext {
     }
 }
 
-/// The plugins whose events may help: those of a rejection about nodes, or at Reserve or Permit; none otherwise.
+/// Returns the plugins whose events may help the pod, and those of them that returned `Pending`. Only [`Failure::Fit`] has any.
 fn rejectors(failure: &Failure) -> (BTreeSet<Arc<str>>, BTreeSet<Arc<str>>) {
     match failure {
         Failure::Fit { diagnosis, .. } => (diagnosis.unschedulable_plugins.clone(), diagnosis.pending_plugins.clone()),

@@ -1,4 +1,4 @@
-//! The nodes that can take a pod, and what extenders leave of them.
+//! The feasible nodes, and the filtering of these nodes by extenders.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,21 +9,21 @@ use super::search::NodeSearch;
 use crate::framework::{CycleContext, EXTENDER, NodeRef, NodeRejection, PluginError, Rejection, ScratchBoard};
 use crate::model::{NodeInfo, NodeOrdinal, Snapshot};
 
-/// Stands for a node that the filters have not seen: an extender made it up.
+/// Position of a node that no filter has seen, because an extender returned its object.
 const UNSEEN: usize = usize::MAX;
 
-/// The nodes that can take a pod, in the order in which they were found.
+/// The feasible nodes, in the order in which they were found.
 #[derive(Default)]
 pub(super) struct Feasible<'a> {
     nodes: Vec<NodeRef<'a>>,
-    /// The nodes that an extender returned, which then count instead.
+    /// The nodes built from an extender's reply. If there are any, they replace `nodes`.
     rebuilt: Option<Vec<Arc<NodeInfo>>>,
     /// Scratch slots that the filters filled, by position.
     pub(super) scratch: ScratchBoard,
 }
 
 impl<'a> Feasible<'a> {
-    /// Nodes of the snapshot.
+    /// Returns feasible nodes of the snapshot.
     pub(super) fn new(snapshot: &'a Snapshot, nodes: &[NodeOrdinal], scratch: ScratchBoard) -> Self {
         let nodes = nodes.iter().map(|node| NodeRef::new(snapshot, *node)).collect();
         Self { nodes, rebuilt: None, scratch }
@@ -37,7 +37,7 @@ impl<'a> Feasible<'a> {
         self.len() == 0
     }
 
-    /// The nodes in order.
+    /// Returns the nodes in order.
     pub(super) fn nodes(&self) -> Cow<'_, [NodeRef<'_>]> {
         match &self.rebuilt {
             None => Cow::Borrowed(&self.nodes),
@@ -69,8 +69,8 @@ impl<'a> Feasible<'a> {
 }
 
 impl NodeSearch<'_> {
-    /// Asks the extenders, in order, which of the nodes they keep. What they say of the others replaces what was said of
-    /// them before.
+    /// Asks the extenders, in order, which nodes they keep. An extender's reasons for the other nodes replace earlier reasons
+    /// for the same nodes.
     /// Follows `pkg/scheduler/schedule_one.go#findNodesThatPassExtenders @v1.36.3`.
     pub(super) fn filter_by_extenders<'a>(
         &self,
@@ -105,7 +105,7 @@ impl NodeSearch<'_> {
     }
 }
 
-/// Notes what an extender says of nodes; names that the snapshot does not have are left out.
+/// Records the rejections of an extender. Nodes that are not in the snapshot are ignored.
 fn record(snapshot: &Snapshot, rejected: &mut Vec<NodeRejection>, said: impl Iterator<Item = (String, Rejection)>) {
     let mut said = said.filter_map(|(name, rejection)| Some((snapshot.ordinal(&name)?, rejection))).peekable();
     if said.peek().is_none() {

@@ -1,4 +1,4 @@
-//! Filters nodes, block by block, until enough are found that can take the pod.
+//! Filtering of nodes in blocks, until enough feasible nodes are found.
 
 use std::collections::BTreeSet;
 
@@ -8,24 +8,25 @@ use crate::framework::{BlockRun, Code, CycleContext, NodeOutcome, NodeRef, NodeR
 use crate::metrics::{Operation, Point};
 use crate::model::NodeOrdinal;
 
-/// Fewer nodes than this are all looked at. Follows `pkg/scheduler/schedule_one.go#minFeasibleNodesToFind @v1.36.3`.
+/// If there are fewer nodes than this, all of them are examined. Follows
+/// `pkg/scheduler/schedule_one.go#minFeasibleNodesToFind @v1.36.3`.
 const MIN_FEASIBLE_NODES_TO_FIND: usize = 100;
 
-/// The adaptive percentage never goes below this.
+/// Lower limit of the adaptive percentage.
 /// Follows `pkg/scheduler/schedule_one.go#minFeasibleNodesPercentageToFind @v1.36.3`.
 const MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND: usize = 5;
 
-/// Nodes that are filtered together: enough to spread the cost of a plugin's call, few enough to stay in the processor's
-/// cache and to throw little away where the search stops.
+/// Number of nodes filtered together. It is large enough to spread the cost of a plugin's call. It is small enough for the CPU
+/// cache, and to waste little when the search stops within a block.
 const BLOCK: usize = 128;
 
 /// Up to this many blocks are filtered by one thread.
 const FEW_BLOCKS: usize = 5;
 
-/// The verdicts on the nodes that were filtered.
+/// The verdicts on the filtered nodes.
 #[derive(Default)]
 pub(super) struct Filtered {
-    /// The nodes that can take the pod, in the order in which they were found.
+    /// The feasible nodes, in the order in which they were found.
     pub(super) feasible: Vec<NodeOrdinal>,
     /// Scratch slots that the filters filled for the feasible nodes, by position.
     pub(super) scratch: ScratchBoard,
@@ -42,7 +43,8 @@ impl Filtered {
     }
 }
 
-/// Number of feasible nodes that is enough, among `nodes` nodes with this percentage (0 adapts it to their number).
+/// Returns the number of feasible nodes that is enough for `nodes` nodes at this percentage. A percentage of 0 adapts to the
+/// number of nodes.
 /// Follows `pkg/scheduler/schedule_one.go#numFeasibleNodesToFind @v1.36.3`.
 fn enough(percentage: i32, nodes: usize) -> usize {
     if nodes < MIN_FEASIBLE_NODES_TO_FIND {
@@ -56,7 +58,8 @@ fn enough(percentage: i32, nodes: usize) -> usize {
 }
 
 impl NodeSearch<'_> {
-    /// Filters nodes from where the last search ended, until one more than enough is found; that one is dropped.
+    /// Filters nodes, starting where the last search ended, until one feasible node more than needed is found. That node is
+    /// dropped.
     /// Follows `pkg/scheduler/schedule_one.go#findNodesThatPassFilters @v1.36.3` with a single worker.
     pub(super) fn filter<O: SearchObserver>(&self, cx: &CycleContext<'_>, nodes: &Nodes, observer: &mut O) -> Filtered {
         let _span = tracing::debug_span!("Filter").entered();
@@ -105,7 +108,7 @@ impl NodeSearch<'_> {
         let mut at = 0;
         while at < nodes.len() && (O::EVERY_NODE || !decided) {
             let (missing, left) = (wanted + 1 - filtered.feasible.len(), nodes.len() - at);
-            // So many blocks are looked at in any case. A few are not worth waking another thread.
+            // The search needs at least this many blocks in any case. A few blocks are not worth waking another thread.
             let blocks = if missing < left { missing / BLOCK } else { left.div_ceil(BLOCK) };
             let blocks = if blocks > FEW_BLOCKS { blocks } else { 1 };
             let ordinals = |block: usize| {
@@ -125,8 +128,8 @@ impl NodeSearch<'_> {
         }
     }
 
-    /// Takes a block's verdicts in, node by node in the order of the search, and stops where upstream's search would: only
-    /// the calls up to there count. Returns whether the search is decided.
+    /// Adds the verdicts of a block node by node, in the order of the search. The search stops where upstream's would, and only
+    /// the calls up to that point count. Returns whether the search is finished.
     fn take_block<O: SearchObserver>(
         &self,
         cx: &CycleContext<'_>,
@@ -141,7 +144,7 @@ impl NodeSearch<'_> {
         if !O::EVERY_NODE && is_plain_pass {
             let room = wanted - filtered.feasible.len();
             decided = nodes.len() > room;
-            // The node that is too much was looked at, too.
+            // The node that exceeds the limit was examined too.
             verdicts.pass(nodes.len().min(room + 1));
             filtered.feasible.extend(nodes.by_ref().take(room));
             verdicts.finish();

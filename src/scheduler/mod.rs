@@ -1,7 +1,7 @@
-//! The scheduling cycle and the binding cycle: one pod from the head of the queue to its node.
+//! The scheduling cycle and the binding cycle, which take one pod from the head of the queue to its node.
 //!
-//! [`Scheduler::schedule_one`] is the one step that the production thread, the simulator and the tests all call. It is
-//! synchronous and never touches the network, except by extenders; what has to be written is handed to tasks.
+//! The production thread, the simulator and the tests all call [`Scheduler::schedule_one`]. It is synchronous and uses the
+//! network only for extenders. Tasks make all writes.
 
 mod batch;
 mod binding;
@@ -51,41 +51,41 @@ use crate::queue::{Queue, QueuedPodInfo};
 
 /// State that all scheduling and binding cycles share.
 pub struct SchedulerContext {
-    /// Nodes and the pods on them.
+    /// Nodes and the pods on them, including assumed pods.
     pub cache: Arc<Cache>,
     /// Pods that wait to be scheduled.
     pub queue: Arc<Queue>,
-    /// The kinds that were asked for, with their stores.
+    /// Stores of all kinds that plugins or the scheduler asked for.
     pub listers: Arc<Listers>,
-    /// Pods that have not ended, of all schedulers.
+    /// Pods of all schedulers that have not terminated.
     pub pods: Lister<Pod>,
-    /// Nodes.
+    /// Lister of the nodes.
     pub nodes: Lister<Node>,
-    /// API writes about pods.
+    /// Writes to the API about pods.
     pub writes: ApiWrites,
-    /// Bindings and events.
+    /// Writer of bindings and events.
     pub effects: Arc<dyn Effects>,
-    /// Metric families.
+    /// The scheduler's metric families.
     pub metrics: Arc<Metrics>,
-    /// Time.
+    /// Clock of the scheduler.
     pub clock: Clock,
-    /// Interned label classes.
+    /// Interned classes of pods with the same labels.
     pub classes: LabelClasses,
-    /// Which of a pod's resources count.
+    /// The resources of a pod that count with the feature gates.
     pub resource_gates: ResourceGates,
-    /// Pods that wait at Permit.
+    /// Pods that wait at `Permit`.
     pub waiting_pods: WaitingPods,
-    /// Pods between Permit and Bind.
+    /// Pods between `Permit` and `Bind`.
     pub pods_in_pre_bind: PodsInPreBind,
-    /// Webhooks that take part.
+    /// Webhooks that take part in scheduling.
     pub extenders: Arc<[Arc<dyn Extender>]>,
-    /// Runs binding cycles.
+    /// Spawns the binding cycles.
     pub tasks: Arc<dyn Spawn>,
-    /// Whether the node is written to the pod before a binding that takes long: gate `NominatedNodeNameForExpectation`.
+    /// Whether the pod's `nominatedNodeName` is written before a slow binding: gate `NominatedNodeNameForExpectation`.
     pub nominates_expected_node: bool,
-    /// Whether what one pod's evaluation found out serves equal pods after it: gate `OpportunisticBatching`.
+    /// Whether the results of one pod's evaluation are used for equal pods: gate `OpportunisticBatching`.
     pub batches: bool,
-    /// Reservations that were dropped without being settled. Always 0.
+    /// Number of reservations that were dropped without being settled. Always 0 without a bug.
     pub bugs: AtomicUsize,
 }
 
@@ -94,7 +94,7 @@ impl SchedulerContext {
         &**self.queue.nominator()
     }
 
-    /// Sets the gauges of the cache's sizes and empties the buffers of sampled durations; once a second.
+    /// Updates the gauges of the cache's sizes and flushes the buffers of sampled durations. Called once a second.
     /// Follows `pkg/scheduler/backend/cache/cache.go#updateMetrics @v1.36.3`.
     pub fn observe_sizes(&self) {
         let counts = self.cache.counts();
@@ -108,7 +108,7 @@ impl SchedulerContext {
         self.metrics.flush();
     }
 
-    /// Records that the attempt to schedule the pod failed.
+    /// Records the event of a failed attempt.
     fn warn(&self, framework: &Framework, pod: &PodInfo, note: &str) {
         let event =
             PodEvent { regarding: pod.pod(), warning: true, reason: "FailedScheduling", action: "Scheduling", note };
@@ -120,24 +120,25 @@ impl SchedulerContext {
     }
 }
 
-/// Schedules pods, one at a time. Owned by one thread.
+/// Schedules pods, one at a time. One thread owns it.
 pub struct Scheduler {
     shared: Arc<SchedulerContext>,
-    /// By schedulerName.
+    /// The profiles by schedulerName.
     profiles: BTreeMap<String, Arc<Framework>>,
     batches: Batches,
     extenders: Arc<[Arc<dyn Extender>]>,
     snapshot: Snapshot,
-    /// Index of the node with which the next search begins, so that all nodes have the same chance.
+    /// Index of the node at which the next search starts, so that all nodes get the same chance.
     next_start_node_index: usize,
     percentage_of_nodes_to_score: i32,
-    /// Decides between equals where extenders have a say, and where preemption looks first.
+    /// Random numbers for ties between nodes if extenders score, and for the node at which preemption starts.
     rng: Rng,
-    /// Says which attempts' plugin calls are timed; apart from `rng`, so that measuring changes no decision.
+    /// Random numbers that select the attempts whose plugin calls are measured. Separate from `rng`, so that measuring changes
+    /// no decision.
     sampling: Rng,
 }
 
-/// A node chosen for a pod.
+/// The node chosen for a pod.
 struct Chosen {
     node: Arc<str>,
     /// Scratch slots that the filters filled for the node, by plugin.
@@ -145,8 +146,7 @@ struct Chosen {
 }
 
 impl Scheduler {
-    /// A scheduler of these profiles. `rng` decides between equal nodes and where
-    /// preemption looks first, and nothing else.
+    /// Creates a scheduler with these profiles. `rng` decides only between equal nodes and where preemption starts.
     pub fn new(
         shared: Arc<SchedulerContext>,
         profiles: impl IntoIterator<Item = Arc<Framework>>,
@@ -169,7 +169,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes the next pod from the queue, if there is one, and tries to schedule it. Says whether there was one.
+    /// Pops the next pod from the queue, if there is one, and tries to schedule it. Returns whether there was a pod.
     /// Follows `pkg/scheduler/schedule_one.go#ScheduleOne @v1.36.3`.
     pub fn schedule_one(&mut self, now: Now) -> bool {
         let Some(queued) = self.shared.queue.try_pop(now) else { return false };
@@ -185,9 +185,9 @@ impl Scheduler {
         }
     }
 
-    /// Finds the node to which the pod would go now, or the failure with the nomination that `PostFilter` wants, without
-    /// assuming the pod. Brings the snapshot up to date first. The next search begins where this one ended, as after any
-    /// attempt.
+    /// Finds the node to which the pod would go now, without assuming the pod. If there is none, returns the failure with the
+    /// nomination by `PostFilter`. It updates the snapshot first. As after any attempt, the next search starts where this one
+    /// ended.
     pub fn find_node(&mut self, pod: &Arc<PodInfo>, now: Now) -> Result<Arc<str>, (Failure, NominatingInfo)> {
         let Some(framework) = self.profiles.get(pod.pod().scheduler_name()).cloned() else {
             let name = pod.pod().scheduler_name();
@@ -197,7 +197,7 @@ impl Scheduler {
         self.choose_node(&framework, pod, None, &mut CycleState::default(), now).map(|chosen| chosen.node)
     }
 
-    /// Follows `pkg/scheduler/schedule_one.go#scheduleOnePod @v1.36.3`.
+    /// Tries to schedule a popped pod. Follows `pkg/scheduler/schedule_one.go#scheduleOnePod @v1.36.3`.
     fn schedule(&mut self, queued: QueuedPodInfo, now: Now) {
         let pod = queued.pod.clone();
         let _span = tracing::debug_span!("schedule", pod = &**pod.key()).entered();
@@ -208,7 +208,7 @@ impl Scheduler {
             return;
         };
         if self.skips(&framework, &pod) {
-            // The queue has it no more, so a node that is held for it is held for its name alone, until it is gone.
+            // The pod is not in the queue any more. The nominator keeps only the pod's name, until the pod is deleted.
             self.shared.queue.nominator().reduce(&pod, &self.shared.classes);
             self.shared.queue.done(pod.uid());
             return;
@@ -250,7 +250,7 @@ impl Scheduler {
         }
     }
 
-    /// Whether the pod need not be scheduled any more: it is being deleted, or it is assumed already.
+    /// Whether the pod need not be scheduled any more, because it is terminating or already assumed.
     /// Follows `pkg/scheduler/schedule_one.go#skipPodSchedule @v1.36.3`.
     fn skips(&self, framework: &Framework, pod: &PodInfo) -> bool {
         if pod.pod().is_terminating() {
@@ -264,7 +264,7 @@ impl Scheduler {
         })
     }
 
-    /// Chooses a node, or tries to make room where there is none.
+    /// Chooses a node for the pod. If no node is feasible, runs `PostFilter`.
     /// Follows `pkg/scheduler/schedule_one.go#schedulingAlgorithm @v1.36.3`.
     fn choose_node(
         &mut self,
@@ -303,7 +303,7 @@ impl Scheduler {
         outcome
     }
 
-    /// Searches for a node, and keeps the outcome for the next pod.
+    /// Searches for a node, and stores the outcome for the next equal pods.
     fn fit(
         &mut self,
         framework: &Framework,
@@ -325,7 +325,7 @@ impl Scheduler {
         Ok(Chosen { node, scratch: choice.feasible.scratch.into_node(choice.host) })
     }
 
-    /// Assumes the pod on its node, reserves what it needs there, and asks whether it may go on.
+    /// Assumes the pod on its node, and runs `Reserve` and `Permit`.
     /// Follows `pkg/scheduler/schedule_one.go#prepareForBindingCycle @v1.36.3`.
     fn reserve(
         &self,

@@ -1,4 +1,4 @@
-//! What extenders leave of the candidates for preemption.
+//! Review of the candidates for preemption by extenders.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use crate::framework::preemption::Candidate;
 use crate::framework::{CandidateReview, PluginError};
 use crate::model::{PodInfo, Snapshot};
 
-/// The extenders in the order in which they are asked.
+/// The extenders, in the order in which they are called.
 pub(super) struct Preempting<'a>(pub(super) &'a [Arc<dyn Extender>]);
 
 impl CandidateReview for Preempting<'_> {
-    /// Follows `pkg/scheduler/framework/preemption/preemption.go#Evaluator.callExtenders @v1.36.3`.
+    /// Asks each extender in turn. Follows `pkg/scheduler/framework/preemption/preemption.go#Evaluator.callExtenders @v1.36.3`.
     fn review(
         &self,
         pod: &PodInfo,
@@ -45,7 +45,7 @@ impl CandidateReview for Preempting<'_> {
     }
 }
 
-/// The candidates that an extender leaves, in their order; nodes that it brings in come last.
+/// Returns the candidates that an extender keeps, in their order. Nodes that the extender adds come last.
 fn kept(
     asked: &[Candidate],
     mut left: BTreeMap<String, Victims>,

@@ -1,4 +1,4 @@
-//! What a pod holds between being assumed and being bound.
+//! The reservation of an assumed pod that is not bound yet.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use crate::cache::CacheError;
 use crate::framework::{BoxFuture, CycleState, Framework};
 use crate::model::PodInfo;
 
-/// An assumed pod and what plugins reserved for it. It ends in [`Self::keep`], once the pod is bound, or in
-/// [`Self::unwind`]. Dropping it otherwise is a bug: the pod is forgotten all the same, so that nothing is held for ever,
-/// and the bug is counted.
+/// An assumed pod with the resources that plugins reserved for it. It ends with [`Self::keep`] once the pod is bound, or with
+/// [`Self::unwind`]. Dropping it in any other way is a bug. In this case the pod is forgotten, so that its resources become
+/// free, and the bug is counted.
 #[must_use = "an assumed pod is bound or unwound"]
 pub(super) struct Reservation {
     shared: Arc<SchedulerContext>,
@@ -19,11 +19,11 @@ pub(super) struct Reservation {
     settled: bool,
 }
 
-/// What unwinding left to do.
+/// The remaining work after a reservation was undone.
 pub(super) struct Unwound {
-    /// What plugins want written.
+    /// API writes that plugins ask for.
     pub(super) writes: Vec<BoxFuture<'static, ()>>,
-    /// Whether the cache knew the pod as assumed.
+    /// Whether the assumed pod could be removed from the cache.
     pub(super) forgotten: Result<(), CacheError>,
 }
 
@@ -40,19 +40,20 @@ impl Reservation {
         Ok(Self { shared: shared.clone(), framework: framework.clone(), pod, node, settled: false })
     }
 
-    /// The assumed pod: a copy with its node name set.
+    /// Returns the assumed pod: a copy with its node name set.
     pub(super) fn pod(&self) -> &Arc<PodInfo> {
         &self.pod
     }
 
-    /// The node.
+    /// Returns the name of the node.
     pub(super) fn node(&self) -> &Arc<str> {
         &self.node
     }
 
-    /// The pod is bound: the informers will confirm it. Not if they have seen its end before: then nothing would ever take
-    /// it out of the cache, so it is let go here, and this is `false`. The API server also binds a pod that has finished,
-    /// which to informers is gone, and upstream keeps such a pod for good.
+    /// Ends the reservation of a bound pod, which stays in the cache until the informers confirm it. Returns `false` if the
+    /// informers have already seen the pod's deletion. Nothing would remove such a pod from the cache later, so it is forgotten
+    /// here. This also happens if the API server binds a pod that has finished, because the informers treat it as deleted.
+    /// Upstream keeps such a pod forever.
     pub(super) fn keep(mut self) -> bool {
         self.settled = true;
         let known = self.shared.pods.get(self.pod.key());
@@ -63,7 +64,7 @@ impl Reservation {
         false
     }
 
-    /// Takes everything back: plugins' reservations, last first, and then the assumption.
+    /// Undoes the reservation: runs `Unreserve` of the plugins in reverse order, and then forgets the assumed pod.
     /// Follows `pkg/scheduler/schedule_one.go#unreserveAndForget @v1.36.3`.
     pub(super) fn unwind(mut self, state: &CycleState) -> Unwound {
         self.settled = true;
@@ -82,7 +83,8 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        // What is still being bound when the process ends is given up with it, and counts for whoever comes next.
+        // When the process exits, reservations of unfinished bindings are dropped. The next leader finds the pods as the API
+        // server has them.
         if self.settled || self.shared.writes.is_closed() {
             return;
         }

@@ -1,4 +1,4 @@
-//! Scores the nodes that can take a pod.
+//! Scoring of the feasible nodes.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use super::search::NodeSearch;
 use crate::framework::{CycleContext, Framework, NodeRef, PluginError, Rank, Ranking, ScoreRun, ScratchBoard};
 use crate::metrics::Operation;
 
-/// Factor that brings scores of extenders, which go to 10, to the range of the plugins' scores, which go to 100.
+/// Factor from extenders' scores, at most 10, to plugins' scores, at most 100.
 /// Follows `kube-scheduler/extender/v1/types.go#MaxExtenderPriority @v1.36.3`.
 const EXTENDER_SCALE: i64 = 100 / 10;
 
 impl NodeSearch<'_> {
-    /// Ranks the feasible nodes, of which there are several, by position.
+    /// Ranks the feasible nodes by their scores. There must be at least two nodes.
     /// Follows `pkg/scheduler/schedule_one.go#prioritizeNodes @v1.36.3`.
     pub(super) fn rank<O: SearchObserver>(
         &mut self,
@@ -33,8 +33,7 @@ impl NodeSearch<'_> {
         Ok(Ranking::new(ranks))
     }
 
-    /// Adds the scores of the extenders. A node that an interested extender lists also gets a random number, which decides between
-    /// equals.
+    /// Adds the extenders' scores. Each node that an interested extender lists also gets a random number that breaks ties.
     fn add_extender_scores(&mut self, cx: &CycleContext<'_>, nodes: &[NodeRef<'_>], ranks: &mut [Rank]) {
         if self.extenders.is_empty() {
             return;
@@ -66,7 +65,7 @@ impl NodeSearch<'_> {
     }
 }
 
-/// Runs `PreScore` and `Score` of the profile on the feasible nodes.
+/// Runs the profile's `PreScore` and `Score` plugins on the feasible nodes.
 pub(super) fn score<O: SearchObserver>(
     framework: &Framework,
     cx: &mut CycleContext<'_>,
@@ -82,7 +81,8 @@ pub(super) fn score<O: SearchObserver>(
     run
 }
 
-/// The answer of each extender, in their order. Two or more are asked at the same time: all of them have to be waited for.
+/// Calls `ask` for each extender, and returns the results in the order of the extenders. Two or more extenders are called in
+/// parallel, because all replies are needed.
 fn all_at_once<T: Send>(
     extenders: Vec<&dyn Extender>,
     ask: impl Fn(&dyn Extender) -> T + Sync,

@@ -1,7 +1,7 @@
-//! The one search for nodes: from `PreFilter` to the host.
+//! The search for a node, from `PreFilter` to the host.
 //!
 //! The scheduling cycle runs it without an observer. `explain` and the comparison with upstream run the same code with an
-//! observer that is shown every node.
+//! observer that sees every node.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,46 +16,46 @@ use crate::framework::{
 };
 use crate::model::{NodeOrdinal, Snapshot};
 
-/// A search for nodes: its inputs besides the cycle.
+/// The inputs of a search besides the cycle.
 pub(super) struct NodeSearch<'s> {
     pub(super) framework: &'s Framework,
     pub(super) extenders: &'s [Arc<dyn Extender>],
-    /// The share of the nodes that is enough. 0 adapts it to their number.
+    /// Percentage of the nodes that is enough. 0 adapts to the number of nodes.
     pub(super) percentage_of_nodes_to_score: i32,
-    /// The index of the node to begin with. Each search moves it past the nodes that it looked at.
+    /// Index of the node at which the search starts. Each search moves it past the nodes that it examined.
     pub(super) next_start_node_index: &'s mut usize,
-    /// Decides between equals where extenders have a say.
+    /// Random numbers that break ties if extenders score nodes.
     pub(super) rng: &'s mut Rng,
 }
 
-/// The nodes that can take the pod, and why the others cannot.
+/// The feasible nodes, and the reasons why the others are not feasible.
 pub(super) struct Found<'a> {
     pub(super) feasible: Feasible<'a>,
     pub(super) diagnosis: Diagnosis,
-    /// The node that an equal pod's results named.
+    /// The node named by an equal pod's results.
     hint: Option<Arc<str>>,
 }
 
 /// The outcome of a search that found a host.
-/// Follows `pkg/scheduler/schedule_one.go#ScheduleResult @v1.36.3`.
+/// Follows `pkg/scheduler/scheduler.go#ScheduleResult @v1.36.3`.
 pub(super) struct Choice<'a> {
-    /// The nodes that can take the pod.
+    /// The feasible nodes in order.
     pub(super) feasible: Feasible<'a>,
-    /// Position of the host among them.
+    /// Position of the host among the feasible nodes.
     pub(super) host: usize,
-    /// The other nodes by rank; none if there was a single node and nothing to rank.
+    /// The other nodes by rank. `None` if there was only one feasible node, so that nothing was ranked.
     pub(super) others: Option<Ranking>,
-    /// The node that an equal pod's results named.
+    /// The node named by an equal pod's results.
     pub(super) hint: Option<Arc<str>>,
-    /// Number of nodes that the search looked at.
+    /// Number of nodes that the search examined.
     pub(super) evaluated_nodes: usize,
 }
 
 /// The nodes to filter.
 pub(super) enum Nodes {
-    /// All nodes of the snapshot, of which there are so many.
+    /// All nodes of the snapshot, with their number.
     All(usize),
-    /// The nodes that `PreFilter` narrowed the search to.
+    /// The nodes to which `PreFilter` restricted the search.
     Only(Vec<NodeOrdinal>),
 }
 
@@ -67,7 +67,7 @@ impl Nodes {
         }
     }
 
-    /// The `at`-th node, counted from `start`, which is one of them, and around the end.
+    /// Returns the node at position `at`, counted from `start` and wrapping around at the end. `start` is a valid position.
     pub(super) fn ordinal(&self, start: usize, at: usize) -> NodeOrdinal {
         let index = start + at;
         let index = if index < self.len() { index } else { index - self.len() };
@@ -78,16 +78,16 @@ impl Nodes {
     }
 }
 
-/// The outcome of trying the node that is held for the pod.
+/// The outcome of trying the nominated node.
 enum Nominated<'a> {
     Fits(Feasible<'a>),
-    /// The node's rejection, of which there may be none if an extender dropped the node.
+    /// Rejections of the node. Empty if an extender dropped the node without a reason.
     Rejected(Vec<NodeRejection>),
 }
 
 impl NodeSearch<'_> {
-    /// Finds the nodes that can take the pod and chooses among them. `hint` names the node of an equal pod's results; it is
-    /// asked after `PreFilter` has passed.
+    /// Finds the feasible nodes and chooses one of them. `hint` returns the node named by an equal pod's results, and is called
+    /// after `PreFilter` has passed.
     /// Follows `pkg/scheduler/schedule_one.go#schedulePod @v1.36.3`.
     pub(super) fn choose<'a, O: SearchObserver>(
         &mut self,
@@ -115,8 +115,8 @@ impl NodeSearch<'_> {
         Ok(Choice { feasible, host, others, hint, evaluated_nodes })
     }
 
-    /// Finds the nodes that can take the pod: `PreFilter`, first the node that is nominated or that an equal pod's results
-    /// name, then as many nodes as are enough, and last the extenders.
+    /// Finds the feasible nodes. Runs `PreFilter` and tries the nominated node or the node of an equal pod's results. Then
+    /// filters nodes until enough are feasible, and calls the extenders.
     /// Follows `pkg/scheduler/schedule_one.go#findNodesThatFitPod @v1.36.3`.
     pub(super) fn find<'a, O: SearchObserver>(
         &mut self,
@@ -132,7 +132,7 @@ impl NodeSearch<'_> {
             diagnosis.absent = Some(rejection);
             return Ok(Found { feasible: Feasible::default(), diagnosis, hint: None });
         }
-        // Asked for even if another node is nominated: the next pod gets the next one.
+        // The hint is taken even if a node is nominated, so that the next pod gets the next node.
         let hint = hint(cx);
         let mut tried = Vec::new();
         if let Some(nominated) = cx.pod.pod().nominated_node_name().or(hint.as_deref()) {
@@ -173,8 +173,8 @@ impl NodeSearch<'_> {
         Ok(run)
     }
 
-    /// Records the rejected nodes, moves the start of the next search on, and asks the extenders about the feasible nodes.
-    /// `tried` is the rejection by the nominated node.
+    /// Records the rejected nodes, moves the start of the next search, and calls the extenders with the feasible nodes. `tried`
+    /// is the rejection of the nominated node.
     fn take_filtered<'a>(
         &mut self,
         cx: &CycleContext<'a>,
@@ -184,7 +184,7 @@ impl NodeSearch<'_> {
     ) -> Result<Feasible<'a>, Failure> {
         let Filtered { feasible, scratch, rejected, failed } = filtered;
         rejected.into_iter().for_each(|rejection| diagnosis.record(rejection));
-        // The nominated node's rejection counts too, unless the search came across that node again.
+        // The nominated node's rejection counts too, unless the search examined that node again.
         tried.retain(|tried| diagnosis.nodes.iter().all(|rejected| rejected.node != tried.node));
         diagnosis.nodes.extend(tried);
         let processed = feasible.len() + diagnosis.nodes.len();
@@ -201,7 +201,7 @@ impl NodeSearch<'_> {
         Ok(feasible)
     }
 
-    /// Tries a node before all others: the one that is held for the pod, or that an equal pod's results name.
+    /// Tries a node before all others: the pod's nominated node, or the node of an equal pod's results.
     /// Follows `pkg/scheduler/schedule_one.go#evaluateNominatedNode @v1.36.3`.
     fn try_nominated<'a>(
         &self,
@@ -217,7 +217,7 @@ impl NodeSearch<'_> {
         if let Some(error) = failed {
             return Err(error);
         }
-        // Of what this try found out only the plugin lasts: that it is pending is forgotten, as upstream forgets it.
+        // Only the plugin's name is kept from this try. As in upstream, the fact that it returned `Pending` is lost.
         diagnosis.unschedulable_plugins.extend(rejected.iter().map(|rejection| rejection.plugin.clone()));
         let feasible = Feasible::new(cx.snapshot, &feasible, scratch);
         let feasible = self.filter_by_extenders(cx, feasible, &mut rejected)?;
@@ -225,8 +225,8 @@ impl NodeSearch<'_> {
     }
 }
 
-/// The nodes to filter: all, or those that `PreFilter` narrowed the search to. All others are rejected in the name of the
-/// plugins that are known to reject the pod so far.
+/// Returns the nodes to filter: all nodes, or those to which `PreFilter` restricted the search. All other nodes count as
+/// rejected by the plugins that are known to reject the pod so far.
 fn narrow<O: SearchObserver>(
     snapshot: &Snapshot,
     narrowed: Option<BTreeSet<String>>,

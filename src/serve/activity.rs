@@ -1,7 +1,7 @@
-//! What a connection is doing, and until when it may go on like that.
+//! Activity of a connection, and the deadline that follows from it.
 //!
-//! A client that does nothing, sends its headers in drops or does not take its answer costs a connection. How long it may
-//! is what upstream allows. Follows `apiserver/pkg/server/secure_serving.go#Serve @v1.36.3` and Go's `net/http.Server`.
+//! An idle client, a slow sender of headers and a client that does not read its response each occupy a connection. The time
+//! limits are upstream's. Follows `apiserver/pkg/server/secure_serving.go#Serve @v1.36.3` and Go's `net/http.Server`.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -15,24 +15,25 @@ use tokio_util::sync::PollSemaphore;
 
 use crate::clock::{Clock, Mono};
 
-/// How long the headers of a request may take, and a handshake.
+/// Time limit of a request's headers, and of a handshake.
 pub(super) const HEADERS: Duration = Duration::from_secs(32);
-/// How long a connection may wait for the next request, or for its client to take what was answered.
+/// Time limit of a connection without requests, and of a client that does not read its response.
 pub(super) const IDLE: Duration = Duration::from_secs(90);
-/// How long a connection that is to end may take for it.
+/// Time limit of a graceful connection shutdown.
 const ENDING: Duration = Duration::from_secs(5);
-/// How long after the last answer something has to be asked again, or the client is sent away even if it goes on taking what
-/// was answered, or sends nothing but pings.
+/// Time since the last response after which a connection without a new request is closed, even if the client still reads
+/// the response or sends pings.
 const TAKING: Duration = Duration::from_mins(10);
 
-/// Headers that any connection may send. Those of clients that mean well are shorter.
+/// Bytes of headers that any connection may send. Normal clients send less.
 const SMALL_HEADERS: usize = 32 * 1024;
-/// What is read of a client that was sent its last answer, and goes on.
+/// Bytes that are still read from a client after the write side is shut down.
 const LEFT: usize = 1024 * 1024;
-/// So many connections may send longer ones at a time, which are in memory until they are whole; others wait for them.
+/// Number of connections whose headers may exceed [`SMALL_HEADERS`] at the same time. They are buffered until complete, and
+/// other connections wait.
 const LARGE_HEADERS: usize = 1;
 
-/// What a connection is doing. Cheap to clone; the lock guards a few numbers.
+/// Activity of a connection. Cheap to clone. The lock guards a few numbers.
 #[derive(Clone)]
 pub(super) struct Activity {
     clock: Clock,
@@ -42,23 +43,23 @@ pub(super) struct Activity {
 #[derive(Debug)]
 struct State {
     began: Mono,
-    /// Whether requests come one at a time, so that what is read between two is the next one's headers.
+    /// Whether requests are sequential (HTTP/1.1), so that bytes between two requests are the headers of the next.
     one_at_a_time: bool,
-    /// Requests that are being answered.
+    /// Number of requests being answered.
     answering: usize,
-    /// Since when headers are being read.
+    /// When the headers that are being read began.
     reading: Option<Mono>,
-    /// How much was read since a request was answered.
+    /// Bytes read since the last request was complete.
     read: usize,
-    /// The right to send long headers.
+    /// Permit to send headers above [`SMALL_HEADERS`].
     header_permits: Option<OwnedSemaphorePermit>,
-    /// When something was last done.
+    /// When bytes were last written or a request was last answered.
     last: Mono,
     /// When the last request was answered.
     answered: Option<Mono>,
-    /// Whether it is to end with what is being answered.
+    /// Whether the connection ends after the responses in progress.
     last_answer: bool,
-    /// Since when it is to end.
+    /// When the connection began to end.
     ending: Option<Mono>,
 }
 
@@ -66,7 +67,7 @@ struct State {
 pub(super) struct RequestGuard(Activity);
 
 impl Activity {
-    /// A connection on which nothing was sent yet.
+    /// Creates the state of a new connection.
     pub(super) fn new(clock: &Clock, one_at_a_time: bool) -> Self {
         let now = clock.mono();
         let state = State {
@@ -88,7 +89,7 @@ impl Activity {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request has been read.
+    /// Records that a request was read and is being answered.
     pub(super) fn answer(&self) -> RequestGuard {
         let mut state = self.state();
         state.answering += 1;
@@ -98,31 +99,31 @@ impl Activity {
         RequestGuard(self.clone())
     }
 
-    /// The connection is to end, once what is being answered is.
+    /// Ends the connection after the requests in progress.
     pub(super) fn end(&self) {
         let now = self.clock.mono();
         self.state().ending.get_or_insert(now);
     }
 
-    /// The connection is to end, but not before the client was sent what is being answered: a client that is told of the
-    /// end first may take it for the end of its request.
+    /// Ends the connection only after the response in progress was sent. A client that receives the shutdown notice before
+    /// its response may assume that its request was rejected.
     pub(super) fn end_after_this(&self) {
         self.state().last_answer = true;
     }
 
-    /// Whether it is to end.
+    /// Whether the connection is ending.
     pub(super) fn is_ending(&self) -> bool {
         self.state().ending.is_some()
     }
 
-    /// Until when it may go on like that.
+    /// Returns the time at which the connection is closed unless its activity changes.
     pub(super) fn deadline(&self) -> Mono {
         let state = self.state();
         match (state.answering, state.ending, state.reading) {
             (1.., _, _) => Mono::MAX,
             (_, Some(since), _) => since + ENDING,
             (_, _, Some(since)) => since + HEADERS,
-            // Pings are answered, too, which is nothing that was asked for.
+            // Replies to pings update `last`, so the time since the last answered request is limited, too.
             _ => state.answered.map_or(state.began + IDLE, |answered| (state.last + IDLE).min(answered + TAKING)),
         }
     }
@@ -131,7 +132,7 @@ impl Activity {
         let now = self.clock.mono();
         let mut state = self.state();
         if !state.one_at_a_time {
-            // Whatever comes first shows that the client speaks the protocol; from then on only requests count.
+            // In HTTP/2, the first bytes show that the client speaks the protocol. After that only requests count.
             state.reading = None;
         } else if state.answering == 0 {
             state.reading.get_or_insert(now);
@@ -139,7 +140,7 @@ impl Activity {
         }
     }
 
-    /// Whether headers are being read that are long, without the right to it.
+    /// Whether the connection reads long headers and has no permit for them.
     fn wants_room(&self) -> bool {
         let state = self.state();
         state.read > SMALL_HEADERS && state.header_permits.is_none()
@@ -182,7 +183,7 @@ pub(super) struct TrackedStream<T> {
     header_permits: PollSemaphore,
     /// Whether the write side is shut down.
     is_shut: bool,
-    /// Bytes that are still read after that.
+    /// Bytes that may still be read after the shutdown.
     left: usize,
 }
 
@@ -235,7 +236,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TrackedStream<T> {
         written
     }
 
-    /// Without, hyper would have a copy of each answer that is being sent.
+    /// Reports vectored writes as supported. Otherwise hyper would copy each response before sending it.
     fn is_write_vectored(&self) -> bool {
         self.inner.is_write_vectored()
     }
@@ -244,8 +245,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TrackedStream<T> {
         Pin::new(&mut self.inner).poll_flush(cx)
     }
 
-    /// Waits until the client has ended its side, too, for as long as it may, and unless it goes on and on: a socket that is
-    /// closed with something left to read takes back what its peer has not read yet, such as the answer.
+    /// Shuts down the write side, then reads until the client closes its side or the limits are reached. Closing a socket with
+    /// unread bytes resets it, and the client would lose the rest of the response.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.is_shut {
             ready!(Pin::new(&mut self.inner).poll_shutdown(cx))?;

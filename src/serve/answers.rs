@@ -1,4 +1,4 @@
-//! Cache of answers of the API server. Equal questions that are asked at the same time share one request.
+//! Cache of API server answers. Concurrent equal questions share one request.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -10,7 +10,7 @@ use futures::future::{BoxFuture, WeakShared};
 
 use crate::clock::{Clock, Mono};
 
-/// Cache of answers by question, which evicts the oldest ones when it is full. So unknown clients cannot make it grow.
+/// Cache of answers by question. A full cache evicts its oldest answers, so unknown clients cannot make it grow.
 ///
 /// The lock guards the maps. It is held for one look-up and never across an await.
 pub(super) struct AnswerCache<V> {
@@ -19,7 +19,7 @@ pub(super) struct AnswerCache<V> {
     state: Mutex<State<V>>,
 }
 
-/// An answer, and how long it is good for: not at all if zero.
+/// An answer and the time for which it is cached. An answer with a time of zero is not cached.
 #[derive(Clone, Debug)]
 pub(super) struct Answer<V> {
     pub(super) value: V,
@@ -28,7 +28,7 @@ pub(super) struct Answer<V> {
 
 struct State<V> {
     known: BTreeMap<Vec<u8>, CachedAnswer<V>>,
-    /// Keys in the order in which they were learned.
+    /// Keys by the order in which their answers were cached.
     order: BTreeMap<u64, Vec<u8>>,
     learned: u64,
     asked: BTreeMap<Vec<u8>, WeakShared<BoxFuture<'static, Answer<V>>>>,
@@ -41,7 +41,7 @@ struct CachedAnswer<V> {
 }
 
 impl<V: Clone + Send + Sync + 'static> AnswerCache<V> {
-    /// No answers yet, of which at most `capacity` are kept.
+    /// Creates an empty cache that holds at most `capacity` answers.
     pub(super) fn new(clock: Clock, capacity: usize) -> Arc<Self> {
         let state = State { known: BTreeMap::new(), order: BTreeMap::new(), learned: 0, asked: BTreeMap::new() };
         Arc::new(Self { clock, capacity, state: Mutex::new(state) })
@@ -51,13 +51,13 @@ impl<V: Clone + Send + Sync + 'static> AnswerCache<V> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer that is known and still good.
+    /// Returns the cached answer unless it has expired.
     pub(super) fn known(&self, key: &[u8]) -> Option<V> {
         let state = self.state();
         state.known.get(key).filter(|known| self.clock.mono() < known.until).map(|known| known.value.clone())
     }
 
-    /// The answer: known, being asked for, or asked for now.
+    /// Returns the cached answer, or waits for the request that is in flight, or sends one.
     pub(super) async fn get<F>(self: &Arc<Self>, key: Vec<u8>, ask: impl FnOnce() -> F) -> V
     where
         F: Future<Output = Answer<V>> + Send + 'static,
@@ -77,7 +77,7 @@ impl<V: Clone + Send + Sync + 'static> AnswerCache<V> {
                     answer
                 };
                 let asked = asked.boxed().shared();
-                // Those whose askers have all gone away are forgotten here, where others come.
+                // Drops the requests whose waiters have all gone away.
                 state.asked.retain(|_, asked| asked.upgrade().is_some());
                 if let Some(weak) = asked.downgrade() {
                     state.asked.insert(key, weak);

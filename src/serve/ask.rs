@@ -1,4 +1,4 @@
-//! Requests to the API server for authentication and authorization: limits of rate and time, and retries.
+//! Requests to the API server for authentication and authorization, with rate limits, time limits and retries.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,10 +17,11 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// Requests per second, and their burst. From `apiserver/pkg/server/options/authentication.go#getClient @v1.36.3`.
 const RATE: (f32, u32) = (200.0, 400);
 
+/// Backoff between the attempts of a request.
 /// From `apiserver/pkg/server/options/authentication.go#DefaultAuthWebhookRetryBackoff @v1.36.3`.
 const BACKOFF: Backoff = Backoff { steps: 5, duration: Duration::from_millis(500), factor: 1.5, jitter: 0.2 };
 
-/// A client for reviews of tokens and access. Cheap to clone.
+/// A client that sends token and access reviews. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Asker {
     client: RestClient,
@@ -36,9 +37,9 @@ impl Asker {
         Self { client, clock: clock.clone(), rng: Arc::new(Mutex::new(rng)) }
     }
 
-    /// The same client, which also sends the time limit to the server.
-    /// Follows `apiserver/pkg/server/options/authorization.go#getClient @v1.36.3`; that of
-    /// `apiserver/pkg/server/options/authentication.go` does not.
+    /// Returns the same client, which also sends the time limit to the server.
+    /// Follows `apiserver/pkg/server/options/authorization.go#getClient @v1.36.3`. The client of
+    /// `apiserver/pkg/server/options/authentication.go` does not send it.
     pub(super) fn sending_timeout(self) -> Self {
         Self { client: self.client.sending_timeout(), ..self }
     }

@@ -1,4 +1,4 @@
-//! Whether whoever asks may: a privileged group, an open path, or what the API server says.
+//! Authorization by privileged group, always-allowed path or `SubjectAccessReview`.
 //! Follows `apiserver/pkg/server/options/authorization.go#toAuthorizer @v1.36.3`.
 
 use std::collections::BTreeSet;
@@ -19,26 +19,26 @@ use crate::client::Target;
 use crate::clock::Clock;
 use crate::go::quote::quote;
 
-/// The group that may do anything.
+/// The group that is authorized to do everything.
 const PRIVILEGED: &str = "system:masters";
 
-/// How many answers are kept, and how long path and method may be together for that.
+/// Number of cached answers. [`MAX_CACHED`] limits the bytes of path and method of a cached question.
 /// From `apiserver/plugin/pkg/authorizer/webhook/webhook.go @v1.36.3`.
 const CAPACITY: usize = 8192;
 const MAX_CACHED: usize = 10_000;
 
-/// What comes of it.
+/// Result of an authorization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// They may.
+    /// The request is allowed.
     Allow,
-    /// They may not; why, or nothing.
+    /// The request is forbidden, with the reason, which may be empty.
     Forbid(String),
-    /// It cannot be told, and so they may not.
+    /// The API server's decision is unknown because of this error. The request is not served.
     Unknown(String),
 }
 
-/// Decides.
+/// Decides whether requests are authorized.
 pub(super) struct Authorizer {
     paths: Paths,
     asker: Option<Asker>,
@@ -48,14 +48,14 @@ pub(super) struct Authorizer {
     gauges: Arc<Gauges>,
 }
 
-/// How long a yes and a no are good for.
+/// Time for which each decision is cached.
 #[derive(Clone, Copy)]
 struct Ttl {
     allow: Duration,
     deny: Duration,
 }
 
-/// Paths that anybody may ask for. Follows `apiserver/pkg/authorization/path/path.go#NewAuthorizer @v1.36.3`.
+/// Paths that need no authorization. Follows `apiserver/pkg/authorization/path/path.go#NewAuthorizer @v1.36.3`.
 #[derive(Debug, Default)]
 struct Paths {
     exact: BTreeSet<String>,
@@ -74,7 +74,7 @@ impl Decision {
 }
 
 impl Authorizer {
-    /// Without an asker, nothing but groups and paths counts.
+    /// Creates an authorizer from options. Without an asker, only groups and paths decide.
     pub(super) fn new(
         options: &AuthorizationOptions,
         asker: Option<Asker>,
@@ -87,7 +87,7 @@ impl Authorizer {
         Ok(Self { paths: Paths::new(&options.always_allow_paths)?, asker, clock: clock.clone(), ttl, answers, gauges })
     }
 
-    /// Whether the user may do this: a method in lower case, and a path.
+    /// Decides whether the user may use this method, in lower case, on this path.
     pub(super) async fn authorize(&self, user: &User, verb: &str, path: &str) -> Decision {
         let began = self.clock.mono();
         let decision = self.decide(user, verb, path).await;
@@ -135,7 +135,8 @@ fn spec(user: &User, verb: &str, path: &str) -> SubjectAccessReviewSpec {
     }
 }
 
-/// What the API server says. Follows `apiserver/plugin/pkg/authorizer/webhook/webhook.go#Authorize @v1.36.3`.
+/// Sends a `SubjectAccessReview` to the API server.
+/// Follows `apiserver/plugin/pkg/authorizer/webhook/webhook.go#Authorize @v1.36.3`.
 async fn ask(asker: &Asker, clock: &Clock, spec: SubjectAccessReviewSpec, gauges: &Gauges) -> Decision {
     let target =
         Target { group: "authorization.k8s.io", version: "v1", resource: "subjectaccessreviews", ..Target::default() };

@@ -1,8 +1,8 @@
-//! The certificate that the server makes for itself when it is given none.
+//! Self-signed certificate for a server that is configured with none.
 //!
-//! As upstream's: an authority of its own and a leaf, for a year from an hour ago, for `localhost` and the address that is
-//! bound. Unlike upstream's, the keys are ECDSA P-256 ones instead of RSA 2048: every client that speaks TLS 1.2 takes
-//! them, making one is a thousand times faster, and ring makes no RSA keys.
+//! As in upstream, it consists of an authority of its own and a leaf. It is valid for a year from an hour ago, for `localhost`
+//! and the bound address. Unlike upstream's RSA 2048 keys, the keys are ECDSA P-256: every client that supports TLS 1.2
+//! supports these, generating one is a thousand times faster, and ring cannot generate RSA keys.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
@@ -16,20 +16,21 @@ use rcgen::{
 use super::error::ServeError;
 use crate::go::errno;
 
-/// Whom the certificate is for. Upstream's caller names this host.
+/// Host name in the certificate. Upstream's caller passes this name.
 const HOST: &str = "localhost";
-/// In the past, for clocks that are late.
+/// Seconds between the start of the validity and now, for clients whose clocks are late.
 const EARLIER_SECONDS: i64 = 3600;
-/// A year.
+/// Validity of the certificate in seconds: one year.
 const LIFETIME_SECONDS: i64 = 365 * 24 * 3600;
 
-/// A chain and its key, both in PEM.
+/// A certificate chain and its key, both in PEM.
 pub(super) struct SelfSigned {
     pub(super) chain: String,
     pub(super) key: String,
 }
 
-/// Makes a certificate. Follows `client-go/util/cert/cert.go#GenerateSelfSignedCertKeyWithOptions @v1.36.3`.
+/// Generates a self-signed certificate.
+/// Follows `client-go/util/cert/cert.go#GenerateSelfSignedCertKeyWithOptions @v1.36.3`.
 pub(super) fn self_signed(bound: IpAddr, now: Timestamp) -> Result<SelfSigned, ServeError> {
     let failed = |error: &dyn std::fmt::Display| ServeError(format!("unable to generate self signed cert: {error}"));
     let mut authority = params(format!("{HOST}-ca@{}", now.as_second()), now).map_err(|error| failed(&error))?;
@@ -64,7 +65,7 @@ fn params(name: String, now: Timestamp) -> Result<CertificateParams, String> {
     Ok(params)
 }
 
-/// Writes both files, and the folder if it is missing. Nobody else may read the key.
+/// Writes both files, and creates their directories if they are missing. Only the owner may read the key.
 /// Follows `client-go/util/cert/io.go#WriteCert` and `client-go/util/keyutil/key.go#WriteKey @v1.36.3`.
 pub(super) fn write(pair: &SelfSigned, cert_file: &Path, key_file: &Path) -> Result<(), ServeError> {
     use std::fs::{DirBuilder, OpenOptions};
@@ -89,7 +90,7 @@ pub(super) fn write(pair: &SelfSigned, cert_file: &Path, key_file: &Path) -> Res
     Ok(())
 }
 
-/// Whether both files can be read. One without the other is an error.
+/// Whether both files can be read. If only one can, the result is an error.
 /// Follows `client-go/util/cert/io.go#CanReadCertAndKey @v1.36.3`.
 pub(super) fn can_read(cert_file: &Path, key_file: &Path) -> Result<bool, ServeError> {
     let missing = match [cert_file, key_file].map(|path| std::fs::File::open(path).is_ok()) {

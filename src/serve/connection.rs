@@ -1,4 +1,4 @@
-//! One connection: its handshake, its requests, its end.
+//! Serves one connection: its handshake, its requests and its end.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -29,15 +29,16 @@ use super::reply::failure;
 use super::serving::Serving;
 use crate::clock::Clock;
 
-/// All headers of a request together. From `apiserver/pkg/server/secure_serving.go#Serve @v1.36.3`, and what Go adds to it.
+/// Maximum bytes of a request's headers: the limit of `apiserver/pkg/server/secure_serving.go#Serve @v1.36.3` and the 4096
+/// bytes that Go adds to it.
 const MAX_HEADER_BYTES: usize = (1 << 20) + 4096;
-/// Headers of a request. Upstream counts bytes alone.
+/// Maximum number of headers of a request. Upstream limits only the bytes.
 const MAX_HEADERS: usize = 1024;
-/// What a client may send on one stream before it is read. From `apiserver/pkg/server/secure_serving.go#Serve @v1.36.3`,
-/// which allows frames of that length too; with those, h2 would take few of the short ones that clients send headers in.
+/// Flow-control window of a stream in bytes. From `apiserver/pkg/server/secure_serving.go#Serve @v1.36.3`. Upstream allows
+/// frames of this length, too. With such a frame size, h2 would accept few of the short frames in which clients send headers.
 const STREAM_BYTES: u32 = 256 * 1024;
 
-/// What a client is told that does not know that this port speaks TLS. Follows Go's `net/http.badRequestError`.
+/// Response to a client that sends plain HTTP. Follows Go's `net/http.badRequestError`.
 const NOT_TLS: &str = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
 /// State that all connections share.
@@ -56,7 +57,7 @@ pub(super) struct ConnectionContext {
 pub(super) async fn serve(shared: Arc<ConnectionContext>, stream: TcpStream, remote: SocketAddr) {
     keep_alive(&stream);
     let deadline = shared.clock.mono() + HEADERS;
-    // Boxed, as it takes more than all that comes after it.
+    // Boxed, since the future of the handshake is larger than the rest.
     let shaken = Box::pin(shared.clock.timeout_at(deadline, handshake(&shared, stream)));
     let shaken = tokio::select! {
         biased;
@@ -88,9 +89,9 @@ pub(super) async fn serve(shared: Arc<ConnectionContext>, stream: TcpStream, rem
                 if let Some(reply) = refuse::at_once(&request) {
                     return Ok(reply);
                 }
-                // What it takes to answer is given back before the answer is sent, which takes as long as the client likes.
+                // The boxed future is freed before the response is sent, which takes as long as the client likes.
                 let answered = Box::pin(shared.handler.handle(request, &peer, remote)).await;
-                // HTTP/2 is easily abused; who is not known gets one request a connection.
+                // HTTP/2 is easily abused, so an unauthenticated client gets one request per connection.
                 // Follows `apiserver/pkg/endpoints/filters/authentication.go#withAuthentication @v1.36.3`.
                 if version == Version::HTTP_2 && answered.is_stranger {
                     activity.end_after_this();
@@ -114,7 +115,7 @@ pub(super) async fn serve(shared: Arc<ConnectionContext>, stream: TcpStream, rem
         let mut builder = http1::Builder::new();
         builder
             .timer(TokioTimer::new())
-            // How long headers take is looked at here, which knows waiting from reading.
+            // `Activity` limits the time for headers. Unlike hyper, it distinguishes an idle client from a slow one.
             .header_read_timeout(None)
             .max_buf_size(MAX_HEADER_BYTES)
             .max_headers(MAX_HEADERS);
@@ -123,9 +124,9 @@ pub(super) async fn serve(shared: Arc<ConnectionContext>, stream: TcpStream, rem
     }
 }
 
-/// How long the headers of a request are together. hyper stops reading somewhere above the limit.
+/// Returns the bytes of a request's headers. hyper stops reading somewhere above the limit.
 fn header_bytes(request: &Request<Incoming>) -> usize {
-    // As in a request that is written out, `: ` and an end of line belong to each.
+    // In a request's text, each header has `: ` and a line end of two bytes.
     let headers = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
     request.uri().path().len() + request.uri().query().map_or(0, str::len) + headers.sum::<usize>()
 }
@@ -144,12 +145,12 @@ async fn handshake(shared: &ConnectionContext, mut stream: TcpStream) -> std::io
     start.into_stream(config).await
 }
 
-/// Follows Go's `net/http.tlsRecordHeaderLooksLikeHTTP`.
+/// Whether the first bytes are plain HTTP. Follows Go's `net/http.tlsRecordHeaderLooksLikeHTTP`.
 fn looks_like_http(first: [u8; 5]) -> bool {
     [b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO"].contains(&&first)
 }
 
-/// Runs a connection until it ends, has been idle or slow for too long, or the server is to end.
+/// Runs a connection until it ends, has been idle or slow for too long, or the server shuts down.
 async fn drive<C, E>(
     shared: &ConnectionContext,
     activity: &Activity,
@@ -204,7 +205,7 @@ async fn drive<C, E>(
 
 const HEADERS_TOO_LARGE: StatusCode = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
 
-/// What is told to those whose URL cannot be read. Follows Go's `net/http.conn.serve`.
+/// Response to a malformed URL. Follows Go's `net/http.conn.serve`.
 pub(super) const BAD_REQUEST: (StatusCode, &str) = (StatusCode::BAD_REQUEST, "400 Bad Request");
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is served, as its owner hands it in.
+//! The contents of all endpoints, which the server's owner provides.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,66 +13,66 @@ use crate::k8s::Pod;
 use crate::listers::Lister;
 use crate::metrics::Metrics;
 
-/// Where `/metrics` comes from.
+/// Source of the families of `/metrics`.
 pub trait MetricsSource: Send + Sync {
-    /// All families.
+    /// Gathers all metric families.
     fn gather(&self) -> Vec<MetricFamily>;
-    /// Forgets what was counted, as `DELETE` asks for.
+    /// Resets the metrics, as a `DELETE` request asks for.
     fn reset(&self);
 }
 
-/// Sets how much is logged, for as long as the process runs.
+/// Sets the log verbosity until the process ends.
 pub type SetVerbosity = Arc<dyn Fn(u32) + Send + Sync>;
 
-/// Whether this process leads, and so may say what all pods ask for.
+/// Whether this process is the leader. Only a leader serves the resources of all pods.
 pub type IsLeader = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// What is served.
+/// Contents of all endpoints.
 pub struct Endpoints {
-    /// `/metrics`.
+    /// Metrics served at `/metrics`.
     pub metrics: Arc<dyn MetricsSource>,
-    /// Where the server's own metrics go, which count who asks and how long it takes to find out.
+    /// Registry for the server's own metrics about authentication and authorization.
     pub registry: Registry,
-    /// `/metrics/resources`: the pods.
+    /// Pods for the metrics at `/metrics/resources`.
     pub pods: Lister<Pod>,
-    /// `/metrics/resources`, which only a leader has.
+    /// Whether `/metrics/resources` is served, since only a leader serves it.
     pub is_leader: IsLeader,
-    /// `/configz`: what is under `componentconfig`.
+    /// Value of `componentconfig` at `/configz`.
     pub config: Value,
-    /// `/flagz`: names and values; none if the gate `ComponentFlagz` is off.
+    /// Flag names and values at `/flagz`. `None` if the gate `ComponentFlagz` is off.
     pub flags: Option<BTreeMap<String, String>>,
-    /// `/statusz`; none if the gate `ComponentStatusz` is off.
+    /// Versions shown at `/statusz`. `None` if the gate `ComponentStatusz` is off.
     pub status: Option<Versions>,
-    /// Checks of `/healthz`; without any, `ping` is the only one.
+    /// Checks of `/healthz`, by default only `ping`.
     pub healthz: Vec<Arc<dyn HealthCheck>>,
-    /// Checks of `/readyz`; without any, `ping` is the only one.
+    /// Checks of `/readyz`, by default only `ping`.
     pub readyz: Vec<Arc<dyn HealthCheck>>,
-    /// `/debug/pprof` and `/debug/flags`; neither is served without.
+    /// Profiling at `/debug/pprof` and `/debug/flags`. `None` turns both off.
     pub profiling: Option<Profiling>,
     /// When the process was started.
     pub started: Timestamp,
 }
 
-/// What `/statusz` says of versions.
+/// Versions shown at `/statusz`.
 #[derive(Clone, Debug)]
 pub struct Versions {
-    /// What it was built with, where upstream names its Go version.
+    /// Version of the compiler. Upstream shows its Go version here.
     pub toolchain: String,
-    /// `1.36.3`.
+    /// Version of the binary, such as `1.36.3`.
     pub binary: String,
-    /// `1.36`.
+    /// Emulated version, such as `1.36`.
     pub emulation: String,
 }
 
-/// What `enableProfiling` serves.
+/// Functions behind the endpoints that `enableProfiling` turns on.
 #[derive(Clone)]
 pub struct Profiling {
-    /// `/debug/flags/v`.
+    /// Sets the verbosity for `/debug/flags/v`.
     pub set_verbosity: SetVerbosity,
 }
 
-/// The scheduler's own families and whatever else is in their registry, with what recorders still hold. Nothing is forgotten:
-/// whoever counts holds on to series, and would go on counting where nobody looks.
+/// Gathers the registry of the scheduler's metrics, after the recorders are flushed. `reset` does nothing: the recorders hold
+/// on to their series and would go on counting in series that are no longer exported.
 impl MetricsSource for Metrics {
     fn gather(&self) -> Vec<MetricFamily> {
         self.flush();
@@ -82,7 +82,7 @@ impl MetricsSource for Metrics {
     fn reset(&self) {}
 }
 
-/// A registry whose counts are never forgotten.
+/// A registry whose counts are never reset.
 impl MetricsSource for Registry {
     fn gather(&self) -> Vec<MetricFamily> {
         Self::gather(self)

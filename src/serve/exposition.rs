@@ -1,9 +1,9 @@
-//! Metrics in the form that is wanted: text or protobuf, compressed or not. `DELETE` forgets them.
+//! Metrics in the requested format, text or protobuf, and optionally compressed. `DELETE` resets them.
 //! Follows `component-base/metrics/http.go#HandlerWithReset @v1.36.3` and
 //! `github.com/prometheus/common/expfmt/encode.go#Negotiate @v0.67.5`.
 //!
-//! Names here are plain, so escaping them changes nothing; which scheme was asked for is said all the same. Of protobuf,
-//! the delimited form is had; who asks for one of the two for people gets text.
+//! Metric names contain nothing to escape, but the response still names the escaping scheme that was requested. Protobuf is
+//! available in the delimited encoding only. A client that requests one of protobuf's two readable encodings gets text.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -32,33 +32,33 @@ const STARTED: HeaderName = HeaderName::from_static("process-start-time-unix");
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const PROTOBUF: &str = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
 
-/// How many bodies may be on their way to clients before others are made less often.
+/// Number of unsent bodies above which new bodies are created less often.
 const FREE: usize = 4;
 
-/// How long the next body waits for each one above that: clients that take theirs slowly, or never, do not fill the memory.
+/// Delay of the next body for each unsent body above [`FREE`], so that slow clients do not fill the memory.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The longest such wait, which is still less than Prometheus has patience for.
+/// Longest delay of a body, which is still shorter than Prometheus's timeout.
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// A source's metrics, for any number of clients at a time: gathered by one thread, one time after the other, and each time
-/// for all who have come until then.
+/// Metrics of a source for any number of concurrent clients. One thread at a time gathers them, for all requests that have
+/// arrived until then.
 pub(super) struct Exposition {
     source: Arc<dyn MetricsSource>,
     /// When the process was started, in seconds since 1970.
     started: i64,
     clock: Clock,
-    /// Whose turn it is to gather. Held by the thread that does.
+    /// Lock of the thread that gathers.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// As often referred to as there are bodies that are not sent yet, and once more.
+    /// Reference count: one for each body not yet sent, plus one for this field.
     unsent: Arc<()>,
-    /// Bodies that wait for their turn. The lock is held for a look-up; nobody awaits under it.
+    /// Bodies that are not yet gathered. The lock is held for one look-up and never across an await.
     waiting: Arc<Mutex<Waiting>>,
 }
 
 type Waiting = BTreeMap<Form, WeakShared<BoxFuture<'static, EncodedBody>>>;
 
-/// How a body is wanted.
+/// Format and encoding of a body.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Form {
     protobuf: bool,
@@ -78,7 +78,7 @@ impl Exposition {
         Self { source, started, clock: clock.clone(), turn, unsent, waiting }
     }
 
-    /// Answers a request. What it gets was gathered after it came.
+    /// Answers a request with metrics gathered after it arrived.
     pub(super) async fn answer(&self, method: &Method, headers: &HeaderMap) -> Reply {
         if *method == Method::DELETE {
             self.source.reset();
@@ -113,7 +113,7 @@ impl Exposition {
         made.await
     }
 
-    /// Gathering and compressing take a while where there is much, and nobody else is to wait for that.
+    /// Returns a future that gathers and encodes a body on a blocking thread, since many metrics take a while.
     fn make(&self, form: Form) -> impl Future<Output = EncodedBody> + Send + 'static {
         let (source, turn, waiting) = (self.source.clone(), self.turn.clone(), self.waiting.clone());
         let (clock, unsent) = (self.clock.clone(), self.unsent.clone());
@@ -123,10 +123,10 @@ impl Exposition {
             if others > 0 {
                 clock.sleep(PAUSE.saturating_mul(others).min(LONGEST)).await;
             }
-            // Who comes from here on has to wait for the next one.
+            // Requests that arrive from here on share the next body.
             lock(&waiting).remove(&form);
             let making = tokio::task::spawn_blocking(move || {
-                // Clients that go away do not make it another's turn before this is done.
+                // The blocking thread holds the lock to its end, even if the clients disconnect.
                 let _turn = turn;
                 make(&*source, form, unsent)
             });
@@ -166,7 +166,7 @@ impl AsRef<[u8]> for CountedBody {
     }
 }
 
-/// Whether protobuf is wanted, and which escaping.
+/// Returns whether the client wants protobuf, and the escaping scheme.
 fn form(clauses: &[Clause]) -> (bool, &str) {
     let mut escaping = "underscores";
     for clause in clauses {
@@ -192,7 +192,7 @@ fn gzip(body: &[u8]) -> Option<Vec<u8>> {
     encoder.finish().ok()
 }
 
-/// Each family with its length before it. Follows `io/prometheus/client/metrics.proto`.
+/// Encodes each family with its length before it. Follows `io/prometheus/client/metrics.proto`.
 fn protobuf(families: &[MetricFamily]) -> Vec<u8> {
     let mut out = Vec::new();
     for family in families {
@@ -237,7 +237,7 @@ fn sample(metric: &Metric, kind: MetricType) -> Message {
             });
             labels.message(7, all)
         }
-        // The crate has no collector of this type.
+        // The crate `prometheus` has no collector of this type.
         MetricType::UNTYPED => labels,
     }
 }
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(protobuf(&registry().gather()), expected);
     }
 
-    /// A source that says when it is asked, and waits until it may answer with how often it was.
+    /// A source that reports each call and blocks until it may answer with the number of calls.
     struct Slow {
         asked: mpsc::SyncSender<()>,
         may: Mutex<mpsc::Receiver<()>>,
@@ -326,7 +326,7 @@ mod tests {
             use prometheus::core::Collector as _;
 
             self.counter.inc();
-            // A test that has failed looks no more.
+            // The receiver is gone if the test has failed.
             let _ = self.asked.send(());
             let _ = self.may.lock().expect("nobody panicked").recv();
             self.counter.collect()

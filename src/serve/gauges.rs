@@ -1,4 +1,4 @@
-//! What authentication, authorization and health checks are measured by.
+//! Metrics of authentication, authorization and client certificates.
 //!
 //! Families, labels and buckets follow `apiserver/pkg/endpoints/filters/metrics.go`,
 //! `apiserver/pkg/authentication/token/cache/stats.go`, `apiserver/pkg/authentication/authenticatorfactory/metrics.go`,
@@ -14,10 +14,10 @@ use prometheus::{
 
 use crate::client::ApiError;
 
-/// Seconds that a review by the API server may take.
+/// Buckets for the seconds of a review by the API server.
 const REVIEW_BUCKETS: &[f64] = &[0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0];
 
-/// Seconds that a client's certificate may have left: from none over half an hour to a year.
+/// Buckets for the seconds until a client's certificate expires, from zero and half an hour to a year.
 const LEFT_BUCKETS: &[f64] = &[
     0.0,
     1_800.0,
@@ -35,7 +35,7 @@ const LEFT_BUCKETS: &[f64] = &[
     31_104_000.0,
 ];
 
-/// Handles of all families.
+/// Handles of all metric families.
 pub(super) struct Gauges {
     users: IntCounterVec,
     authentication: Attempts,
@@ -48,13 +48,13 @@ pub(super) struct Gauges {
     certificate_left: Histogram,
 }
 
-/// A counter and a duration, by the same label.
+/// A counter and a duration histogram with the same label.
 struct Attempts {
     count: IntCounterVec,
     seconds: HistogramVec,
 }
 
-/// Counts a question that is being asked until it is dropped.
+/// Counts a token review in flight, or a request that waits for one, until it is dropped.
 pub(super) struct Fetching(IntGauge);
 
 fn keep<C: Collector + Clone + 'static>(registry: &Registry, family: C) -> Result<C, Error> {
@@ -82,7 +82,7 @@ impl Attempts {
 }
 
 impl Gauges {
-    /// Registers all families. Fails if the registry already has one of these names.
+    /// Registers all metric families. Fails if the registry already has one of these names.
     pub(super) fn new(registry: &Registry) -> Result<Arc<Self>, Error> {
         let powers = || exponential_buckets(0.001, 2.0, 15);
         let reviews = || REVIEW_BUCKETS.to_vec();
@@ -132,7 +132,7 @@ impl Gauges {
         }))
     }
 
-    /// Counts an authentication with the name of its user, or `None` for one that failed.
+    /// Counts an authentication by its user's name, or with `None` a failed one.
     pub(super) fn authenticated(&self, user: Option<&str>, seconds: f64) {
         if let Some(name) = user {
             self.users.with_label_values(&[compressed(name)]).inc();
@@ -149,7 +149,7 @@ impl Gauges {
         self.token_cache.observe(if was_known { "hit" } else { "miss" }, seconds);
     }
 
-    /// A token is being asked about: `in_flight`, or somebody waits for that: `blocked`.
+    /// Counts a token review in flight with the status `in_flight`, or a request that waits for one with `blocked`.
     pub(super) fn fetching(&self, status: &str) -> Fetching {
         let gauge = self.token_fetching.with_label_values(&[status]);
         gauge.inc();
@@ -169,7 +169,7 @@ impl Gauges {
     }
 
     pub(super) fn certificate_left(&self, seconds: i64) {
-        // A histogram's values are floats, and no certificate is good for millions of years.
+        // The gauge takes floats, and no certificate is valid for millions of years.
         #[expect(clippy::cast_precision_loss, reason = "seconds of a certificate's life are exact")]
         self.certificate_left.observe(seconds as f64);
     }
@@ -181,7 +181,7 @@ impl Drop for Fetching {
     }
 }
 
-/// The code of a review that was made, which is 201 Created, or of its failure.
+/// Returns the status code of a review: 201 Created if it succeeded, otherwise the failure's.
 fn code(reply: Result<(), &ApiError>) -> String {
     match reply.map_err(ApiError::status) {
         Ok(()) => "201".to_owned(),
@@ -190,7 +190,7 @@ fn code(reply: Result<(), &ApiError>) -> String {
     }
 }
 
-/// Users by few names. Follows `apiserver/pkg/endpoints/filters/metrics.go#compressUsername @v1.36.3`.
+/// Maps user names to a few label values. Follows `apiserver/pkg/endpoints/filters/metrics.go#compressUsername @v1.36.3`.
 fn compressed(name: &str) -> &str {
     match name {
         "admin" | "client" | "kube_proxy" | "kubelet" | "system:serviceaccount:kube-system:default" => name,

@@ -1,5 +1,5 @@
-//! One request: who asks, whether they may, and what they get.
-//! Follows `cmd/kube-scheduler/app/server.go#buildHandlerChain @v1.36.3`. Unlike upstream, a panic in here is not caught: it
+//! Handles one request: authentication, authorization, response.
+//! Follows `cmd/kube-scheduler/app/server.go#buildHandlerChain @v1.36.3`. Unlike in upstream, a panic here is not caught and
 //! ends the process, as a panic anywhere does.
 
 use std::net::SocketAddr;
@@ -23,10 +23,10 @@ use crate::apimachinery::Status;
 use crate::clock::Clock;
 use crate::go::quote::quote;
 
-/// What is read of a body; a log level fits.
+/// Maximum bytes of a request's body. The only bodies that are read are short, such as a log level.
 const MAX_BODY: usize = 64 * 1024;
 
-/// Answers requests.
+/// Authenticates, authorizes and answers requests.
 pub(super) struct Handler {
     pub(super) authenticator: Authenticator,
     pub(super) authorizer: Authorizer,
@@ -41,7 +41,7 @@ pub(super) struct ServedReply {
 }
 
 impl Handler {
-    /// Answers one request.
+    /// Answers one request and logs it.
     pub(super) async fn handle(&self, request: Request<Incoming>, peer: &Peer, remote: SocketAddr) -> ServedReply {
         let began = self.clock.mono();
         let (parts, body) = request.into_parts();
@@ -111,7 +111,7 @@ impl Handler {
     }
 }
 
-/// What could be taken for markup is not, in errors. Follows
+/// Escapes the characters of an error's text that could be taken for markup. Follows
 /// `apiserver/pkg/endpoints/handlers/responsewriters/errors.go#sanitizer @v1.36.3`.
 fn sanitized(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")

@@ -1,4 +1,4 @@
-//! `/healthz`, `/livez` and `/readyz`. Follows `apiserver/pkg/server/healthz/healthz.go @v1.36.3`.
+//! Health endpoints `/healthz`, `/livez` and `/readyz`. Follows `apiserver/pkg/server/healthz/healthz.go @v1.36.3`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,15 +12,15 @@ use super::reply::{Reply, failure, no_sniff, text};
 use super::slis::Slis;
 use crate::go::quote::quote;
 
-/// Something that has to be well.
+/// A check of the process's health.
 pub trait HealthCheck: Send + Sync {
-    /// What it is called in a path and in the list of checks.
+    /// Name of the check in paths and in the list of checks.
     fn name(&self) -> &str;
-    /// What is wrong, for those who may know.
+    /// Runs this health check. The error is shown only to clients that are authorized for this check.
     fn check(&self) -> Result<(), String>;
 }
 
-/// A check that a function does.
+/// A check that calls a function.
 struct Named<F> {
     name: &'static str,
     check: F,
@@ -36,7 +36,7 @@ impl<F: Fn() -> Result<(), String> + Send + Sync> HealthCheck for Named<F> {
     }
 }
 
-/// A check that `check` does.
+/// Creates a check that calls `check`.
 pub fn health_check(
     name: &'static str,
     check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
@@ -53,13 +53,13 @@ pub(super) struct HealthPath {
 }
 
 impl HealthPath {
-    /// Without any check, there is one that always passes.
+    /// Creates a health endpoint. Without any checks it has `ping`, which always passes.
     pub(super) fn new(name: &'static str, checks: &[Arc<dyn HealthCheck>], slis: &Arc<Slis>) -> Self {
         let checks = if checks.is_empty() { vec![health_check("ping", || Ok(()))] } else { checks.to_vec() };
         Self { name, checks, slis: slis.clone() }
     }
 
-    /// All checks but those that the query leaves out.
+    /// Runs all checks that the query does not exclude.
     pub(super) fn all(&self, query: &Query) -> Reply {
         let excluded: BTreeSet<&str> = query.all("exclude").collect();
         let mut unknown = excluded.clone();
@@ -76,7 +76,7 @@ impl HealthPath {
                     Ok(()) => format!("[+]{name} ok"),
                     Err(error) => {
                         failed.push(format!("[-]{name} failed: {error}"));
-                        // Anybody may ask this; why is for those who may ask for the check itself.
+                        // This path is open to everybody. Reasons are shown under the path of the single check.
                         format!("[-]{name} failed: reason withheld")
                     }
                 }
@@ -97,7 +97,7 @@ impl HealthPath {
         no_sniff(if verbose { text(format!("{lines}{} check passed\n", self.name)) } else { text("ok") })
     }
 
-    /// One check, by its name.
+    /// Runs the check with this name.
     pub(super) fn one(&self, name: &str) -> Option<Reply> {
         let check = self.checks.iter().find(|check| check.name() == name)?;
         Some(match check.check() {

@@ -1,4 +1,4 @@
-//! The port, bound early: a scheduler that cannot have it does not start.
+//! The listening socket, which is bound early: a scheduler that cannot bind its port does not start.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::time::Duration;
@@ -9,18 +9,18 @@ use super::error::ServeError;
 use super::options::Options;
 use crate::go::errno;
 
-/// How many connections may wait to be accepted; the kernel's own limit (`somaxconn`) is usually the same.
+/// Maximum number of connections that wait to be accepted. The kernel's own limit (`somaxconn`) is usually the same.
 const BACKLOG: i32 = 4096;
 
-/// Between two probes of a silent connection.
+/// Time between two keep-alive probes of a silent connection.
 /// Follows `apiserver/pkg/server/secure_serving.go#defaultKeepAlivePeriod @v1.36.3`.
 const KEEP_ALIVE: Duration = Duration::from_mins(3);
 
-/// Listens where the options say. Follows `apiserver/pkg/server/options/serving.go#CreateListener @v1.36.3`.
+/// Listens on the configured address. Follows `apiserver/pkg/server/options/serving.go#CreateListener @v1.36.3`.
 pub(super) fn bind(options: &Options) -> Result<TcpListener, ServeError> {
     let address = SocketAddr::new(options.bind_address, options.port);
     let listener = if options.bind_address.is_unspecified() {
-        // As Go does, and as the flag says: all interfaces of both families, where the machine has both.
+        // As in Go, an unspecified address means all interfaces of IPv4 and IPv6, if the machine has both.
         let both = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), options.port);
         match Socket::new(Domain::IPV6, Type::STREAM, Some(Protocol::TCP)) {
             Ok(socket) => listen(socket, both, options),
@@ -46,7 +46,7 @@ fn listen(socket: Socket, address: SocketAddr, options: &Options) -> std::io::Re
     if address.is_ipv6() {
         socket.set_only_v6(!options.bind_address.is_unspecified())?;
     }
-    // Go sets it on every listener; it spares a restart the wait for connections that linger.
+    // Go sets SO_REUSEADDR on every listener. A restart then need not wait for lingering connections.
     socket.set_reuse_address(true)?;
     if options.permit_port_sharing {
         socket.set_reuse_port(true)?;
@@ -57,10 +57,10 @@ fn listen(socket: Socket, address: SocketAddr, options: &Options) -> std::io::Re
     Ok(socket.into())
 }
 
-/// Makes the kernel notice that a peer is gone, and send small answers at once.
+/// Turns on keep-alive probes, which detect unreachable peers, and sends small responses without delay.
 pub(super) fn keep_alive(stream: &tokio::net::TcpStream) {
     let probes = TcpKeepalive::new().with_time(KEEP_ALIVE).with_interval(KEEP_ALIVE);
-    // A connection without these works too.
+    // These options are not essential, so errors are ignored.
     let _ = SockRef::from(stream).set_tcp_keepalive(&probes);
     let _ = stream.set_nodelay(true);
 }

@@ -1,23 +1,27 @@
-//! HTTPS on port 10259: health, metrics, and what people want to know of a running scheduler.
+//! HTTPS server on port 10259 for health, metrics and debugging.
 //!
 //! ```text
 //!  listener ─▶ connection (TLS: pairs, SNI; slow and idle clients) ─▶ handler
-//!                                                                       │ who asks     front proxy · certificate · token
-//!               files, read again ──▶ pairs, authorities                │ may they     groups · open paths · the API server
+//!                                                                       │ authentication  front proxy · certificate · token
+//!               files, reloaded ────▶ pairs, authorities                │ authorization   groups · open paths · the API server
 //!               ConfigMap, watched ─▶ authorities, header names         ▼
 //!                                                                      mux ─▶ health · metrics · pages · debugging
 //! ```
 //!
-//! [`Server::bind`] takes the port and says what is wrong, [`Server::run`] serves until it is told to end. All that is served
-//! is handed in as [`Endpoints`], and how as [`Options`]: this module knows no flags, starts nothing that outlives `run`, and
-//! reads no clock but the one that it is given. What the API server has to say it is asked with clients from outside.
+//! [`Server::bind`] binds the port and reports errors. [`Server::run`] serves until it is told to shut down. The contents come
+//! in as [`Endpoints`], and the settings as [`Options`]. This module knows no flags, starts nothing that outlives `run`, and
+//! uses only the clock that it is given. Its clients for the API server come from outside.
 //!
-//! Nobody is served what they may not have: as long as it cannot be told who asks, or whether they may, the answer is no.
+//! A request is served only if it is authenticated and authorized. If either cannot be decided, it is rejected.
 //!
-//! What is different from upstream: the certificate that is made has ECDSA keys; TLS 1.0 and 1.1 and suites that are not
-//! considered safe are not spoken; files are read every two seconds instead of watched; client certificates have to be X.509
-//! v3 ones of RSA (2048 bits and more), P-256, P-384 or Ed25519 keys; of profiles there are CPU ones, and of the rest what
-//! can be known without Go's runtime; a panic ends the process.
+//! Differences from upstream:
+//!
+//! - The self-signed certificate has ECDSA keys.
+//! - TLS 1.0 and 1.1 and cipher suites that are considered unsafe are not supported.
+//! - Files are read every two seconds instead of watched.
+//! - Client certificates have to be X.509 v3 with RSA keys (2048 bits and more) or P-256, P-384 or Ed25519 keys.
+//! - CPU profiles are complete. Other profiles contain only what is known without Go's runtime.
+//! - A panic ends the process.
 
 mod activity;
 mod answers;

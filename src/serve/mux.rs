@@ -1,4 +1,4 @@
-//! Which path is answered by what. Exact paths go before prefixes, and hardly anybody looks at the method.
+//! Routes paths to handlers. Exact paths precede prefixes, and few handlers look at the method.
 //! Follows `cmd/kube-scheduler/app/server.go#newEndpointsHandler` and `apiserver/pkg/server/mux/pathrecorder.go @v1.36.3`.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::slis::Slis;
 use crate::clock::Clock;
 use crate::go::number::{invalid_syntax, out_of_range};
 
-/// The head of a request, as far as handlers read it.
+/// The parts of a request's head that handlers read.
 pub(super) struct RequestHead<'a> {
     pub(super) method: &'a Method,
     /// The path of the URL, with its escapes decoded.
@@ -30,7 +30,7 @@ pub(super) struct RequestHead<'a> {
     pub(super) headers: &'a HeaderMap,
 }
 
-/// All handlers.
+/// Handlers of all paths.
 pub(super) struct Mux {
     roots: [HealthPath; 3],
     metrics: Exposition,
@@ -72,13 +72,13 @@ impl Mux {
         })
     }
 
-    /// Whether the answer depends on the request's body.
+    /// Whether the response depends on the request's body.
     pub(super) fn reads_body(&self, method: &Method, path: &str) -> bool {
         let reads = (*method == Method::PUT && path == "/debug/flags/v") || Pprof::reads_body(method, path);
         self.profiling.is_some() && reads
     }
 
-    /// Answers. `body` is empty unless it is read.
+    /// Answers one authorized request. `body` is empty unless [`Self::reads_body`].
     pub(super) async fn serve(&self, asked: &RequestHead<'_>, body: Bytes) -> Reply {
         let page = match asked.path {
             "/healthz" => Some(self.roots[0].all(&asked.query)),
@@ -93,14 +93,14 @@ impl Mux {
                 let now = self.clock.now().wall;
                 self.statusz.as_ref().map(|page| page.reply(now, &asked.query, asked.headers))
             }
-            // Most requests have no room for what is rare.
+            // Boxed to keep the future of the common requests small.
             path if path.starts_with("/debug/") => Box::pin(self.debug(asked, &body)).await,
             path => self.check(path),
         };
         page.unwrap_or_else(not_found)
     }
 
-    /// `/healthz/<check>` and so on.
+    /// Answers `/healthz/<check>`, `/livez/<check>` and `/readyz/<check>`.
     fn check(&self, path: &str) -> Option<Reply> {
         let (root, check) = path.strip_prefix('/')?.split_once('/')?;
         let at = ["healthz", "livez", "readyz"].iter().position(|name| *name == root)?;
@@ -124,7 +124,7 @@ impl Mux {
     }
 }
 
-/// Follows `apiserver/pkg/server/routes/flags.go#Index @v1.36.3`.
+/// Page that lists the flag `v`. Follows `apiserver/pkg/server/routes/flags.go#Index @v1.36.3`.
 fn flags() -> Reply {
     reply(
         StatusCode::OK,
@@ -134,6 +134,7 @@ fn flags() -> Reply {
     )
 }
 
+/// Sets the log verbosity from the body of a `PUT` request.
 /// Follows `apiserver/pkg/server/routes/flags.go#StringFlagPutHandler` and `component-base/logs/logs.go#GlogSetter @v1.36.3`.
 fn verbosity(profiling: &Profiling, method: &Method, body: &Bytes) -> Reply {
     let (status, text) = if *method == Method::PUT {
@@ -151,7 +152,7 @@ fn verbosity(profiling: &Profiling, method: &Method, body: &Bytes) -> Reply {
     no_sniff(reply(status, http::HeaderValue::from_static("text/plain"), format!("{text}\n")))
 }
 
-/// A number below 2^31, in digits alone; Go's texts otherwise.
+/// Parses a number below 2^31 that consists of digits. The errors have Go's texts.
 fn level(value: &str) -> Result<u32, String> {
     if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(invalid_syntax("ParseUint", value));
@@ -164,7 +165,7 @@ fn level(value: &str) -> Result<u32, String> {
     Ok(number)
 }
 
-/// What is told to those whose request is too large to be looked at.
+/// Response to a request with too large a body.
 pub(super) fn too_large() -> Reply {
     let mut reply = text("error reading request body: http: request body too large\n");
     *reply.status_mut() = StatusCode::BAD_REQUEST;

@@ -1,8 +1,8 @@
-//! Queries of URLs, and what a request says about the layout and the encoding of its answer.
+//! URL queries, and negotiation of the layout and the encoding of responses.
 
 use http::{HeaderMap, header};
 
-/// Whether the query, or what a browser is called, asks for a layout for people.
+/// Whether the query or the user agent asks for indented output.
 /// Follows `apiserver/pkg/endpoints/handlers/negotiation/negotiate.go#isPrettyPrint @v1.36.3`.
 pub(super) fn is_for_people(query: &Query, headers: &HeaderMap) -> bool {
     if let Some(pretty) = query.first("pretty").filter(|pretty| !pretty.is_empty()) {
@@ -12,7 +12,7 @@ pub(super) fn is_for_people(query: &Query, headers: &HeaderMap) -> bool {
     [&b"curl"[..], b"Wget", b"Mozilla/5.0"].iter().any(|name| agent.starts_with(name))
 }
 
-/// Which of the encodings that are on offer, the preferred one first, a client wants; none if it wants none of them.
+/// Returns the offered encoding that the client prefers, or `None` if it rejects all. Ties go to the earliest offer.
 /// Follows `github.com/prometheus/client_golang/prometheus/promhttp/internal.NegotiateContentEncoding`.
 pub(super) fn encoding<'a>(headers: &HeaderMap, offers: &[&'a str]) -> Option<&'a str> {
     let values = headers.get_all(header::ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
@@ -35,12 +35,12 @@ pub(super) fn encoding<'a>(headers: &HeaderMap, offers: &[&'a str]) -> Option<&'
     (best_quality != 0.0).then_some(best)
 }
 
-/// The query of a URL.
+/// Decoded parameters of a URL query.
 #[derive(Debug, Default)]
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads what is between `?` and `#`. A part that cannot be read is left out, as Go does.
+    /// Parses the text between `?` and `#`. A malformed part is ignored, as in Go.
     pub(super) fn parse(text: &str) -> Self {
         let parts = text.split('&').filter(|part| !part.is_empty() && !part.contains(';'));
         let decoded = parts.filter_map(|part| {
@@ -50,23 +50,23 @@ impl Query {
         Self(decoded.collect())
     }
 
-    /// All values of a name.
+    /// Returns all values of a parameter.
     pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The first value of a name.
+    /// Returns the first value of a parameter.
     pub(super) fn first(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// What is escaped in a query, if every `%` is followed by two digits.
+/// Decodes a part of a query. Returns `None` if a `%` is not followed by two hexadecimal digits.
 fn unescaped(text: &str) -> Option<String> {
     decoded(&text.replace('+', " "))
 }
 
-/// What is escaped in a path, if every `%` is followed by two digits. What is no text is replaced.
+/// Decodes an escaped path. Returns `None` if a `%` is not followed by two hexadecimal digits. Invalid UTF-8 is replaced.
 pub(super) fn decoded(text: &str) -> Option<String> {
     let is_well = text.split('%').skip(1).all(|rest| {
         let digits = rest.as_bytes().get(..2);

@@ -1,87 +1,88 @@
-//! How to serve: plain resolved values, which flags are turned into elsewhere.
+//! Resolved settings of the server. Flags are converted to these elsewhere.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How to serve. The defaults are those of the flags.
+/// Settings of the server. The defaults are those of the flags.
 /// Follows `apiserver/pkg/server/options/serving.go#SecureServingOptions @v1.36.3`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where to listen. An unspecified address means all interfaces, of both families.
+    /// Address to listen on. An unspecified address means all interfaces, of IPv4 and IPv6.
     pub bind_address: IpAddr,
-    /// The port. 0 means any free one, which is for tests: that 0 turns serving off is decided before.
+    /// Port to listen on. 0 means any free one, for tests. The flag's value 0, which turns serving off, is handled before.
     pub port: u16,
     /// Whether several processes may listen on the same address and port (`SO_REUSEPORT`).
     pub permit_port_sharing: bool,
-    /// Whether wildcard and specific addresses may be bound in parallel (`SO_REUSEADDR`), which is so in any case.
+    /// Whether wildcard and specific addresses may be bound in parallel (`SO_REUSEADDR`). This is on in any case.
     pub permit_address_sharing: bool,
-    /// Where the certificate is, or is kept once it is made, if no files are named.
+    /// Directory of the certificate if no files are named. A generated certificate is saved there.
     pub cert_dir: Option<PathBuf>,
-    /// The certificate's file; empty for none.
+    /// File of the certificate. Empty for none.
     pub cert_file: String,
-    /// The key's file; empty for none.
+    /// File of the certificate's key. Empty for none.
     pub key_file: String,
-    /// Certificates for some server names.
+    /// Certificates for certain server names.
     pub sni: Vec<SniCertificate>,
-    /// What of TLS is spoken.
+    /// TLS versions, cipher suites and key exchanges.
     pub tls: TlsOptions,
-    /// Whether only HTTP/1.1 is spoken.
+    /// Whether only HTTP/1.1 is supported.
     pub disable_http2: bool,
-    /// How many streams a connection may have; 0 means 100.
+    /// Maximum number of HTTP/2 streams per connection. 0 means 100.
     pub http2_max_streams: u32,
-    /// Who asks.
+    /// Settings of the authentication of clients.
     pub authentication: AuthenticationOptions,
-    /// Whether they may.
+    /// Settings of the authorization of requests.
     pub authorization: AuthorizationOptions,
 }
 
-/// A certificate that is shown to clients that ask for one of its names.
+/// A certificate for clients that request one of its names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SniCertificate {
-    /// The certificate's file.
+    /// File of the certificate.
     pub cert_file: String,
-    /// The key's file.
+    /// File of the certificate's key.
     pub key_file: String,
-    /// Names, `*.` patterns and addresses; if there are none, those of the certificate count.
+    /// Names, `*.` patterns and addresses. If there are none, the names in the certificate are used.
     pub names: Vec<String>,
 }
 
-/// What of TLS is spoken, as the flags name it.
+/// TLS settings, as the flags name them.
 #[derive(Clone, Debug, Default)]
 pub struct TlsOptions {
-    /// `VersionTLS12` and so on; empty means TLS 1.2.
+    /// Minimum version, such as `VersionTLS12`. Empty means TLS 1.2.
     pub min_version: String,
-    /// Names of cipher suites; none means all. Those of TLS 1.3 cannot be chosen.
+    /// Names of the allowed cipher suites. Empty means all. The suites of TLS 1.3 are always allowed.
     pub cipher_suites: Vec<String>,
-    /// Numbers of key exchange mechanisms; none means all.
+    /// Numbers of the allowed key exchange mechanisms. Empty means all.
     pub curve_preferences: Vec<i32>,
 }
 
-/// Who asks. Follows `apiserver/pkg/server/options/authentication.go#DelegatingAuthenticationOptions @v1.36.3`.
+/// Settings of the authentication of clients.
+/// Follows `apiserver/pkg/server/options/authentication.go#DelegatingAuthenticationOptions @v1.36.3`.
 #[derive(Clone, Debug)]
 pub struct AuthenticationOptions {
-    /// Whether nothing is looked up in the cluster's `ConfigMap`.
+    /// Whether the cluster's authentication `ConfigMap` is not looked up.
     pub skip_lookup: bool,
-    /// Whether a look-up that fails is only warned of.
+    /// Whether a failed look-up is logged instead of returned as an error.
     pub tolerate_lookup_failure: bool,
-    /// How long an answer about a token is good for.
+    /// Time for which a `TokenReview` result is cached.
     pub token_ttl: Duration,
-    /// The file with the authorities of clients; empty for none.
+    /// File with the authorities of client certificates. Empty for none.
     pub client_ca_file: String,
-    /// The front proxy's authority and headers, as far as flags give them.
+    /// Authority and headers of the front proxy, as far as flags set them.
     pub request_header: RequestHeaderOptions,
-    /// Whether a certificate's subject may carry a UID: gate `AllowParsingUserUIDFromCertAuth`.
+    /// Whether a certificate's subject may contain a UID: gate `AllowParsingUserUIDFromCertAuth`.
     pub uid_from_certificates: bool,
 }
 
-/// Whom a front proxy may speak for. Follows
+/// Settings of the authentication by a front proxy. Follows
 /// `apiserver/pkg/server/options/authentication.go#RequestHeaderAuthenticationOptions @v1.36.3`.
 #[derive(Clone, Debug)]
 pub struct RequestHeaderOptions {
-    /// The file with the authorities of front proxies; empty for none, and then the rest does not count.
+    /// File with the authorities of front proxies. If it is empty, the other settings are ignored.
     pub client_ca_file: String,
-    /// Common names that a front proxy may have; none means any.
+    /// Allowed common names of front proxies. Empty means any.
     pub allowed_names: Vec<String>,
     /// Headers with the user's name.
     pub username_headers: Vec<String>,
@@ -89,22 +90,23 @@ pub struct RequestHeaderOptions {
     pub uid_headers: Vec<String>,
     /// Headers with the user's groups.
     pub group_headers: Vec<String>,
-    /// What headers with more begin with.
+    /// Prefixes of headers with the user's extra information.
     pub extra_headers_prefix: Vec<String>,
 }
 
-/// Whether they may. Follows `apiserver/pkg/server/options/authorization.go#DelegatingAuthorizationOptions @v1.36.3`.
+/// Settings of the authorization of requests.
+/// Follows `apiserver/pkg/server/options/authorization.go#DelegatingAuthorizationOptions @v1.36.3`.
 #[derive(Clone, Debug)]
 pub struct AuthorizationOptions {
-    /// Paths that anybody may ask for; a `*` at the end stands for anything.
+    /// Paths that need no authorization. A `*` at the end stands for anything.
     pub always_allow_paths: Vec<String>,
-    /// How long a yes is good for.
+    /// Time for which an allowed `SubjectAccessReview` is cached.
     pub allow_ttl: Duration,
-    /// How long a no is good for.
+    /// Time for which a denied `SubjectAccessReview` is cached.
     pub deny_ttl: Duration,
 }
 
-/// How long answers of the API server are good for, unless a flag says otherwise.
+/// Default time for which the API server's answers are cached.
 const CACHED: Duration = Duration::from_secs(10);
 
 impl Default for Options {

@@ -1,4 +1,4 @@
-//! `/configz`, `/flagz` and `/statusz`: what the scheduler was told, and what it is.
+//! The pages `/configz`, `/flagz` and `/statusz` with the scheduler's configuration, flags and status.
 //! Follows `component-base/configz/configz.go`, `apiserver/pkg/server/flagz` and `apiserver/pkg/server/statusz @v1.36.3`.
 
 use std::collections::BTreeMap;
@@ -19,29 +19,28 @@ use crate::go::json;
 
 const COMPONENT: &str = "kube-scheduler";
 const GROUP: &str = "config.k8s.io";
-/// The newest first; whoever asks for another one is warned.
+/// Versions of the pages, the newest first. Responses in an older version carry a deprecation warning.
 const VERSIONS: [&str; 2] = ["v1beta1", "v1alpha1"];
-/// What the pages that are objects can be had in, in the order in which upstream lists it.
+/// Media types of the pages, in upstream's order.
 const FORMS: &[Form] = &[Form::Json, Form::Yaml, Form::Text];
 
 const CAUTION: &str = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility \
     guarantees and is for debugging purposes only.";
 
-/// What may stand between a name and a value. Upstream draws one by lot, so that nobody learns to parse the page; here they
-/// take turns.
+/// Separators between a name and a value. Upstream chooses one at random, so that nobody parses the page. Here they alternate.
 const SEPARATORS: [&str; 4] = [":", ": ", "=", " "];
 
-/// `/configz`, which is the same for ever.
+/// The page `/configz`, which never changes.
 pub(super) struct Configz(String);
 
-/// `/flagz`.
+/// Contents of the page `/flagz`.
 pub(super) struct Flagz {
     flags: BTreeMap<String, String>,
-    /// The same for ever.
+    /// The page as text, which never changes.
     text: String,
 }
 
-/// `/statusz`.
+/// Contents of the page `/statusz`.
 pub(super) struct Statusz {
     versions: Versions,
     paths: Vec<String>,
@@ -49,7 +48,7 @@ pub(super) struct Statusz {
     asked: AtomicUsize,
 }
 
-/// What a client wants of a page that is an object.
+/// Format of a page that the client wants.
 enum Wanted {
     Text,
     Object { version: &'static str, form: Form, pretty: bool },
@@ -66,7 +65,7 @@ impl Configz {
 }
 
 impl Flagz {
-    /// `seed` chooses the separator.
+    /// Creates the page `/flagz`. `seed` chooses the separator.
     pub(super) fn new(flags: BTreeMap<String, String>, seed: usize) -> Self {
         let separator = SEPARATORS[seed % SEPARATORS.len()];
         let mut text = format!("\n{COMPONENT} flagz\n{CAUTION}\n");
@@ -83,7 +82,7 @@ impl Flagz {
 }
 
 impl Statusz {
-    /// `paths` are all that are listed.
+    /// Creates the page `/statusz`. It lists the first segments of `paths`.
     pub(super) fn new(versions: Versions, paths: &[String], started: Timestamp) -> Self {
         let folders = paths.iter().filter_map(|path| path.split('/').nth(1)).filter(|folder| !folder.is_empty());
         let mut paths: Vec<String> = folders.map(|folder| format!("/{folder}")).collect();
@@ -127,7 +126,7 @@ impl Statusz {
     }
 }
 
-/// A page in the form that is wanted: text, or an object of a kind and of one of two versions. Follows
+/// Returns a page in the format that the client accepts: text, or an object of one of two versions. Follows
 /// `apiserver/pkg/server/flagz/flagz.go#handleFlagz` and `apiserver/pkg/server/statusz/statusz.go#handleStatusz @v1.36.3`.
 fn object(
     kind: &str,
@@ -168,7 +167,7 @@ fn object(
     }
 }
 
-/// What is wanted, if it can be had.
+/// Returns the first format in the `Accept` header that the page supports.
 fn wanted(kind: &str, accept: &str) -> Option<Wanted> {
     for clause in clauses(accept) {
         for form in FORMS.iter().filter(|form| clause.wants(form.names().0, form.names().1)) {

@@ -1,4 +1,4 @@
-//! A serving certificate with its key, and the names that it goes by.
+//! A serving certificate with its private key, and the server names that it is for.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::x509::common_name;
 use crate::client::tls::{certified, provider};
 use crate::go::quote::quote;
 
-/// A chain with the key of its first certificate.
+/// A certificate chain with the private key of its first certificate.
 #[derive(Debug)]
 pub(super) struct Pair {
     pub(super) certified: Arc<CertifiedKey>,
@@ -21,7 +21,7 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// What two files say; for [`ReloadedFiles`](super::reload::ReloadedFiles).
+    /// Parses the contents of the certificate's and the key's file, for [`ReloadedFiles`](super::reload::ReloadedFiles).
     /// Follows `apiserver/pkg/server/dynamiccertificates/dynamic_serving_content.go#loadCertKeyPair @v1.36.3`.
     pub(super) fn of_files(name: &str, contents: &[Vec<u8>]) -> Result<Self, String> {
         let [chain, key] = contents else { return Err("missing filename for serving cert".to_owned()) };
@@ -31,7 +31,7 @@ impl Pair {
         Self::parse(chain, key)
     }
 
-    /// A pair in PEM. Texts are those of Go's `crypto/tls.X509KeyPair`.
+    /// Parses a chain and a key in PEM. The errors have the texts of Go's `crypto/tls.X509KeyPair`.
     pub(super) fn parse(chain: &[u8], key: &[u8]) -> Result<Self, String> {
         let certified = certified(chain, key, &provider())?;
         let names = certified.end_entity_cert().map_err(|error| error.to_string()).and_then(names)?;
@@ -39,6 +39,7 @@ impl Pair {
     }
 }
 
+/// Returns the server names that a certificate is for.
 /// Follows `apiserver/pkg/server/dynamiccertificates/named_certificates.go#getCertificateNames @v1.36.3`.
 fn names(leaf: &CertificateDer<'_>) -> Result<Vec<String>, String> {
     let (_, leaf) = X509Certificate::from_der(leaf).map_err(|_| "x509: malformed certificate".to_owned())?;
@@ -56,7 +57,7 @@ fn names(leaf: &CertificateDer<'_>) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Whether a certificate's common name is one that a client may ask for: a DNS-1123 subdomain, `*.` before it or `*` alone.
+/// Whether a common name is a host name: a DNS-1123 subdomain, the same after `*.`, or `*` alone.
 fn is_domain(name: &str) -> bool {
     let edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let label = |label: &str| {

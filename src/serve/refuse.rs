@@ -1,7 +1,7 @@
-//! What is answered at once, whoever asks: requests that nobody may make, and the one that is about no path.
+//! Requests that are answered before authentication: malformed ones, which are rejected, and `OPTIONS *`, which names no path.
 //! Follows Go's `net/http.conn.readRequest`, `conn.serve` and `serverHandler.ServeHTTP`.
 //!
-//! Before HTTP/2 alone, but for `OPTIONS *`: h2 looks at these things itself.
+//! Except for `OPTIONS *`, this applies to HTTP/1.1 and older only. In HTTP/2 the crate `h2` makes these checks.
 
 use http::header::{CONNECTION, EXPECT, HOST, TRANSFER_ENCODING};
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
@@ -10,10 +10,10 @@ use hyper::ext::ReasonPhrase;
 
 use super::reply::{Reply, TEXT, reply};
 
-/// What Go allows in a host beside letters and digits. From `golang.org/x/net/http/httpguts.ValidHostHeader`.
+/// Characters that Go allows in a host besides letters and digits. From `golang.org/x/net/http/httpguts.ValidHostHeader`.
 const IN_HOST: &[u8] = b"!$%&'()*+,-.:;=[]_~";
 
-/// The answer to a request that gets no further.
+/// Returns the response to a malformed request or to `OPTIONS *`, and `None` for other requests.
 pub(super) fn at_once<B>(request: &Request<B>) -> Option<Reply> {
     if request.version() != Version::HTTP_2
         && let Some(refused) = refused(request)
@@ -45,11 +45,11 @@ fn refused<B>(request: &Request<B>) -> Option<Reply> {
     match (encodings.next(), encodings.next()) {
         (None, _) => {}
         (Some(encoding), None) if is_chunked(encoding) => {}
-        // What one takes for the end of a body, another may take for the next request.
+        // Ambiguous encodings allow request smuggling: two parties may disagree on the end of the body.
         _ => return Some(last(reply(StatusCode::NOT_IMPLEMENTED, TEXT, "Unsupported transfer encoding"))),
     }
     let expected = request.headers().get(EXPECT)?.as_bytes();
-    // That is between the client and hyper.
+    // hyper handles `100-continue` itself.
     let continues =
         expected.split(|byte| *byte == b',').any(|one| one.trim_ascii().eq_ignore_ascii_case(b"100-continue"));
     (!continues && !expected.is_empty()).then(|| {
@@ -67,7 +67,7 @@ fn bad(reason: ReasonPhrase) -> Reply {
     last(reply)
 }
 
-/// Nothing more is read of who asks like that.
+/// Closes the connection after this reply, so that nothing more is read from the client.
 fn last(mut reply: Reply) -> Reply {
     reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     reply

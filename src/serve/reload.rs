@@ -1,7 +1,8 @@
-//! Files that are read again while the server runs.
+//! Files that are reloaded while the server runs.
 //!
-//! Upstream watches them and looks once a minute; here they are read every [`PERIOD`], which also sees the symbolic links of
-//! mounted secrets change. What cannot be used leaves in place what was used before, and is logged once.
+//! Upstream watches the files and also reads them once a minute. Here they are read every [`PERIOD`], which also notices
+//! changed symbolic links of mounted secrets. If the new contents are invalid, the previous value stays in use, and the error
+//! is logged once.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use tracing::{error, info};
 
 use super::error::read_file;
 
-/// Between two looks at a few small files.
+/// Time between two reads of the files.
 pub(super) const PERIOD: Duration = Duration::from_secs(2);
 
 /// A value that is parsed from files and reloaded when they change.
@@ -20,7 +21,7 @@ pub(super) struct ReloadedFiles<T> {
     name: String,
     files: Vec<PathBuf>,
     parse: fn(&str, &[Vec<u8>]) -> Result<T, String>,
-    /// The lock guards the last look and is held for a comparison; files are read outside it.
+    /// Result of the last successful read. The lock is held for a comparison, and files are read outside it.
     last: Mutex<LastRead<T>>,
 }
 
@@ -35,14 +36,14 @@ struct LastRead<T> {
     trouble: Option<String>,
 }
 
-/// Something that can be looked at again, whatever is made of it.
+/// Something that can be reloaded, whatever its type.
 pub(super) trait Refresh: Send + Sync {
     /// Reads the files again.
     fn refresh(&self);
 }
 
 impl<T> ReloadedFiles<T> {
-    /// Reads the files for the first time; here, what cannot be used is an error.
+    /// Reads the files for the first time. Unlike later, invalid contents are an error.
     pub(super) fn load(
         purpose: &str,
         files: &[&str],
@@ -56,7 +57,7 @@ impl<T> ReloadedFiles<T> {
         Ok(Arc::new(Self { name, files, parse, last }))
     }
 
-    /// What the files said when they were last of use.
+    /// Returns the value of the last valid contents.
     pub(super) fn current(&self) -> Arc<T> {
         self.last().value.clone()
     }

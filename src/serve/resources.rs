@@ -1,4 +1,4 @@
-//! `/metrics/resources`: what all pods ask for, and may use at most.
+//! Resource requests and limits of all pods at `/metrics/resources`.
 //! Follows `pkg/scheduler/metrics/resources/resources.go @v1.36.3`.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const LIMIT: (&str, &str) = (
      scheduler and kubelet expect per pod for resources along with the unit for the resource if any.",
 );
 
-/// All pods that have not ended.
+/// Source of the metrics of all pods that have not terminated.
 pub(super) struct PodResources(pub(super) Lister<Pod>);
 
 impl MetricsSource for PodResources {
@@ -32,11 +32,11 @@ impl MetricsSource for PodResources {
         [limits, requests].into_iter().filter(|family| !family.get_metric().is_empty()).collect()
     }
 
-    /// What is gathered anew each time has nothing to forget.
+    /// Does nothing, since every gathering starts anew.
     fn reset(&self) {}
 }
 
-/// Whether a pod that was given a node is done with it.
+/// Whether a pod has been scheduled and has terminated.
 fn has_ended(pod: &Pod) -> bool {
     let placed = pod.spec.node_name.as_deref().is_some_and(|node| !node.is_empty());
     placed && matches!(pod.status.phase.as_deref(), Some("Succeeded" | "Failed"))
@@ -53,7 +53,7 @@ fn family<'a>(
             series.push(one(pod, resource, amount));
         }
     }
-    // By their labels, as a registry has them; the names of the labels are the same and in order.
+    // Sorted by label values, like a registry's series. The label names are the same and in order.
     let values = |metric: &Metric| metric.get_label().iter().map(|l| l.value().to_owned()).collect::<Vec<_>>();
     series.sort_by_cached_key(values);
     let mut family = MetricFamily::default();

@@ -1,4 +1,4 @@
-//! The server: bound early, so that what is wrong is known at the start, and run by whoever owns its task.
+//! An HTTPS server that binds its port early, so that errors are known at the start, and runs in its owner's task.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -31,41 +31,41 @@ use super::trust::{LatestValue, Trust};
 use super::x509::Bundle;
 use crate::clock::{Clock, Rng};
 
-/// What the files in the certificate folder are called.
+/// Base name of the files in the certificate directory.
 /// From `cmd/kube-scheduler/app/options/options.go#NewOptions @v1.36.3`.
 const PAIR_NAME: &str = "kube-scheduler";
 
-/// Streams of a connection unless a flag says otherwise. From `apiserver/pkg/server/secure_serving.go#Serve @v1.36.3`.
+/// Default number of streams per connection. From `apiserver/pkg/server/secure_serving.go#Serve @v1.36.3`.
 const MAX_STREAMS: u32 = 100;
 
-/// How long connections may take to finish when the server ends.
+/// Time that connections have to finish when the server shuts down.
 /// From `cmd/kube-scheduler/app/server.go#Run @v1.36.3`.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Waits after a connection could not be accepted: the first, and the longest. From Go's `net/http.Server.Serve`.
+/// First and longest delay after a connection could not be accepted. From Go's `net/http.Server.Serve`.
 const ACCEPT_WAITS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
 
-/// Clients for the API server's opinion; none means that it is not asked.
+/// Clients for reviews by the API server. With `None`, no reviews are requested.
 #[derive(Clone, Default)]
 pub struct Clients {
-    /// Who a token is for, and what the cluster says about certificates.
+    /// Client for token reviews and for the cluster's authentication `ConfigMap`.
     pub authentication: Option<kube::Client>,
-    /// Who may what.
+    /// Client for access reviews.
     pub authorization: Option<kube::Client>,
 }
 
-/// A server that holds its port.
+/// A server that has bound its port.
 #[must_use = "nothing is served until it is run"]
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     shared: Arc<ConnectionContext>,
     files: Vec<Arc<dyn Refresh>>,
-    /// What of the cluster is followed, and with what.
+    /// The contents of the watched `ConfigMap`, and the client that watches it.
     cluster: Option<(Cluster, kube::Client)>,
 }
 
-/// What is being put together about who asks.
+/// Parts of the authentication while the server is being built.
 struct Authentication {
     authenticator: Authenticator,
     trusted: Vec<Arc<Trust>>,
@@ -73,10 +73,10 @@ struct Authentication {
 }
 
 impl Server {
-    /// Takes the port, reads the files, and asks the cluster what has to be known before anybody is served. `seed` decides
-    /// when what failed is tried again. Must be called inside a tokio runtime.
+    /// Binds the port, reads the files, and looks up the cluster's authentication settings. `seed` decides the jitter of
+    /// retries. Must be called inside a tokio runtime.
     ///
-    /// Errors come in upstream's order and words: port, certificate, TLS, then who may.
+    /// Errors have upstream's order and texts: port, certificate, TLS, authentication, authorization.
     pub async fn bind(
         options: Options,
         endpoints: Endpoints,
@@ -120,13 +120,13 @@ impl Server {
         Ok(Self { listener, address, shared: Arc::new(shared), files, cluster })
     }
 
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until `shutdown` is ready; then no more connections are taken, and those that there are have five seconds to
-    /// finish what they are doing. A panic while a request is answered goes on here.
+    /// Serves until `shutdown` is ready. Then no more connections are accepted, and open ones have five seconds to finish
+    /// their requests. A panic in a request handler continues here.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let Self { listener, address, shared, files, cluster } = self;
         info!("Serving securely on {address}");
@@ -160,7 +160,7 @@ impl Server {
     }
 }
 
-/// Takes connections, and observes their ends, for as long as it is polled.
+/// Accepts connections, and propagates their panics, for as long as it is polled.
 async fn accept(listener: &TcpListener, shared: &Arc<ConnectionContext>, connections: &mut JoinSet<()>) {
     let mut wait = ACCEPT_WAITS.0;
     loop {
@@ -173,7 +173,7 @@ async fn accept(listener: &TcpListener, shared: &Arc<ConnectionContext>, connect
                     connections.spawn(connection::serve(shared.clone(), stream, remote));
                 }
                 Err(error) => {
-                    // Too many open files, mostly: it passes when others are closed.
+                    // The usual cause is too many open files, which ends when connections are closed.
                     error!(%error, "A connection could not be accepted");
                     shared.clock.sleep(wait).await;
                     wait = (wait * 2).min(ACCEPT_WAITS.1);
@@ -183,7 +183,7 @@ async fn accept(listener: &TcpListener, shared: &Arc<ConnectionContext>, connect
     }
 }
 
-/// A connection that has panicked takes the server with it.
+/// Propagates the panic of a connection's task to the server.
 fn observe(end: Result<(), JoinError>) {
     if let Err(end) = end
         && let Ok(panic) = end.try_into_panic()
@@ -192,7 +192,7 @@ fn observe(end: Result<(), JoinError>) {
     }
 }
 
-/// Reads files again and again, where a slow disk holds nobody up.
+/// Reloads the files every [`PERIOD`] on a blocking thread, so that a slow disk delays nobody.
 async fn reread(files: Vec<Arc<dyn Refresh>>, clock: Clock) {
     if files.is_empty() {
         std::future::pending::<()>().await;
@@ -216,8 +216,9 @@ fn gauges(registry: &Registry) -> Result<Arc<Gauges>, ServeError> {
     Gauges::new(registry).map_err(|error| ServeError(error.to_string()))
 }
 
-/// The certificate that is made where none is named: in memory, or in a folder unless there is one already. Answers with
-/// what is in memory. Follows `apiserver/pkg/server/options/serving.go#MaybeDefaultWithSelfSignedCerts @v1.36.3`.
+/// Generates a self-signed certificate if no files are configured. With a certificate directory, it is written there unless
+/// one exists, and the result is `None`. Otherwise it is returned.
+/// Follows `apiserver/pkg/server/options/serving.go#MaybeDefaultWithSelfSignedCerts @v1.36.3`.
 fn own_certificate(options: &Options, clock: &Clock) -> Result<Option<Arc<Pair>>, ServeError> {
     if !options.cert_file.is_empty() || !options.key_file.is_empty() {
         return Ok(None);
@@ -235,7 +236,7 @@ fn own_certificate(options: &Options, clock: &Clock) -> Result<Option<Arc<Pair>>
     Pair::parse(made.chain.as_bytes(), made.key.as_bytes()).map(Arc::new).map(Some).map_err(ServeError)
 }
 
-/// Where the certificate is kept that is made here.
+/// Returns the paths of the generated certificate and key.
 fn kept_files(options: &Options) -> Option<[String; 2]> {
     let folder = options.cert_dir.as_ref().filter(|folder| !folder.as_os_str().is_empty())?;
     Some(["crt", "key"].map(|kind| folder.join(format!("{PAIR_NAME}.{kind}")).display().to_string()))
@@ -274,7 +275,8 @@ fn named_pairs(options: &Options, files: &mut Vec<Arc<dyn Refresh>>) -> Result<V
     options.sni.iter().map(load).collect()
 }
 
-/// Who asks. Follows `apiserver/pkg/server/options/authentication.go#ApplyTo @v1.36.3`.
+/// Builds the authentication from its options.
+/// Follows `apiserver/pkg/server/options/authentication.go#ApplyTo @v1.36.3`.
 async fn authentication(
     options: &AuthenticationOptions,
     client: Option<kube::Client>,

@@ -1,7 +1,7 @@
-//! Which certificate a connection is shown, and whom it is asked for one.
+//! Selection of the server certificate for each connection, and the request for a client certificate.
 //!
-//! Pairs and authorities change while the server runs. Each connection asks for what holds at its start; what is built from
-//! the parts is kept for as long as they are the same ones.
+//! Key pairs and authorities change while the server runs. Each connection uses the ones that are current at its start. The
+//! TLS configurations are built again only when one of them has changed.
 //! Follows `apiserver/pkg/server/dynamiccertificates/tlsconfig.go#DynamicServingCertificateController @v1.36.3`.
 
 use std::collections::BTreeMap;
@@ -24,27 +24,27 @@ use super::tls::TlsSettings;
 use super::trust::Trust;
 use super::x509::Bundle;
 
-/// Where the default certificate comes from.
+/// Source of the default certificate.
 pub(super) enum DefaultPair {
-    /// Made at the start.
+    /// Generated when the server starts.
     Made(Arc<Pair>),
-    /// Read from files.
+    /// Read from files, and reloaded.
     Files(Arc<ReloadedFiles<Pair>>),
 }
 
-/// A certificate for some names.
+/// A certificate for certain server names.
 pub(super) struct NamedPair {
     pub(super) files: Arc<ReloadedFiles<Pair>>,
-    /// Those that were given; if none were, the certificate's own count.
+    /// The configured server names. If there are none, the names in the certificate are used.
     pub(super) names: Vec<String>,
 }
 
-/// All that a connection's security depends on.
+/// Everything that the TLS configuration of a connection depends on.
 pub(super) struct Serving {
     pub(super) settings: TlsSettings,
     pub(super) default: DefaultPair,
     pub(super) named: Vec<NamedPair>,
-    /// Authorities of clients and of front proxies. Where there are none, no client is asked for a certificate.
+    /// Authorities of clients and of front proxies. If there are none, no client certificate is requested.
     pub(super) trusted: Vec<Arc<Trust>>,
     /// The configurations built last. The lock is held while new ones are built, which takes microseconds.
     pub(super) last: Mutex<Option<BuiltConfigs>>,
@@ -57,16 +57,16 @@ pub(super) struct BuiltConfigs {
     configs: Arc<Configs>,
 }
 
-/// Configurations for connections.
+/// TLS configurations for connections.
 pub(super) struct Configs {
-    /// For those that name a host, and for all others but the following.
+    /// For connections whose client sends a server name or whose local address is not in `by_address`.
     any: Arc<ServerConfig>,
-    /// For those that name no host, by the address that they have reached.
+    /// For connections without a server name, by local address.
     by_address: BTreeMap<IpAddr, Arc<ServerConfig>>,
 }
 
 impl Serving {
-    /// What a new connection gets.
+    /// Returns the current configurations. Builds them if a key pair or bundle has changed.
     pub(super) fn configs(&self) -> Result<Arc<Configs>, ServeError> {
         let default = match &self.default {
             DefaultPair::Made(pair) => pair.clone(),
@@ -127,23 +127,24 @@ impl BuiltConfigs {
 }
 
 impl Configs {
-    /// For a connection that has reached this address, and names this host or none.
+    /// Returns the configuration for a connection to this local address with this client hello.
     pub(super) fn get(&self, local: IpAddr, hello: &ClientHello<'_>) -> Arc<ServerConfig> {
         let by_address = if hello.server_name().is_some() { None } else { self.by_address.get(&local.to_canonical()) };
         by_address.unwrap_or(&self.any).clone()
     }
 }
 
-/// Certificates by the names that clients ask for.
+/// Certificates by server name.
 #[derive(Debug)]
 struct Names {
     by_name: BTreeMap<String, Arc<CertifiedKey>>,
-    /// The default one first.
+    /// All certificates, the default one first.
     all: Vec<Arc<CertifiedKey>>,
 }
 
 impl Names {
-    /// Earlier certificates go before later ones, and names that were given before those that certificates bring.
+    /// Maps names to certificates. Configured names override names in certificates, and earlier certificates override later
+    /// ones.
     /// Follows `apiserver/pkg/server/dynamiccertificates/named_certificates.go#BuildNamedCertificates @v1.36.3`.
     fn new(pairs: &[Arc<Pair>], named: &[NamedPair]) -> Self {
         let mut by_name = BTreeMap::new();
@@ -160,7 +161,8 @@ impl Names {
         Self { by_name, all: pairs.iter().map(|pair| pair.certified.clone()).collect() }
     }
 
-    /// Follows Go's `crypto/tls.Config.getCertificate`: by name, by pattern, the first that is valid for it, the default.
+    /// Finds a certificate by exact name, then by wildcard, then by validity for the name. Falls back to the default one.
+    /// Follows Go's `crypto/tls.Config.getCertificate`.
     fn find(&self, name: Option<&str>) -> Option<Arc<CertifiedKey>> {
         let Some(name) = name.filter(|_| self.all.len() > 1) else { return self.all.first().cloned() };
         let name = name.to_ascii_lowercase();

@@ -1,4 +1,5 @@
-//! `/metrics/slis`: how the health checks went. Follows `component-base/metrics/prometheus/slis/metrics.go @v1.36.3`.
+//! Metrics of the health checks at `/metrics/slis`.
+//! Follows `component-base/metrics/prometheus/slis/metrics.go @v1.36.3`.
 
 use std::sync::Arc;
 
@@ -8,17 +9,17 @@ use prometheus::{Error, GaugeVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 
 use super::endpoints::MetricsSource;
 
-/// Counts of checks, in a registry of their own.
+/// Results of the health checks, in a registry of their own.
 pub(super) struct Slis {
     registry: Registry,
     last: IntGaugeVec,
     total: IntCounterVec,
-    /// Of one series, so that it can be forgotten as upstream's is.
+    /// Start time of the process. A vector of one series, since a vector can be reset as in upstream.
     start: GaugeVec,
 }
 
 impl Slis {
-    /// No check was done yet.
+    /// Creates the metrics before any check has run.
     pub(super) fn new(started: Timestamp) -> Result<Arc<Self>, Error> {
         let registry = Registry::new();
         let last = "[STABLE] This metric records the result of a single healthcheck.";
@@ -34,7 +35,7 @@ impl Slis {
         Ok(Arc::new(Self { registry, last, total, start }))
     }
 
-    /// Counts one check of a root.
+    /// Counts one check of a health endpoint.
     pub(super) fn observe(&self, name: &str, root: &str, is_well: bool) {
         self.last.with_label_values(&[name, root]).set(i64::from(is_well));
         let status = if is_well { "success" } else { "error" };

@@ -38,7 +38,7 @@ impl Form {
     }
 }
 
-/// Failure of a client that is known and may not do what it asks.
+/// Failure of an authenticated client that is not authorized.
 pub(super) fn forbidden(message: &str) -> Status {
     Status::failure(403, "Forbidden", format!("forbidden: {message}")).about("", "", "")
 }
@@ -48,7 +48,7 @@ pub(super) fn not_acceptable(forms: &[Form]) -> Status {
     Status::not_acceptable(&forms.iter().map(|form| form.name()).collect::<Vec<_>>())
 }
 
-/// Response with a failure, in the first of `forms` that the client accepts; in JSON with line breaks if it accepts none.
+/// Response with a failure in the first of `forms` that the client accepts, or in indented JSON if it accepts none.
 /// Follows `apiserver/pkg/endpoints/handlers/responsewriters/writers.go#ErrorNegotiated @v1.36.3`.
 pub(super) fn status_reply(status: &Status, forms: &[Form], query: &Query, headers: &HeaderMap) -> Reply {
     let wanted = accept::accept(headers);
@@ -57,7 +57,7 @@ pub(super) fn status_reply(status: &Status, forms: &[Form], query: &Query, heade
     let clauses = accept::clauses(&wanted);
     let chosen = chosen.or_else(|| {
         clauses.iter().find_map(|clause| {
-            // What can be watched may be asked for as if it were.
+            // JSON and protobuf support watches, so `stream=watch` is accepted for them.
             let fits = |form: &&Form| {
                 let watchable = matches!(form, Form::Json | Form::Protobuf) && clause.is_watch();
                 clause.wants(form.names().0, form.names().1)
@@ -73,14 +73,14 @@ pub(super) fn status_reply(status: &Status, forms: &[Form], query: &Query, heade
         Form::Json => reply(code, JSON, document(status, pretty)),
         Form::Yaml => reply(code, HeaderValue::from_static("application/yaml"), yaml(status)),
         Form::Protobuf => reply(code, HeaderValue::from_static(MEDIA_TYPE), status.to_protobuf()),
-        // Upstream's text serialiser knows no Status; it says reason and message instead.
+        // Upstream's text serializer does not support `Status`. It writes reason and message instead.
         Form::Text => {
             reply(code, HeaderValue::from_static("text/plain"), format!("{}: {}", status.reason, status.message))
         }
     }
 }
 
-/// JSON as Go writes it: on one line that ends, or with line breaks and without an end.
+/// Encodes JSON as Go does: on one line with a line end, or indented without one.
 pub(super) fn document<T: Serialize + ?Sized>(value: &T, pretty: bool) -> String {
     // A value in memory can always be written.
     if pretty {

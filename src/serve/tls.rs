@@ -1,7 +1,7 @@
-//! What of TLS is spoken: versions, cipher suites, key exchanges.
+//! TLS versions, cipher suites and key exchanges.
 //!
-//! rustls speaks TLS 1.2 and 1.3 with the suites that are considered safe. Names that only Go knows are taken, so that a
-//! command line that works for upstream works here, and warned of: nothing weaker is ever spoken than what was asked for.
+//! rustls supports TLS 1.2 and 1.3 with the suites that are considered safe. Names that only Go supports are accepted with a
+//! warning, so that upstream's command lines work here. The result is never weaker than the options.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::error::ServeError;
 use super::options::TlsOptions;
 use crate::go::quote::quote;
 
-/// The suites that both know, by Go's names.
+/// The suites that both rustls and Go support, by Go's names.
 const SUITES: &[(&str, CipherSuite)] = &[
     ("TLS_AES_128_GCM_SHA256", CipherSuite::TLS13_AES_128_GCM_SHA256),
     ("TLS_AES_256_GCM_SHA384", CipherSuite::TLS13_AES_256_GCM_SHA384),
@@ -29,7 +29,7 @@ const SUITES: &[(&str, CipherSuite)] = &[
     ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256),
 ];
 
-/// The suites that Go alone has, all of them with CBC, RC4 or no forward secrecy.
+/// The suites that only Go supports. All of them use CBC or RC4 or have no forward secrecy.
 /// From `crypto/tls` of Go 1.26, as `component-base/cli/flag/ciphersuites_flag.go @v1.36.3` lists them.
 const GO_SUITES: &[&str] = &[
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
@@ -50,35 +50,35 @@ const GO_SUITES: &[&str] = &[
     "TLS_RSA_WITH_RC4_128_SHA",
 ];
 
-/// One of these has to be among the suites that are chosen, or HTTP/2 does not start.
+/// Suites of which HTTP/2 requires at least one.
 /// Follows `golang.org/x/net/http2/server.go#ConfigureServer`.
 const REQUIRED_BY_HTTP2: [&str; 2] =
     ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"];
 
-/// Key exchanges that Go 1.26 knows by number: P-256, P-384, P-521, X25519, and three hybrids with ML-KEM.
+/// Numbers of Go 1.26's key exchanges: P-256, P-384, P-521, X25519, and three hybrids with ML-KEM.
 const GO_CURVES: &[u16] = &[23, 24, 25, 29, 4587, 4588, 4589];
 
-/// What of TLS is spoken.
+/// TLS settings that the options resolve to.
 #[derive(Clone)]
 pub(super) struct TlsSettings {
-    /// Suites and key exchanges.
+    /// Cipher suites and key exchanges.
     pub(super) provider: Arc<CryptoProvider>,
-    /// Versions.
+    /// Supported versions of TLS.
     pub(super) versions: &'static [&'static SupportedProtocolVersion],
-    /// Protocols on top of it, the preferred one first.
+    /// Protocols for ALPN, the preferred one first.
     pub(super) protocols: Vec<Vec<u8>>,
 }
 
 const BOTH: &[&SupportedProtocolVersion] = &[&version::TLS13, &version::TLS12];
 const NEWEST: &[&SupportedProtocolVersion] = &[&version::TLS13];
 
-/// What the options come to. Errors are those of `component-base/cli/flag/ciphersuites_flag.go`,
-/// `component-base/cli/flag/curves_flag.go @v1.36.3` and Go's HTTP/2, in the order in which upstream looks at them.
+/// Resolves the TLS options. Errors are those of `component-base/cli/flag/ciphersuites_flag.go`,
+/// `component-base/cli/flag/curves_flag.go @v1.36.3` and Go's HTTP/2, in upstream's order.
 pub(super) fn resolve(options: &TlsOptions, disable_http2: bool) -> Result<TlsSettings, ServeError> {
     let mut provider = ring::default_provider();
     if !options.cipher_suites.is_empty() {
         let chosen = suites(&options.cipher_suites)?;
-        // Suites of TLS 1.3 cannot be chosen: all of them are spoken.
+        // The suites of TLS 1.3 cannot be chosen and are always supported.
         provider.cipher_suites.retain(|suite| suite.tls13().is_some() || chosen.contains(&u16::from(suite.suite())));
     }
     if !options.curve_preferences.is_empty() {
@@ -143,7 +143,7 @@ fn groups(
     Ok(spoken)
 }
 
-/// Whether nothing but TLS 1.3 is spoken.
+/// Whether the minimum version is TLS 1.3.
 fn version(name: &str) -> Result<bool, ServeError> {
     match name {
         "" | "VersionTLS12" => Ok(false),

@@ -1,20 +1,20 @@
-//! Where the authorities of client certificates come from: a file, or the cluster.
+//! Sources of the authorities of client certificates: a file or the cluster's `ConfigMap`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::reload::ReloadedFiles;
 use super::x509::Bundle;
 
-/// Authorities, as they are at the time.
+/// Source of a bundle of authorities, which may change.
 pub(super) enum Trust {
-    /// A file names them.
+    /// Read from a file.
     File(Arc<ReloadedFiles<Bundle>>),
-    /// The cluster names them, once it has been heard.
+    /// Read from the cluster's `ConfigMap`, and empty until it was read.
     Cluster(LatestValue<Bundle>),
 }
 
 impl Trust {
-    /// The authorities; none while nobody has named them, and then nobody's certificate counts.
+    /// Returns the current authorities. With `None`, client certificates are ignored.
     pub(super) fn bundle(&self) -> Option<Arc<Bundle>> {
         match self {
             Self::File(file) => Some(file.current()),
@@ -23,7 +23,7 @@ impl Trust {
     }
 }
 
-/// Latest version of a value that is loaded later and changes. The lock guards the pointer alone.
+/// Latest version of a value that is loaded later and changes. The lock guards only the pointer.
 pub(super) struct LatestValue<T>(Mutex<Option<Arc<T>>>);
 
 impl<T> LatestValue<T> {

@@ -1,4 +1,4 @@
-//! What a client certificate says of its owner, and the authorities that it may come from.
+//! Identities in client certificates, and the authorities that sign these.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -16,27 +16,27 @@ use x509_parser::prelude::{FromDer as _, X509Certificate, X509Name};
 use crate::client::tls::pem;
 use crate::go::quote::quote;
 
-/// Where a subject carries its owner's UID: 1.3.6.1.4.1.57683.2.
+/// Object identifier of the UID in a certificate's subject: 1.3.6.1.4.1.57683.2.
 /// From `apimachinery/pkg/apis/asn1/oid.go#X509UID @v1.36.3`.
 const UID: [u64; 8] = [1, 3, 6, 1, 4, 1, 57683, 2];
 
-/// What a certificate says.
+/// Identity from the subject of a client certificate.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Subject {
-    /// The common name; empty if there is none.
+    /// The last common name. Empty if there is none.
     pub(super) common_name: String,
-    /// The organisations.
+    /// The organizations, which become the user's groups.
     pub(super) organizations: Vec<String>,
-    /// The UIDs.
+    /// The UIDs in the subject.
     pub(super) uids: Vec<String>,
-    /// When the certificate ends, in seconds since 1970.
+    /// When the certificate expires, in seconds since 1970.
     pub(super) ends: i64,
     /// Serial number and key identifiers, for messages.
     pub(super) identifier: String,
 }
 
 impl Subject {
-    /// Reads a certificate.
+    /// Reads the identity in a certificate.
     pub(super) fn of(certificate: &CertificateDer<'_>) -> Result<Self, String> {
         let (_, certificate) =
             X509Certificate::from_der(certificate).map_err(|_| "x509: malformed certificate".to_owned())?;
@@ -51,7 +51,7 @@ impl Subject {
     }
 }
 
-/// The last common name of a name, as Go has it.
+/// Returns the last common name, as Go does.
 pub(super) fn common_name(name: &X509Name<'_>) -> String {
     values(name, &OID_X509_COMMON_NAME).pop().unwrap_or_default()
 }
@@ -61,6 +61,7 @@ fn values(name: &X509Name<'_>, kind: &Oid<'_>) -> Vec<String> {
     attributes.filter_map(|attribute| attribute.as_str().ok()).map(str::to_owned).collect()
 }
 
+/// Returns the serial number and key identifiers for messages.
 /// Follows `apiserver/pkg/authentication/request/x509/x509.go#certificateIdentifier @v1.36.3`.
 fn identifier(certificate: &X509Certificate<'_>) -> String {
     let (mut subject, mut authority) = (String::new(), String::new());
@@ -85,22 +86,22 @@ fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// Authorities that client certificates may come from.
+/// Authorities that sign client certificates.
 #[derive(Debug)]
 pub(super) struct Bundle {
-    /// Their names, which are shown to clients so that they choose a fitting certificate.
+    /// Names of the authorities. Clients receive them to choose a matching certificate.
     pub(super) subjects: Vec<DistinguishedName>,
     verifier: Arc<dyn ClientCertVerifier>,
 }
 
 impl Bundle {
-    /// What a file says; for [`ReloadedFiles`](super::reload::ReloadedFiles).
+    /// Parses the contents of a file, for [`ReloadedFiles`](super::reload::ReloadedFiles).
     /// Follows `apiserver/pkg/server/dynamiccertificates/dynamic_cafile_content.go#newCABundleAndVerifier @v1.36.3`.
     pub(super) fn of_files(name: &str, contents: &[Vec<u8>]) -> Result<Self, String> {
         Self::parse(name, &contents.concat())
     }
 
-    /// Authorities in PEM, each of which has to be readable.
+    /// Parses authorities in PEM. An unreadable certificate is an error.
     pub(super) fn parse(name: &str, pem: &[u8]) -> Result<Self, String> {
         if pem.is_empty() {
             return Err(format!("missing content for CA bundle {}", quote(name)));
@@ -121,7 +122,7 @@ impl Bundle {
         Ok(Self { subjects, verifier })
     }
 
-    /// Whether a chain that a client has shown leads to one of the authorities, now and for a client.
+    /// Verifies that a client's chain leads to one of the authorities, is valid now and is for client authentication.
     pub(super) fn verify(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Result<(), String> {
         let [leaf, intermediates @ ..] = chain else { return Err("x509: no certificate".to_owned()) };
         let seconds = u64::try_from(now.as_second()).unwrap_or(0);

@@ -50,7 +50,7 @@ pub struct SimulateArgs {
     pub events: bool,
 }
 
-/// What is printed.
+/// Output format of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// Tables for people.

@@ -1,7 +1,7 @@
-//! Disruption budgets: how many pods each lets go, as the disruption controller works it out.
+//! Status of disruption budgets, computed like by the disruption controller.
 //!
-//! Follows `pkg/controller/disruption/disruption.go#DisruptionController.trySync @v1.36.3`. There is no kubelet here: a pod
-//! on a node counts as ready unless its status says otherwise.
+//! Follows `pkg/controller/disruption/disruption.go#DisruptionController.trySync @v1.36.3`. There are no kubelets here, so a
+//! pod on a node counts as ready unless its status says otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,29 +15,29 @@ use super::owned::controller;
 use crate::apiserver::{ApiServer, Kind, kinds};
 use crate::k8s::{Selector, StringMap};
 
-/// How long an eviction that was announced may take. Follows
+/// Time after which an announced eviction is no longer expected. Follows
 /// `pkg/controller/disruption/disruption.go#DeletionTimeout @v1.36.3`.
 const DELETION_TIMEOUT: SignedDuration = SignedDuration::from_mins(2);
 
-/// A pod, as far as budgets care.
+/// The properties of a pod that budgets depend on.
 struct PodFacts {
     name: String,
     labels: StringMap,
     ready: bool,
     ending: bool,
-    /// The UID of its controller.
+    /// UID of the pod's controller.
     controller: Option<String>,
 }
 
-/// What budgets are worked out from.
+/// Pods and scales from which budgets are computed.
 struct Cluster {
-    /// By namespace.
+    /// Pods of each namespace.
     pods: BTreeMap<String, Vec<PodFacts>>,
-    /// Replicas asked for, by the controller's UID; for a replica set of a deployment the deployment's, with its UID.
+    /// UID and replicas of each controller, by the controller's UID. For a replica set of a deployment they are the deployment's.
     scales: BTreeMap<String, (String, i64)>,
 }
 
-/// What a budget's status comes to.
+/// Pod counts in a budget's status.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Count {
     expected: i64,
@@ -49,14 +49,14 @@ struct Count {
 /// Keeps the status of budgets up to date.
 #[derive(Default)]
 pub(super) struct Budgets {
-    /// The server's version when they were last worked out.
+    /// The server's version at the last refresh.
     seen: u64,
-    /// What was written last, by the budget's UID.
+    /// The last written status, by the budget's UID.
     written: BTreeMap<String, Value>,
 }
 
 impl Budgets {
-    /// Works every budget out anew, if anything has changed. Says whether a status has.
+    /// Computes the status of every budget if anything has changed. Returns whether a status has.
     pub(super) fn refresh(&mut self, server: &ApiServer, now: Timestamp) -> bool {
         let budgets = server.list(&kinds::POD_DISRUPTION_BUDGETS);
         if budgets.is_empty() || self.seen == server.version() {
@@ -69,7 +69,7 @@ impl Budgets {
             let status = cluster.status(&value, now);
             if self.written.get(budget.uid()) != Some(&status) {
                 value["status"] = status.clone();
-                // The object was there a moment ago, and its status is always valid.
+                // The object exists, since it was just listed, and its status is always valid.
                 changed |= server.update_status(value).is_ok();
                 self.written.insert(budget.uid().to_owned(), status);
             }
@@ -97,7 +97,7 @@ impl Cluster {
         Self { pods, scales }
     }
 
-    /// The status that the budget ought to have.
+    /// Computes the status of a budget.
     fn status(&self, budget: &Value, now: Timestamp) -> Value {
         let spec = PodDisruptionBudgetSpec::deserialize(&budget["spec"]).unwrap_or_default();
         let selector = Selector::from_label_selector(spec.selector.as_ref()).unwrap_or(Selector::Nothing);
@@ -127,7 +127,7 @@ impl Cluster {
         status
     }
 
-    /// How many pods there are to be and how many of them have to be healthy; none if a controller has no scale.
+    /// Returns the expected number of pods and the number that have to be healthy. `None` if a controller has no scale.
     /// Follows `pkg/controller/disruption/disruption.go#DisruptionController.getExpectedPodCount @v1.36.3`.
     fn expectation(&self, spec: &PodDisruptionBudgetSpec, pods: &[&PodFacts]) -> Option<(i64, i64)> {
         let there = i64::try_from(pods.len()).unwrap_or(i64::MAX);
@@ -145,7 +145,7 @@ impl Cluster {
         }
     }
 
-    /// The replicas of all controllers of the pods together. Pods without a controller do not count.
+    /// Returns the total replicas of all controllers of the pods. Pods without a controller do not count.
     fn scale(&self, pods: &[&PodFacts]) -> Option<i64> {
         let mut seen: BTreeSet<&str> = BTreeSet::new();
         let mut sum = 0;
@@ -175,7 +175,7 @@ impl PodFacts {
     }
 }
 
-/// A number, or that share of `total`, rounded up.
+/// Returns the number, or the percentage of `total` rounded up.
 fn scaled(value: &IntOrString, total: i64) -> i64 {
     match value {
         IntOrString::Int(number) => i64::from(*number),
@@ -187,7 +187,7 @@ fn scaled(value: &IntOrString, total: i64) -> i64 {
     }
 }
 
-/// The announced evictions that may still come to something.
+/// Returns the announced evictions that are still expected.
 /// Follows `pkg/controller/disruption/disruption.go#DisruptionController.buildDisruptedPodMap @v1.36.3`.
 fn still_disrupted(announced: &Value, pods: &[&PodFacts], now: Timestamp) -> BTreeMap<String, Value> {
     let mut kept = BTreeMap::new();
@@ -201,7 +201,7 @@ fn still_disrupted(announced: &Value, pods: &[&PodFacts], now: Timestamp) -> BTr
     kept
 }
 
-/// `DisruptionAllowed`; its time moves only with its status.
+/// Returns the condition `DisruptionAllowed`. Its transition time changes only with its status.
 fn condition(budget: &Value, allowed: bool, reason: &str, now: Timestamp) -> Value {
     let conditions = budget["status"]["conditions"].as_array();
     let old = conditions.into_iter().flatten().find(|condition| condition["type"] == "DisruptionAllowed");

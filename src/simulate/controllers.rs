@@ -1,7 +1,7 @@
-//! What the rest of a cluster does while the scheduler works: pods that are being deleted come to their end, their owners
-//! replace them, and disruption budgets are worked out anew.
+//! The rest of a cluster while the scheduler works: deleted pods terminate, their owners replace them, and the status of
+//! disruption budgets is updated.
 //!
-//! There are no kubelets: a pod runs from the moment it is bound, and takes its whole grace to end.
+//! There are no kubelets: a pod runs from the moment it is bound, and takes its whole grace period to terminate.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::report::{PreemptedReport, assigned_node};
 use super::workloads::{self, ExpandError};
 use crate::apiserver::{ApiServer, DeleteOptions, Object, kinds};
 
-/// What the job controller takes off a pod once it has counted it.
+/// Finalizer that the job controller removes from a pod once it has counted it.
 const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
 /// A terminating pod, with the time of its end.
@@ -28,18 +28,18 @@ struct TerminatingPod {
 /// The kubelets and controllers of a simulated cluster.
 #[derive(Default)]
 pub(super) struct Controllers {
-    /// The server's count of deletions, and its version, when it was last looked at.
+    /// The server's number of deletions and its version at the last check.
     seen: (u64, u64),
-    /// Soonest first.
+    /// Terminating pods, the earliest end first.
     ending: BTreeSet<TerminatingPod>,
     budgets: Budgets,
     preempted: Vec<PreemptedReport>,
-    /// The UIDs of these.
+    /// UIDs of the preempted pods.
     known: BTreeSet<String>,
 }
 
 impl Controllers {
-    /// Those of this cluster. Pods that are being deleted already have their whole grace from now on.
+    /// Creates the controllers of a cluster. The grace period of pods that are already terminating begins now.
     pub(super) fn new(server: &ApiServer, now: Timestamp) -> Self {
         let mut controllers = Self { seen: (server.pod_deletions(), server.version()), ..Self::default() };
         for pod in server.list(&kinds::PODS) {
@@ -48,22 +48,22 @@ impl Controllers {
         controllers
     }
 
-    /// How many pods are on their way to their end.
+    /// Returns the number of terminating pods.
     pub(super) fn ending(&self) -> usize {
         self.ending.len()
     }
 
-    /// When the next pod has come to its end.
+    /// Returns when the next terminating pod ends.
     pub(super) fn next_deadline(&self) -> Option<Timestamp> {
         self.ending.first().map(|ending| ending.at)
     }
 
-    /// The pods that were sent away, in the order in which that happened.
+    /// Returns the preempted pods in the order of their preemption.
     pub(super) fn preempted(&self) -> &[PreemptedReport] {
         &self.preempted
     }
 
-    /// Does everything that is to be done now. Says whether there was anything.
+    /// Does everything that is due now. Returns whether anything was.
     pub(super) fn act(&mut self, server: &ApiServer, now: Timestamp) -> Result<bool, ExpandError> {
         let noticed = self.notice_deletions(server);
         let ended = self.end_pods(server, now);
@@ -72,12 +72,12 @@ impl Controllers {
         Ok(noticed || ended || made > 0 || refreshed)
     }
 
-    /// Works disruption budgets out. Says whether any has changed.
+    /// Updates the status of disruption budgets. Returns whether any has changed.
     pub(super) fn refresh(&mut self, server: &ApiServer, now: Timestamp) -> bool {
         self.budgets.refresh(server, now)
     }
 
-    /// Looks for pods that were deleted since the last time.
+    /// Checks for pods that were deleted since the last check.
     fn notice_deletions(&mut self, server: &ApiServer) -> bool {
         let (deletions, version) = (server.pod_deletions(), server.version());
         if deletions == self.seen.0 {
@@ -89,7 +89,7 @@ impl Controllers {
             let current = server.get(&kinds::PODS, pod.namespace(), pod.name());
             match current.filter(|current| current.uid() == pod.uid()) {
                 Some(pod) => self.watch(&pod, None),
-                // Gone at once.
+                // The pod was deleted without a grace period.
                 None => self.note_victim(&pod),
             }
         }
@@ -97,8 +97,8 @@ impl Controllers {
         true
     }
 
-    /// Keeps an eye on a pod that is being deleted: it ends when it says so itself, or with its grace counted from `since`.
-    /// One without a node has nobody who would end it.
+    /// Tracks a pod that is being deleted. It ends at its deletion timestamp, or after its grace period from `since` on. A pod
+    /// without a node has no kubelet that would end it.
     fn watch(&mut self, pod: &Object, since: Option<Timestamp>) {
         let value = pod.value();
         let Some(deleted) = value["metadata"]["deletionTimestamp"].as_str() else { return };
@@ -115,14 +115,14 @@ impl Controllers {
         self.note_victim(pod);
     }
 
-    /// Remembers the pod if it was sent away.
+    /// Records the pod if it was preempted.
     fn note_victim(&mut self, pod: &Object) {
         if is_victim(&pod.value()) && assigned_node(pod).is_some() && self.known.insert(pod.uid().to_owned()) {
             self.preempted.push(PreemptedReport::new(pod));
         }
     }
 
-    /// Ends the pods whose grace is over.
+    /// Ends the pods whose grace period is over.
     fn end_pods(&mut self, server: &ApiServer, now: Timestamp) -> bool {
         let mut ended = false;
         while let Some(ending) = self.ending.first().filter(|ending| ending.at <= now).cloned() {
@@ -143,7 +143,7 @@ fn is_victim(pod: &Value) -> bool {
     })
 }
 
-/// Lets a pod end: its containers have stopped, its job has counted it, and it is gone unless another finalizer keeps it.
+/// Ends a pod as its kubelet and the job controller would. It is deleted unless another finalizer keeps it.
 fn end(server: &ApiServer, ending: &TerminatingPod) -> bool {
     let (namespace, name) = (&ending.namespace, &ending.name);
     let Some(pod) = server.get(&kinds::PODS, namespace, name).filter(|pod| pod.uid() == ending.uid) else {
@@ -155,7 +155,7 @@ fn end(server: &ApiServer, ending: &TerminatingPod) -> bool {
         if let Some(finalizers) = value["metadata"]["finalizers"].as_array_mut() {
             finalizers.retain(|finalizer| finalizer != JOB_TRACKING);
         }
-        // What the server does not take leaves the pod ended, and in the way of nobody.
+        // If the server rejects the update, the pod has failed and no longer uses resources.
         let _ = server.update(value);
     }
     let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };

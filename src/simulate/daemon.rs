@@ -1,4 +1,4 @@
-//! Which nodes a daemon set wants, and how its pods are tied to them.
+//! Nodes that a daemon set runs on, and the affinity of its pods to them.
 //!
 //! Follows `pkg/controller/daemon/daemon_controller.go#NodeShouldRunDaemonPod` and
 //! `pkg/controller/daemon/util/daemonset_util.go @v1.36.3`.
@@ -12,7 +12,7 @@ use crate::k8s::{
     tolerations::{do_not_schedule, find_untolerated_taint},
 };
 
-/// Taints that every daemon pod puts up with.
+/// Taints that every daemon pod tolerates.
 const TOLERATED: &[(&str, &str)] = &[
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -22,10 +22,10 @@ const TOLERATED: &[(&str, &str)] = &[
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 ];
 
-/// The taint that daemon pods on the host's network put up with, too.
+/// The taint that daemon pods on the host network tolerate in addition.
 const HOST_NETWORK_TOLERATED: (&str, &str) = ("node.kubernetes.io/network-unavailable", "NoSchedule");
 
-/// Adds the tolerations that every daemon pod has; one with the same key and effect in the template is replaced.
+/// Adds the tolerations that every daemon pod has. They replace tolerations with the same key and effect in the template.
 pub(super) fn add_tolerations(pod: &mut Value) {
     let host_network = pod.pointer("/spec/hostNetwork") == Some(&Value::Bool(true));
     let mut tolerations = pod["spec"]["tolerations"].as_array().cloned().unwrap_or_default();
@@ -36,8 +36,8 @@ pub(super) fn add_tolerations(pod: &mut Value) {
     pod["spec"]["tolerations"] = tolerations.into();
 }
 
-/// The names of the nodes on which the set runs a pod like this one: name, affinity and tolerations fit. A pod that cannot
-/// be read is wanted everywhere, which leaves it to the API server to refuse it.
+/// Returns the names of the nodes on which the set runs a pod: its node name, affinity and tolerations match. A pod that
+/// cannot be parsed gets all nodes, so that the API server rejects it.
 pub(super) fn wanted_nodes(pod: &Value, nodes: &[Node]) -> Vec<String> {
     let Ok(pod) = Pod::deserialize(pod) else { return nodes.iter().map(|node| node.name().to_owned()).collect() };
     let affinity = RequiredNodeAffinity::new(&pod);
@@ -49,7 +49,7 @@ pub(super) fn wanted_nodes(pod: &Value, nodes: &[Node]) -> Vec<String> {
     nodes.iter().filter(wants).map(|node| node.name().to_owned()).collect()
 }
 
-/// Ties the pod to a node, in place of the template's required terms.
+/// Adds a required node affinity to a node, which replaces the template's required terms.
 pub(super) fn pin(pod: &mut Value, node: &str) {
     let terms = json!([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]);
     let affinity = &mut pod["spec"]["affinity"];
@@ -62,7 +62,7 @@ pub(super) fn pin(pod: &mut Value, node: &str) {
     affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = json!({"nodeSelectorTerms": terms});
 }
 
-/// The node that a daemon pod is on, or tied to.
+/// Returns the node that a daemon pod is on, or has affinity to.
 pub(super) fn node_of(pod: &Value) -> Option<String> {
     let terms = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
     let tied = pod.pointer(&format!("{terms}/0/matchFields/0/values/0"));

@@ -1,15 +1,16 @@
-//! The documents of a file's text: JSON values one after another, or YAML.
+//! Splits a file's text into documents: a stream of JSON values, or YAML.
 
 use serde_json::Value;
 
 use super::json::UniqueKeys;
 use super::yaml;
 
-/// The documents of a text, up to the first that cannot be read.
+/// Parses the documents of a text, up to the first that is invalid.
 ///
-/// A text that begins with `{` is a stream of JSON values, unless it is not: YAML may begin so, too, and files of JSON values
-/// between lines of `---` are YAML. Follows `apimachinery/pkg/util/yaml/decoder.go#YAMLOrJSONDecoder @v1.36.3`, which
-/// `kubectl` reads with. `read` learns how many bytes more have been read.
+/// A text that begins with `{` is a stream of JSON values. If it is not a valid stream, it is YAML, which may begin like that,
+/// too: JSON values between lines of `---` are YAML documents. Follows
+/// `apimachinery/pkg/util/yaml/decoder.go#YAMLOrJSONDecoder @v1.36.3`, which `kubectl` reads with. `read` is called with the
+/// number of bytes read since the last call.
 pub(super) fn documents<'a>(
     text: &'a str,
     read: &'a mut dyn FnMut(usize),
@@ -19,14 +20,14 @@ pub(super) fn documents<'a>(
     if values.iter().all(Result::is_ok) {
         return Box::new(values.into_iter());
     }
-    // Neither: a text with quoted keys is meant to be JSON.
+    // The text is neither valid JSON nor valid YAML. Quoted keys suggest that it is meant to be JSON.
     if members.trim_start().starts_with('"') && yaml::documents(text, |_| ()).any(|document| document.is_err()) {
         return Box::new(values.into_iter());
     }
     Box::new(yaml::documents(text, read))
 }
 
-/// JSON values one after another, up to the first that cannot be read. A repeated key is an error.
+/// Parses JSON values up to the first that is invalid. A repeated key is an error.
 fn json(text: &str) -> impl Iterator<Item = Result<Value, String>> {
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<UniqueKeys>();
     let mut has_failed = false;

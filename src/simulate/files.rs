@@ -1,4 +1,4 @@
-//! Paths into the bytes of cluster files.
+//! Reads the bytes of cluster files from paths.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read};
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use super::load::LoadError;
 
-/// Files that a folder's entries are read from.
+/// Extensions of the files that are read from a folder.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// The largest file that is read, in bytes: several times what a cluster of 15,000 nodes and 150,000 pods is written in.
-/// Devices and pipes may have no end.
+/// Maximum bytes of a file: several times the size of a cluster of 15,000 nodes and 150,000 pods. Without a limit, a device
+/// or pipe might never end.
 const MAX_BYTES: u64 = 2 << 30;
 
-/// The name of standard input in messages.
+/// Name of standard input in messages.
 const STANDARD_INPUT: &str = "standard input";
 
-/// The files that a path stands for, by name: itself or, for a folder, the cluster files below it, sorted by path.
+/// Returns the path itself, or for a folder the cluster files below it, sorted by path.
 pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, LoadError> {
     let name = path.display().to_string();
     if is_standard_input(path) || !std::fs::metadata(path).map_err(|error| file_error(&name, &error))?.is_dir() {
@@ -24,7 +24,7 @@ pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, LoadError> {
     }
     let mut found = Vec::new();
     let mut folders = vec![path.to_owned()];
-    // Links may lead to one folder or file on several ways, and round in circles.
+    // Links may lead to the same folder or file more than once, and may form cycles.
     let mut seen = BTreeSet::new();
     while let Some(folder) = folders.pop() {
         let shown = folder.display().to_string();
@@ -53,7 +53,7 @@ pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, LoadError> {
     if found.is_empty() { Err(LoadError::EmptyFolder(name)) } else { Ok(found) }
 }
 
-/// The name of a file in messages, and its bytes.
+/// Returns the name of a file for messages, and its bytes.
 pub(super) fn read(file: &Path) -> Result<(String, Vec<u8>), LoadError> {
     let name = if is_standard_input(file) { STANDARD_INPUT.to_owned() } else { file.display().to_string() };
     let data = if is_standard_input(file) {
@@ -98,7 +98,7 @@ mod tests {
     fn links_are_followed_once() {
         let root = std::env::temp_dir().join(format!("kube-scheduler-links-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&root);
-        // As a mounted config map has it: the files are links into a folder that is a link.
+        // Like a mounted config map, whose files are links into a folder that is a link.
         std::fs::create_dir_all(root.join("..2026")).expect("a folder");
         std::fs::write(root.join("..2026/a.yaml"), "").expect("a file");
         std::os::unix::fs::symlink("..2026", root.join("..data")).expect("a link");

@@ -1,14 +1,14 @@
-//! A plain cluster, made up: equal nodes in three zones, and pods of four sizes.
+//! Generates a simple cluster: equal nodes in three zones, and pods of four sizes.
 
 use serde_json::{Value, json};
 
-/// Nodes stand in this many zones, by turns.
+/// Number of zones, between which the nodes alternate.
 const ZONES: usize = 3;
 
-/// CPU and memory of the pods, by turns.
+/// CPU and memory requests, between which the pods alternate.
 const SIZES: [(&str, &str); 4] = [("100m", "128Mi"), ("250m", "256Mi"), ("500m", "512Mi"), ("1", "1Gi")];
 
-/// A node with 32 cores, 128 GiB and room for 110 pods.
+/// Generates a node with 32 cores, 128 GiB and room for 110 pods.
 pub(super) fn node(number: usize) -> Value {
     let name = format!("node-{number}");
     json!({
@@ -26,7 +26,7 @@ pub(super) fn node(number: usize) -> Value {
     })
 }
 
-/// A pod with one container.
+/// Generates a pod with one container.
 pub(super) fn pod(number: usize) -> Value {
     let (cpu, memory) = SIZES[number % SIZES.len()];
     json!({

@@ -1,13 +1,13 @@
-//! Hashes of pod templates, in the shape that controllers give them.
+//! Hashes of pod templates, in the format of the controllers' hashes.
 
 use serde_json::Value;
 
-/// The letters of a hash: no vowels, nothing that looks like another letter.
+/// The letters of a hash, without vowels and letters that look alike.
 /// Follows `apimachinery/pkg/util/rand/rand.go#SafeEncodeString @v1.36.3`.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// A stable hash of a pod template. Upstream hashes a Go-specific dump of the template, so the value differs; shape and
-/// use are the same.
+/// Returns a stable hash of a pod template. Upstream hashes a dump of the template that is specific to Go, so the value differs.
+/// Its format and use are the same.
 pub(super) fn template_hash(template: &Value) -> String {
     let mut hash: u32 = 0x811c_9dc5;
     for byte in template.to_string().bytes() {

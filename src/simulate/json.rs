@@ -1,11 +1,11 @@
-//! JSON values whose keys are all different.
+//! JSON values without repeated keys.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// A JSON value without repeated keys. A repeated key is an error, since it is unclear which value is meant.
+/// A JSON value without repeated keys. A repeated key is an error, since it is unclear which of its values is meant.
 pub(super) struct UniqueKeys(pub(super) Value);
 
 impl<'de> Deserialize<'de> for UniqueKeys {

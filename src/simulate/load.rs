@@ -1,4 +1,4 @@
-//! Cluster files into objects, each with where it came from.
+//! Loads objects from cluster files, each with its origin.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,14 +13,14 @@ use super::progress::Progress;
 use crate::apiserver::kinds;
 use crate::config::document_text;
 
-/// Where an object came from.
+/// Origin of an object in the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The file, as it was named.
+    /// The file name, as it was given.
     pub file: Arc<str>,
     /// The document in the file, counted from 1.
     pub document: usize,
-    /// The item of a list in the document, counted from 1, and of the lists in that.
+    /// The position in the document's list, counted from 1, followed by the positions in nested lists.
     pub items: Vec<usize>,
 }
 
@@ -31,23 +31,23 @@ impl fmt::Display for Origin {
     }
 }
 
-/// An object and where it came from.
+/// An object and its origin.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The object, with apiVersion and kind.
     pub object: Value,
-    /// Where it came from.
+    /// The origin of the object in the input.
     pub origin: Origin,
 }
 
 impl Loaded {
-    /// `Kind namespace/name`, as messages name the object.
+    /// Returns `Kind namespace/name`, as messages name the object.
     pub fn title(&self) -> String {
         title(&self.object)
     }
 }
 
-/// `Kind namespace/name`.
+/// Returns `Kind namespace/name` of an object.
 pub(super) fn title(object: &Value) -> String {
     let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let (kind, namespace, name) = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
@@ -55,38 +55,38 @@ pub(super) fn title(object: &Value) -> String {
     if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
 }
 
-/// What was read.
+/// Objects read from the input.
 #[derive(Debug, Default)]
 pub struct Input {
-    /// The objects, in the order in which they are taken in: what others refer to first, otherwise as read.
+    /// The objects in loading order: first the ones to which others refer, otherwise as read.
     pub objects: Vec<Loaded>,
-    /// Kinds that scheduling does not read, with how many objects of each were left out.
+    /// Kinds that scheduling does not use, with the number of ignored objects of each.
     pub ignored: BTreeMap<String, usize>,
 }
 
-/// Why input cannot be read.
+/// Error while the input is read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     /// A file cannot be read.
     #[error("{file}: {error}")]
     File {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// Why.
+        /// Why the file cannot be read.
         error: String,
     },
-    /// A folder has no cluster file.
+    /// A folder contains no cluster file.
     #[error("{0}: the folder has no file that ends in .yaml, .yml or .json")]
     EmptyFolder(String),
-    /// A document cannot be read.
+    /// A document is invalid.
     #[error("{origin}: {error}")]
     Document {
-        /// Where.
+        /// Origin of the document.
         origin: String,
-        /// Why.
+        /// Why the document is invalid.
         error: String,
     },
-    /// There was nothing to read.
+    /// The input contains no objects.
     #[error("{0}: no objects")]
     Nothing(String),
 }
@@ -105,7 +105,7 @@ pub fn load(paths: &[PathBuf]) -> Result<Input, LoadError> {
 }
 
 impl Input {
-    /// Takes in the documents of one file.
+    /// Adds the documents of one file.
     fn add(&mut self, file: &str, data: &[u8]) -> Result<(), LoadError> {
         let file: Arc<str> = Arc::from(file);
         let failed = |document: usize, error: String| LoadError::Document {
@@ -113,7 +113,7 @@ impl Input {
             error,
         };
         let mut text = document_text(data).map_err(|error| failed(1, error.to_string()))?;
-        // Files that were put together bring their byte order marks along.
+        // Concatenated files contain their byte order marks.
         if text.contains("\n\u{feff}") {
             text = text.replace("\n\u{feff}", "\n");
         }
@@ -137,12 +137,12 @@ impl Input {
         Ok(())
     }
 
-    /// How many objects there were.
+    /// Returns the number of all objects, including ignored ones.
     fn count(&self) -> usize {
         self.objects.len() + self.ignored.values().sum::<usize>()
     }
 
-    /// Takes in one object, or the items of a list.
+    /// Adds one object, or the items of a list.
     fn take(&mut self, value: Value, origin: &Origin) -> Result<(), LoadError> {
         let failed = |error: String| Err(LoadError::Document { origin: origin.to_string(), error });
         let Value::Object(mut object) = value else {
@@ -163,7 +163,7 @@ impl Input {
                 Some(_) => return failed("items: a list is expected".to_owned()),
             };
             for (number, mut item) in items.into_iter().enumerate() {
-                // The items of a typed list have no type of their own.
+                // The items of a typed list may have no type of their own.
                 if let Value::Object(fields) = &mut item
                     && !item_kind.is_empty()
                 {
@@ -194,8 +194,8 @@ impl Input {
     }
 }
 
-/// The kinds of the core and of the groups of workloads that a cluster's dump may have and scheduling does not read. Any other
-/// kind of these groups is misspelt; of other groups all kinds are left out that are not read.
+/// Returns the ignored kinds of a core or workload group: kinds that a cluster's dump may contain and scheduling does not use.
+/// Any other unknown kind of these groups is misspelt. Of other groups, all unknown kinds are ignored.
 fn others(version: &str) -> Option<&'static [&'static str]> {
     let group = version.rsplit_once('/').map_or("", |(group, _)| group);
     Some(match group {
@@ -208,8 +208,8 @@ fn others(version: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// The kind that is meant, as far as one can tell. A group of its own may have kinds that are called as ours are; ours and
-/// the core's have no others.
+/// Returns the kind that is probably meant. A kind of a custom group may have the name of a known kind, but the core group and
+/// the groups of known kinds have no such other kinds.
 fn misnamed(version: &str, kind: &str) -> Option<String> {
     let group = version.rsplit_once('/').map_or("", |(group, _)| group);
     let known = kinds::ALL.iter().find(|known| known.kind.eq_ignore_ascii_case(kind))?;
@@ -225,7 +225,7 @@ fn field(object: &Map<String, Value>, name: &str) -> Result<String, String> {
     }
 }
 
-/// What others refer to is taken in first.
+/// Position in the loading order. Objects to which others refer come first.
 fn rank(object: &Value) -> usize {
     const ORDER: [&str; 12] = [
         "Namespace",
@@ -282,7 +282,7 @@ mod tests {
     fn files_may_hold_only_what_is_left_out() {
         let mut input = Input::default();
         for file in ["a.yaml", "b.yaml"] {
-            // Was once "b.yaml: no objects".
+            // Regression test: the second file failed with "b.yaml: no objects".
             input.add(file, b"apiVersion: networking.k8s.io/v1\nkind: Ingress\n").expect("a kind that is left out");
         }
         assert_eq!(input.ignored, BTreeMap::from([("networking.k8s.io/v1 Ingress".to_owned(), 2)]));
@@ -306,7 +306,7 @@ mod tests {
                  PodDisruptionBudget in policy/v1"),
         );
         check("apiVersion: v1\nkind: Pdo\n", Err("c.yaml: document 1: no kind \"Pdo\" in version \"v1\""));
-        // Was once left out with a warning.
+        // Regression test: this kind was ignored with a warning.
         check(
             "apiVersion: apps/v1\nkind: Deploymnt\n",
             Err("c.yaml: document 1: no kind \"Deploymnt\" in version \"apps/v1\""),

@@ -1,7 +1,7 @@
-//! `simulate`: schedules the pods of cluster files against a cluster in memory, in virtual time.
+//! The `simulate` command, which schedules the pods of cluster files in a simulated cluster and in virtual time.
 //!
-//! Nothing is faked but the API server: informers, cache, queue, plugins, cycles and API writes are those of production.
-//! One thread drains the runtime until it is idle, takes one step of the scheduler, and jumps to the next deadline.
+//! Only the API server is simulated. Informers, cache, queue, plugins, cycles and API writes are those of production.
+//! One thread runs the tasks until they are idle, takes one step of the scheduler, and jumps to the next deadline.
 
 mod args;
 mod budgets;
@@ -45,15 +45,15 @@ use crate::framework::{Framework, Registry};
 use crate::k8s::Pod;
 use crate::model::{PodInfo, ResourceGates, Snapshot};
 
-/// The most pods that are made for workloads, all together, and the most nodes and pods of a made-up cluster. Kubernetes is
-/// tested to 150,000 pods a cluster; what asks for more than a few times that is a slip, and each pod takes some ten
-/// kilobytes of memory.
+/// Maximum number of pods created for workloads, and of nodes and pods of a generated cluster. Kubernetes is tested up to
+/// 150,000 pods per cluster. A request for much more than that is probably a mistake, and each pod takes about ten kilobytes of
+/// memory.
 const MAX_MADE: usize = 1_000_000;
 
-/// When every simulation begins: 2026-01-01T00:00:00Z.
+/// Start of every simulation: 2026-01-01T00:00:00Z.
 const EPOCH_SECONDS: u64 = 1_767_225_600;
 
-/// Why a simulation cannot be run.
+/// Error that prevents a simulation.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SimulateError {
     /// Neither files nor numbers were given.
@@ -62,77 +62,77 @@ pub enum SimulateError {
     /// A file cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The configuration cannot be read, or cannot be honoured.
+    /// The configuration is invalid or not supported.
     #[error("{file}: {error}")]
     Config {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// Why.
+        /// Why the configuration is rejected.
         error: String,
     },
-    /// The feature gates are wrong.
+    /// The feature gates are invalid.
     #[error(transparent)]
     Gates(Arc<GateError>),
-    /// An object is not one that an API server would take.
+    /// The API server rejects an object.
     #[error("{origin}: {object}: {error}")]
     Object {
-        /// Where it came from.
+        /// Origin of the object in the input.
         origin: String,
-        /// `Kind namespace/name`.
+        /// The object as `Kind namespace/name`.
         object: String,
-        /// What the API server says.
+        /// Message of the API server.
         error: String,
     },
-    /// An object that was made up is not one that an API server would take.
+    /// The API server rejects a generated object.
     #[error("making a cluster up: {0}")]
     Generate(String),
     /// The scheduler cannot be built.
     #[error("{0}")]
     Engine(String),
-    /// More is to be made up than is sensible.
+    /// The requested number of objects is too large.
     #[error("--{flag} {number}: a simulation makes {most} at most")]
     TooMany {
-        /// The flag.
+        /// Name of the flag.
         flag: &'static str,
-        /// What it says.
+        /// Value of the flag.
         number: usize,
-        /// The most that is made.
+        /// Maximum value of the flag.
         most: usize,
     },
-    /// The operating system refuses.
+    /// The async runtime cannot be started.
     #[error("starting: {0}")]
     Runtime(String),
-    /// A task ended as it must not.
+    /// A task ended that must not.
     #[error(transparent)]
     Task(Arc<TaskEnd>),
-    /// Pods are on their way and nothing will ever move them.
+    /// Pods are being scheduled or terminated, but no event is due that could move them.
     #[error("pods are on their way, but nothing is going to happen")]
     Stuck,
 }
 
-/// A cluster that has been loaded, and of whose pending pods none has been scheduled yet.
+/// A loaded cluster before any pending pod is scheduled.
 #[derive(Debug)]
 pub struct Loading {
     /// The profiles, in the order of the configuration.
     pub profiles: Vec<Arc<Framework>>,
     /// The nodes, with the pods on them.
     pub snapshot: Snapshot,
-    /// The pods of these profiles that have no node, by namespace and name.
+    /// Unassigned pods of these profiles, by namespace and name.
     pub pending: Vec<Arc<PodInfo>>,
-    /// All other pods.
+    /// All pods that are not in `pending`.
     pub others: Vec<Arc<Pod>>,
     /// The number of candidates that `DefaultPreemption` looks for, by profile.
     pub preemption: BTreeMap<String, MinCandidates>,
-    /// Whether extenders are configured, which only a scheduling cycle asks.
+    /// Whether extenders are configured. Only a scheduling cycle asks them.
     pub has_extenders: bool,
-    /// Which of a pod's resources count.
+    /// Gates that decide which resources of a pod count.
     pub resource_gates: ResourceGates,
-    /// The time.
+    /// The time at which the cluster was loaded.
     pub now: Now,
 }
 
 impl Loading {
-    /// The cluster as an engine sees it now.
+    /// Returns the cluster in an engine's cache at this moment.
     pub(crate) fn of(
         engine: &Engine,
         preemption: BTreeMap<String, MinCandidates>,
@@ -160,16 +160,16 @@ impl Loading {
     }
 }
 
-/// Loads a cluster as [`simulate`] does, and schedules nothing.
+/// Loads a cluster like [`simulate`], without scheduling any pod.
 pub fn load_cluster(args: &SimulateArgs, plugins: Registry) -> Result<Loading, SimulateError> {
     let running = start(args, plugins)?;
     let loading = running.look();
-    // As in a simulation, taking the world apart is left to the end of the process.
+    // As in `simulate`, the world is not dropped, since the process ends soon.
     std::mem::forget(running);
     loading
 }
 
-/// Runs a simulation, with these plugins. Warnings and what it cost go to stderr.
+/// Runs a simulation with these plugins. Prints warnings and the duration to stderr.
 #[expect(clippy::disallowed_methods, reason = "how long it took is shown on stderr only")]
 pub fn simulate(args: &SimulateArgs, plugins: Registry) -> Result<Report, SimulateError> {
     let began = Instant::now();
@@ -181,7 +181,7 @@ pub fn simulate(args: &SimulateArgs, plugins: Registry) -> Result<Report, Simula
     running.run(&mut progress)?;
     drop(progress);
     let report = Report::new(&running, before, &placed, args.events);
-    // The process ends now; taking a large world apart object by object would only delay that.
+    // The process ends soon, and dropping a large world would only delay that.
     std::mem::forget(running);
     let seconds = began.elapsed().as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
@@ -190,7 +190,7 @@ pub fn simulate(args: &SimulateArgs, plugins: Registry) -> Result<Report, Simula
     Ok(report)
 }
 
-/// Loads or makes up the cluster, and starts a scheduler that sees it.
+/// Loads or generates the cluster, and starts a scheduler on it.
 fn start(args: &SimulateArgs, plugins: Registry) -> Result<Running, SimulateError> {
     for (flag, number) in [("nodes", args.nodes), ("pods", args.pods)] {
         if let Some(number) = number.filter(|number| *number > MAX_MADE) {
@@ -215,7 +215,7 @@ fn start(args: &SimulateArgs, plugins: Registry) -> Result<Running, SimulateErro
 }
 
 impl SimulateError {
-    /// What an engine says that cannot be built is about its configuration.
+    /// Adds the configuration file to the error of an engine that cannot be built.
     pub(crate) fn in_config(self, args: &SimulateArgs) -> Self {
         match (self, &args.config) {
             (Self::Engine(error), Some(path)) => Self::Config { file: path.display().to_string(), error },
@@ -224,7 +224,7 @@ impl SimulateError {
     }
 }
 
-/// The feature gates that the flags set.
+/// Returns the feature gates that the flags set.
 pub(crate) fn gates(args: &SimulateArgs) -> Result<FeatureGates, SimulateError> {
     FeatureGates::from_flags(GateFlags {
         feature_gates: &args.feature_gates,
@@ -234,7 +234,7 @@ pub(crate) fn gates(args: &SimulateArgs) -> Result<FeatureGates, SimulateError> 
     .map_err(|error| SimulateError::Gates(Arc::new(error)))
 }
 
-/// Reads and checks the configuration, and names the fields that are not honoured.
+/// Reads and validates the configuration, and warns of fields that are not supported.
 pub(crate) fn config(
     args: &SimulateArgs,
     gates: &FeatureGates,

@@ -1,4 +1,4 @@
-//! What controllers own, read once: workloads by the thousand ask for it.
+//! Objects that controllers own, read once for all workloads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,30 +9,30 @@ use super::daemon;
 use crate::apiserver::{ApiServer, Kind, kinds};
 use crate::k8s::Node;
 
-/// A pod that has not come to its end.
+/// A pod that has not finished.
 #[derive(Debug)]
 pub(super) struct OwnedPod {
-    /// The node that it is on or, as a daemon pod, tied to.
+    /// The node that the pod is on or, for a daemon pod, has affinity to.
     pub(super) node: Option<String>,
-    /// Its index, as a pod of an indexed job.
+    /// Completion index of a pod of an indexed job.
     pub(super) index: Option<usize>,
 }
 
-/// What each controller has, by its UID.
+/// Pods and objects of each controller, by the controller's UID.
 #[derive(Debug)]
 pub(super) struct Owned {
     active: BTreeMap<String, Vec<OwnedPod>>,
     terminating: BTreeMap<String, Vec<OwnedPod>>,
-    /// Controllers of replica sets.
+    /// UIDs of controllers that have replica sets.
     of_replica_sets: BTreeSet<String>,
-    /// Controllers of jobs.
+    /// UIDs of controllers that have jobs.
     of_jobs: BTreeSet<String>,
-    /// Nodes, once somebody asks for them.
+    /// The nodes, which are read when they are first needed.
     nodes: Option<Vec<Node>>,
 }
 
 impl Owned {
-    /// Reads what there is.
+    /// Reads all owned objects.
     pub(super) fn new(server: &ApiServer) -> Self {
         let (mut active, mut terminating) = (BTreeMap::new(), BTreeMap::new());
         for object in server.list(&kinds::PODS) {
@@ -52,12 +52,12 @@ impl Owned {
         Self { active, terminating, of_replica_sets, of_jobs, nodes: None }
     }
 
-    /// The active pods of a controller: those that count as its own, being neither finished nor being deleted.
+    /// Returns the active pods of a controller, which are neither finished nor terminating.
     pub(super) fn active(&self, uid: &str) -> &[OwnedPod] {
         self.active.get(uid).map_or(&[], Vec::as_slice)
     }
 
-    /// The pods of a controller that are being deleted and have not finished.
+    /// Returns the terminating pods of a controller that have not finished.
     pub(super) fn terminating(&self, uid: &str) -> &[OwnedPod] {
         self.terminating.get(uid).map_or(&[], Vec::as_slice)
     }
@@ -72,7 +72,7 @@ impl Owned {
         self.of_jobs.contains(uid)
     }
 
-    /// The nodes.
+    /// Returns the nodes, which are read at the first call.
     pub(super) fn nodes(&mut self, server: &ApiServer) -> &[Node] {
         self.nodes.get_or_insert_with(|| {
             let objects = server.list(&kinds::NODES);
@@ -81,7 +81,7 @@ impl Owned {
     }
 }
 
-/// The UID of the object's controller.
+/// Returns the UID of the object's controller.
 pub(super) fn controller(object: &Value) -> Option<&str> {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
     owners.into_iter().flatten().find(|owner| owner["controller"] == true)?["uid"].as_str()

@@ -1,28 +1,28 @@
-//! A progress bar on a terminal; nothing in a pipe.
+//! Progress bar on stderr, which is shown only on a terminal.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-/// The bar is drawn this often at most.
+/// Minimum time between two updates of the bar.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Shows how much of something is done.
+/// Shows the progress of a task.
 pub(crate) struct Progress {
-    /// None if nobody knows: then it is counted, without a bar.
+    /// The total amount of work. `None` if it is unknown, and then a count is shown without a bar.
     total: Option<usize>,
-    /// What is counted.
+    /// Name of the counted unit.
     unit: &'static str,
-    /// None in a pipe.
+    /// Time of the last update. `None` if stderr is not a terminal.
     drawn: Option<Instant>,
 }
 
 impl Progress {
-    /// A bar for this much of `unit`.
+    /// Creates a bar for a total amount of `unit`.
     pub(crate) fn new(total: usize, unit: &'static str) -> Self {
         Self::start(Some(total), unit)
     }
 
-    /// A count of `unit`, of which nobody knows how much there is.
+    /// Creates a count of `unit` without a known total.
     pub(crate) fn counting(unit: &'static str) -> Self {
         Self::start(None, unit)
     }
@@ -32,7 +32,7 @@ impl Progress {
         Self { total, unit, drawn: std::io::stderr().is_terminal().then(Instant::now) }
     }
 
-    /// Draws the bar, unless it has just been drawn.
+    /// Draws the bar, unless it was drawn less than [`INTERVAL`] ago.
     #[expect(clippy::disallowed_methods, reason = "what is shown on stderr follows the wall clock")]
     pub(crate) fn show(&mut self, done: usize) {
         if let Some(drawn) = &mut self.drawn
@@ -46,13 +46,13 @@ impl Progress {
                 }
                 None => done.to_string(),
             };
-            // A bar that cannot be drawn is no reason to stop.
+            // Errors while the bar is drawn are ignored.
             let _ = write!(std::io::stderr(), "\r{shown} {}", self.unit);
         }
     }
 }
 
-/// Takes the bar away, so that an error has a line of its own.
+/// Removes the bar, so that an error has a line of its own.
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.drawn.is_some() {

@@ -1,4 +1,4 @@
-//! What came of a simulation, as data.
+//! Report of a simulation, as data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,104 +10,104 @@ use crate::apiserver::{Object, kinds};
 use crate::dispatcher::POD_SCHEDULED;
 use crate::model::{CPU, EPHEMERAL_STORAGE, MEMORY, NodeInfo, PODS, Resources, quantity_of};
 
-/// What came of a simulation.
+/// Result of a simulation.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// Every pod that is placed or to be placed, by namespace and name.
+    /// Every scheduled or pending pod, by namespace and name.
     pub pods: Vec<PodReport>,
-    /// Every node, by name.
+    /// All nodes, sorted by name.
     pub nodes: Vec<NodeReport>,
-    /// Pods that were sent away for others, in the order in which that happened; their successors are among the pods.
+    /// Preempted pods, in the order of their preemption. Their replacements are in `pods`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub preempted: Vec<PreemptedReport>,
-    /// How many of each.
+    /// Numbers of pods and nodes.
     pub totals: Totals,
-    /// What the scheduler reported, in the order in which it did; only if it was asked for.
+    /// Events of the scheduler in their order, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<EventReport>>,
 }
 
-/// Where a pod is, or why it is nowhere.
+/// Placement of a pod, or why it is pending.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodReport {
-    /// Its namespace.
+    /// Namespace of the pod.
     pub namespace: String,
-    /// Its name.
+    /// Name of the pod.
     pub name: String,
-    /// Its node, if it has one.
+    /// Node of the pod, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// Whether it was on that node from the start.
+    /// Whether the pod had its node from the start.
     pub was_placed: bool,
-    /// Why it is pending, in one word: `Unschedulable`, `SchedulerError`, `SchedulingGated`, `Terminating`, or `NotOurs` for
-    /// a pod of a scheduler that is not configured.
+    /// Reason why the pod is pending: `Unschedulable`, `SchedulerError`, `SchedulingGated`, `Terminating`, or `NotOurs` for a pod
+    /// of a scheduler that is not configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Why it is pending, in the scheduler's words.
+    /// The scheduler's message about a pending pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// A pod that was sent away for another.
+/// A pod that was preempted.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PreemptedReport {
-    /// Its namespace.
+    /// Namespace of the pod.
     pub namespace: String,
-    /// Its name.
+    /// Name of the pod.
     pub name: String,
-    /// The node that it had to leave.
+    /// Node from which the pod was preempted.
     pub node: String,
 }
 
-/// How full a node is: amounts by resource, as the API writes them.
+/// Resources of a node: amounts by resource, in the format of the API.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeReport {
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// What pods may use.
+    /// Resources that pods may use.
     pub allocatable: BTreeMap<String, String>,
-    /// What was requested at the start.
+    /// Resources requested at the start.
     pub before: BTreeMap<String, String>,
-    /// What is requested at the end.
+    /// Resources requested at the end.
     pub after: BTreeMap<String, String>,
 }
 
-/// How many pods and nodes there are.
+/// Numbers of pods and nodes.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Totals {
-    /// Nodes.
+    /// Number of all nodes.
     pub nodes: usize,
     /// Pods that had a node from the start.
     pub already_placed: usize,
-    /// Pods that got one.
+    /// Pods that were scheduled in the simulation.
     pub placed: usize,
-    /// Pods that have none.
+    /// Pods without a node.
     pub pending: usize,
-    /// Virtual seconds from the start of the scheduler to the last change.
+    /// Virtual seconds from the start of the scheduler until the number of scheduled pods last changed.
     pub virtual_seconds: f64,
 }
 
-/// An event.
+/// An event of the scheduler.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventReport {
-    /// When, in virtual time.
+    /// Time of the event in virtual time.
     pub time: String,
-    /// `Normal` or `Warning`.
+    /// Type of the event: `Normal` or `Warning`.
     pub r#type: String,
-    /// Why.
+    /// Reason of the event.
     pub reason: String,
-    /// The object.
+    /// The object that the event regards.
     pub object: String,
-    /// How often, if more than once.
+    /// Number of occurrences, if there is more than one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// The text.
+    /// Text of the event.
     pub note: String,
 }
 
@@ -185,13 +185,13 @@ impl PreemptedReport {
 impl PodReport {
     fn new(running: &Running, pod: &Object, was_placed: bool) -> Self {
         let node = assigned_node(pod).map(str::to_owned);
-        // Only what is pending has to be read.
+        // Only pending pods have to be parsed.
         let (reason, message) = if node.is_some() { (None, None) } else { Self::why(running, &pod.value()) };
         let (namespace, name) = (pod.namespace().to_owned(), pod.name().to_owned());
         Self { namespace, name, node, was_placed, reason, message }
     }
 
-    /// Why a pod is pending, in one word and in the scheduler's words.
+    /// Returns the reason why a pod is pending, and the scheduler's message.
     fn why(running: &Running, pod: &Value) -> (Option<String>, Option<String>) {
         let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
         let condition = conditions.into_iter().flatten().find(|condition| condition["type"] == POD_SCHEDULED);
@@ -220,7 +220,7 @@ impl PodReport {
     }
 }
 
-/// The node that a pod is on.
+/// Returns the pod's node.
 pub(super) fn assigned_node(pod: &Object) -> Option<&str> {
     pod.field("spec.nodeName").filter(|node| !node.is_empty())
 }
@@ -229,7 +229,7 @@ fn used(node: &NodeInfo) -> BTreeMap<String, String> {
     amounts(node.requested(), i64::try_from(node.pods().len()).ok())
 }
 
-/// Amounts as the API writes them; those of 0 are left out, but for CPU, memory and pods.
+/// Formats amounts like the API. Amounts of 0 are omitted, except for CPU, memory and pods.
 fn amounts(resources: &Resources, pods: Option<i64>) -> BTreeMap<String, String> {
     let always = [(CPU, resources.milli_cpu), (MEMORY, resources.memory)];
     let others = resources.scalars().chain([(EPHEMERAL_STORAGE, resources.ephemeral_storage)]);

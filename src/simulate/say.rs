@@ -1,9 +1,9 @@
-//! Lines for people on stderr and stdout, where nobody may be listening.
+//! Lines of text on stderr, which may be closed.
 
 use std::fmt;
 use std::io::Write as _;
 
-/// Writes a line to stderr. That it cannot be written is no reason to stop, unlike with `eprintln!`, which panics.
+/// Writes a line to stderr. Errors are ignored, unlike in `eprintln!`, which panics.
 pub fn say(line: fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

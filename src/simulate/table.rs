@@ -1,4 +1,4 @@
-//! A report as tables for people.
+//! Reports as readable tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
@@ -7,13 +7,13 @@ use super::report::{NodeReport, PodReport, Report};
 use crate::k8s::Quantity;
 use crate::model::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS};
 
-/// Two spaces stand between columns.
+/// Number of spaces between columns.
 const GAP: usize = 2;
 
-/// What is written with more letters than `16383Mi` has is rounded.
+/// Length of the amount `16383Mi`. Longer amounts of bytes are rounded.
 const LONGEST_BYTES: usize = 7;
 
-/// Prints rows in columns, as `kubectl get` does: as wide as their widest cell, the last one as it is.
+/// Writes rows in columns like `kubectl get`. Each column is as wide as its widest cell, and the last one is not padded.
 pub(crate) fn columns(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width =
@@ -43,7 +43,7 @@ fn pod_row(pod: &PodReport, nodes: &BTreeSet<&str>) -> Vec<String> {
     vec![pod.namespace.clone(), pod.name.clone(), node, reason]
 }
 
-/// An amount as people read it: bytes that no unit divides are rounded to a tenth of one.
+/// Formats an amount of a resource. Long amounts of bytes are rounded to one decimal.
 fn shown(resource: &str, amounts: &BTreeMap<String, String>) -> String {
     let text = amounts.get(resource).map_or("0", String::as_str);
     if matches!(resource, MEMORY | EPHEMERAL_STORAGE) && text.len() > LONGEST_BYTES {
@@ -52,7 +52,7 @@ fn shown(resource: &str, amounts: &BTreeMap<String, String>) -> String {
     text.to_owned()
 }
 
-/// Bytes in the largest unit of which there is one, with one decimal.
+/// Formats bytes in the largest unit that is not above the amount, with one decimal.
 #[expect(clippy::cast_precision_loss, reason = "for people, with one decimal")]
 fn bytes(amount: i64) -> String {
     const UNITS: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];

@@ -1,7 +1,7 @@
-//! Pods of workloads that have none: what the controllers would have made of them.
+//! Creates the missing pods of workloads, as their controllers would.
 //!
 //! The rules are those of kube-controller-manager: `pkg/controller/{replicaset,deployment,statefulset,daemon,job}`
-//! `@v1.36.3`, as far as which pods there are and what scheduling sees of them.
+//! `@v1.36.3`, as far as they affect which pods exist and how they are scheduled.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use super::hash::template_hash;
 use super::owned::Owned;
 use crate::apiserver::{ApiServer, Kind, Object, kinds};
 
-/// Why a workload does not get its pods.
+/// Error while the pods of a workload are created.
 #[derive(Debug)]
 pub(super) struct ExpandError {
-    /// The workload that was loaded, be it the deployment of a replica set or the cron job of a job.
+    /// The workload in the input, such as the deployment of a replica set or the cron job of a job.
     pub(super) owner: Arc<Object>,
-    /// What is wrong.
+    /// Why the pods cannot be created.
     pub(super) message: String,
 }
 
-/// The owner of a pod in the making.
+/// The owner of a new pod.
 struct Owner<'a> {
     kind: &'static Kind,
     name: &'a str,
@@ -36,7 +36,7 @@ impl Owner<'_> {
         Owner { kind: object.kind(), name: object.name(), uid: object.uid(), namespace: object.namespace() }
     }
 
-    /// The one owner reference that a controller sets.
+    /// Returns the controller's owner reference.
     fn reference(&self) -> Value {
         json!({
             "apiVersion": self.kind.api_version(), "kind": self.kind.kind, "name": self.name, "uid": self.uid,
@@ -44,7 +44,7 @@ impl Owner<'_> {
         })
     }
 
-    /// A pod from the template, without a name.
+    /// Creates a pod from the template, without a name.
     fn pod(&self, template: &Value) -> Value {
         let mut metadata = Map::new();
         for key in ["labels", "annotations", "finalizers"] {
@@ -62,8 +62,7 @@ impl Owner<'_> {
     }
 }
 
-/// Makes the pods that workloads lack, in the order of kinds and names.
-/// Says how many.
+/// Creates the missing pods of workloads, in the order of kinds and names. Returns their number.
 pub(super) fn expand(server: &ApiServer) -> Result<usize, ExpandError> {
     let steps: [(&'static Kind, Step<'_>); 7] = [
         (&kinds::CRON_JOBS, Expansion::cron_job),
@@ -74,7 +73,7 @@ pub(super) fn expand(server: &ApiServer) -> Result<usize, ExpandError> {
         (&kinds::DAEMON_SETS, Expansion::daemon_set),
         (&kinds::JOBS, Expansion::job),
     ];
-    // Without workloads nobody asks for what they own, and no pod has to be read.
+    // Without workloads, the owned objects need not be read.
     if steps.iter().all(|(kind, _)| server.list(kind).is_empty()) {
         return Ok(0);
     }
@@ -82,7 +81,7 @@ pub(super) fn expand(server: &ApiServer) -> Result<usize, ExpandError> {
     for (kind, step) in steps {
         for object in server.list(kind) {
             let value = object.value();
-            // What is on its way out gets nothing new.
+            // A workload that is being deleted gets no new pods.
             if !value["metadata"]["deletionTimestamp"].is_null() {
                 continue;
             }
@@ -95,20 +94,20 @@ pub(super) fn expand(server: &ApiServer) -> Result<usize, ExpandError> {
     Ok(expansion.made)
 }
 
-/// Makes what one workload lacks.
+/// Creates the missing objects of one workload.
 type Step<'s> = fn(&mut Expansion<'s>, &Arc<Object>, &Value) -> Result<(), String>;
 
-/// The making of pods.
+/// State of the creation of pods.
 struct Expansion<'a> {
     server: &'a ApiServer,
     owned: Owned,
-    /// Pods made so far.
+    /// Number of pods created so far.
     made: usize,
-    /// The workload behind each replica set and job that was made for it, by the UID of what was made.
+    /// The workload of each created replica set and job, by the UID of the created object.
     roots: BTreeMap<String, Arc<Object>>,
 }
 
-/// The whole number at `path`, or `default` where there is none.
+/// Returns the whole number at `path`, or `default` if it is absent.
 fn count(object: &Value, path: &str, default: u64) -> Result<usize, String> {
     let count = match object.pointer(path) {
         None | Some(Value::Null) => default,
@@ -138,7 +137,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// Complains about a number that asks for more pods than are made.
+    /// Fails if `more` pods would exceed the maximum number of created pods.
     fn limit(&self, field: &str, more: usize) -> Result<(), String> {
         if more <= MAX_MADE - self.made {
             return Ok(());
@@ -146,7 +145,7 @@ impl Expansion<'_> {
         Err(format!("{field}: {more} more pods: a simulation makes {MAX_MADE} at most"))
     }
 
-    /// A replica set for a deployment that has none.
+    /// Creates a replica set for a deployment that has none.
     fn deployment(&mut self, object: &Arc<Object>, value: &Value) -> Result<(), String> {
         let owner = Owner::of(object);
         if self.owned.has_replica_set(owner.uid) || value.pointer("/spec/paused") == Some(&Value::Bool(true)) {
@@ -175,7 +174,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// Replica sets and replication controllers.
+    /// Creates the missing pods of a replica set or replication controller.
     fn replicas(&mut self, object: &Arc<Object>, value: &Value) -> Result<(), String> {
         let missing = count(value, "/spec/replicas", 1)?.saturating_sub(self.owned.active(object.uid()).len());
         let Some(template) = value.pointer("/spec/template").filter(|_| missing > 0) else { return Ok(()) };
@@ -187,7 +186,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// Ordinals in order, each with its claims.
+    /// Creates the missing pods of a stateful set, in the order of ordinals, with their claims.
     fn stateful_set(&mut self, object: &Arc<Object>, value: &Value) -> Result<(), String> {
         let owner = Owner::of(object);
         let Some(template) = value.pointer("/spec/template") else { return Ok(()) };
@@ -215,7 +214,8 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// The claims of one ordinal, and the volumes for them: first, replacing those of the template with the same name.
+    /// Creates the missing claims of one ordinal and adds their volumes to the pod. They come first, and replace volumes of the
+    /// template with the same name.
     fn claims(&self, set: &Value, owner: &Owner<'_>, ordinal: usize, pod: &mut Value) -> Result<(), String> {
         let templates = set.pointer("/spec/volumeClaimTemplates").and_then(Value::as_array);
         let mut volumes = Vec::new();
@@ -245,11 +245,11 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// One pod for each node that the set wants and that has none of it.
+    /// Creates one pod for each matching node without a pod of the set.
     fn daemon_set(&mut self, object: &Arc<Object>, value: &Value) -> Result<(), String> {
         let owner = Owner::of(object);
         let Some(template) = value.pointer("/spec/template") else { return Ok(()) };
-        // A pod that is being deleted is in the way of the next one.
+        // A new pod for a node is created only after the old one has been deleted.
         let taking = self.owned.active(owner.uid).iter().chain(self.owned.terminating(owner.uid));
         let taken: BTreeSet<String> = taking.filter_map(|pod| pod.node.clone()).collect();
         let hash = template_hash(template);
@@ -269,7 +269,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// As many pods as run at once, by index where the job is indexed.
+    /// Creates the missing pods of a job, up to its parallelism, with indexes if the job is indexed.
     fn job(&mut self, object: &Arc<Object>, value: &Value) -> Result<(), String> {
         let owner = Owner::of(object);
         let Some(template) = value.pointer("/spec/template") else { return Ok(()) };
@@ -283,11 +283,11 @@ impl Expansion<'_> {
             Some(completions) => {
                 parallelism.min(usize::try_from(completions).unwrap_or(usize::MAX).saturating_sub(succeeded))
             }
-            // Without a number of completions, the first success says that no further pod is needed.
+            // Without a number of completions, no new pod is needed after the first success.
             None if succeeded > 0 => active.len(),
             None => parallelism,
         };
-        // Whether a pod is replaced only once it has come to its end, and not as soon as it is being deleted.
+        // Whether a terminating pod is replaced only after it has finished.
         let patient = value.pointer("/spec/podReplacementPolicy").and_then(Value::as_str) == Some("Failed");
         let terminating = if patient { self.owned.terminating(owner.uid) } else { &[] };
         let missing = wanted.saturating_sub(active.len() + terminating.len());
@@ -311,7 +311,7 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// One job for a cron job that has none: the next one due.
+    /// Creates one job, the next one due, for a cron job that has none.
     fn cron_job(&mut self, object: &Arc<Object>, value: &Value) -> Result<(), String> {
         let owner = Owner::of(object);
         if value.pointer("/spec/suspend") == Some(&Value::Bool(true)) || self.owned.has_job(owner.uid) {
@@ -336,7 +336,7 @@ impl Expansion<'_> {
     }
 }
 
-/// Whether a job has come to its end, well or badly.
+/// Whether a job has completed or failed.
 /// Follows `pkg/controller/job/util/utils.go#IsJobFinished @v1.36.3`.
 fn is_finished(job: &Value) -> bool {
     let conditions = job.pointer("/status/conditions").and_then(Value::as_array);

@@ -24,27 +24,27 @@ use crate::plugins::admission::node_check;
 use crate::plugins::{default_preemption, node_resources};
 use crate::queue::Place;
 
-/// How often the runtime has to find nothing to do before it counts as idle: the longest chain of wake-ups between tasks
-/// that neither the server nor the writers count is shorter.
+/// Number of rounds without any work after which the runtime counts as idle. It is larger than the longest chain of wake-ups
+/// between tasks that neither the server nor the writers count.
 const IDLE_ROUNDS: usize = 16;
 
-/// After so many rounds in which the server had nothing to do, writes that are not settled wait for a time to come.
+/// Number of rounds without work for the server after which unsettled writes are assumed to wait for a later time.
 const QUIET_ROUNDS: usize = 256;
 
-/// How long a pod stays unschedulable without any event that helps it.
+/// Time after which a pod leaves unschedulablePods without an event.
 /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#DefaultPodMaxInUnschedulablePodsDuration @v1.36.3`.
 const MAX_IN_UNSCHEDULABLE: Duration = Duration::from_mins(5);
 
-/// A pod whose attempts break is retried for ever; the simulation ends once nothing else has changed for this long.
+/// Time without other changes after which the simulation ends, although pods with errors would be retried for ever.
 const GIVE_UP_AFTER: Duration = Duration::from_mins(10);
 
-/// How often pods that have waited for too long are looked for, and a moment.
+/// Period of the checks for pods that were in unschedulablePods for too long (30 s), plus one second.
 const FLUSH_PERIOD: Duration = Duration::from_secs(31);
 
-/// Pods that take longer to end do not end in a simulation: a hundred years.
+/// Pods that take longer than this to terminate do not end in a simulation: a hundred years.
 const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
 
-/// What a world is made of.
+/// Settings of a simulated world.
 pub(super) struct WorldOptions {
     pub(super) config: Config,
     pub(super) gates: FeatureGates,
@@ -52,34 +52,34 @@ pub(super) struct WorldOptions {
     pub(super) seed: u64,
 }
 
-/// A cluster in memory, a scheduler on it, and a clock that jumps. One thread does everything, so the same input and seed
+/// A cluster in memory, a scheduler on it, and a clock that jumps. One thread runs everything, so the same input and seed
 /// give the same history.
 pub(super) struct World {
     runtime: Arc<tokio::runtime::Runtime>,
     clock: SimClock,
     pub(super) server: ApiServer,
     options: Option<WorldOptions>,
-    /// Where objects came from, by UID.
+    /// Origins of objects, by UID.
     origins: BTreeMap<String, Origin>,
 }
 
-/// A world whose scheduler has seen the cluster.
+/// A world with a started scheduler whose informers have synced.
 pub(super) struct Running {
     world: World,
     pub(super) engine: Engine,
-    /// The rest of the cluster.
+    /// Kubelets and controllers of the cluster.
     pub(super) controllers: Controllers,
     /// The arguments of `DefaultPreemption`, by profile.
     preemption: BTreeMap<String, MinCandidates>,
     start: Mono,
-    /// How many pods were placed when that last changed, and when that was.
+    /// The last number of scheduled pods, and when it changed.
     last_change: (usize, Mono),
-    /// How many pods were placed and had been deleted when either last changed, and when that was.
+    /// The last numbers of scheduled pods and of pod deletions, and when either changed.
     last_event: ((usize, u64), Mono),
 }
 
 impl World {
-    /// An empty cluster.
+    /// Creates an empty cluster.
     pub(super) fn new(options: WorldOptions) -> Result<Self, SimulateError> {
         let start = Timestamp::from_second(i64::try_from(EPOCH_SECONDS).unwrap_or(0)).expect("a time in this century");
         let clock = SimClock::new(start);
@@ -97,24 +97,24 @@ impl World {
         Ok(Self { runtime, clock, server, options: Some(options), origins: BTreeMap::new() })
     }
 
-    /// Takes in the objects that were read, and makes the pods that workloads lack.
+    /// Loads objects, and creates the missing pods of workloads.
     pub(super) fn load(&mut self, objects: Vec<Loaded>) -> Result<(), SimulateError> {
         let mut unknown = UnknownMembers::default();
         let loaded = self.load_objects(objects, &mut unknown);
-        // What a misspelt member has led to is easier understood after the warning.
+        // The warnings come first, because a misspelt field may have caused the error.
         unknown.warn();
         loaded?;
         workloads::expand(&self.server).map_err(|error| self.name_owner(error))?;
         Ok(())
     }
 
-    /// Takes in objects, and remembers where each came from.
+    /// Loads objects into the server, and records their origins.
     fn load_objects(&mut self, objects: Vec<Loaded>, unknown: &mut UnknownMembers) -> Result<(), SimulateError> {
         let mut progress = Progress::new(objects.len(), "objects taken in");
         for (number, Loaded { object, origin }) in objects.into_iter().enumerate() {
             progress.show(number);
             let name = title(&object);
-            // A dump comes from a server, which has checked it, and may come from a newer one.
+            // A dump comes from a server, which has validated it and may be newer.
             let is_manifest = object.pointer("/metadata/uid").is_none();
             let members = if is_manifest { ApiServer::check_members(&object) } else { Ok(Vec::new()) };
             let members = members.map(|paths| unknown.add(&name, &origin, paths));
@@ -130,7 +130,7 @@ impl World {
         Ok(())
     }
 
-    /// Says where the workload came from that does not get its pods.
+    /// Adds the origin of the workload to the error.
     fn name_owner(&self, ExpandError { owner, message }: ExpandError) -> SimulateError {
         SimulateError::Object {
             origin: self.origins.get(owner.uid()).map(ToString::to_string).unwrap_or_default(),
@@ -139,7 +139,7 @@ impl World {
         }
     }
 
-    /// What the server says, and of an object that is there already, where that came from.
+    /// Returns the server's message, with the origin of the first object if the object already exists.
     fn with_first(&self, status: Status, name: &str) -> String {
         let first = (status.reason == "AlreadyExists").then(|| {
             let (kind, path) = name.split_once(' ')?;
@@ -154,7 +154,7 @@ impl World {
         }
     }
 
-    /// Makes up a cluster.
+    /// Generates the objects of a cluster.
     pub(super) fn generate(&self, nodes: usize, pods: usize) -> Result<(), SimulateError> {
         let objects = (0..nodes).map(generate::node).chain((0..pods).map(generate::pod));
         let mut progress = Progress::new(nodes + pods, "objects made");
@@ -166,7 +166,7 @@ impl World {
         Ok(())
     }
 
-    /// Starts a scheduler, and lets it see the cluster.
+    /// Starts a scheduler, and runs it until it has seen the cluster.
     pub(super) fn start(mut self) -> Result<Running, SimulateError> {
         let options = self.options.take().expect("a world is started once");
         let preemption = default_preemption::min_candidates(&options.config);
@@ -176,7 +176,7 @@ impl World {
             self.server.client()
         };
         let mut config = unthrottled(options.config);
-        // An extender would bind the pods of that name in the cluster that it can reach: these pods are ours to bind.
+        // An extender would bind pods of the same names in a real cluster. Here the scheduler itself binds the pods.
         config.extenders.iter_mut().for_each(|extender| extender.bind_verb.clear());
         let extenders = extender::build(&mut config, node_resources::ignore_resources)
             .map_err(|error| SimulateError::Engine(error.to_string()))?;
@@ -205,15 +205,15 @@ impl World {
     }
 }
 
-/// What manifests say in vain, once a kind and field.
+/// Unknown fields in manifests, grouped by kind and path.
 #[derive(Default)]
 struct UnknownMembers {
-    /// By kind and path, where it was first seen, and how often.
+    /// First occurrence and number of occurrences, by kind and path.
     found: BTreeMap<(String, String), (String, usize)>,
 }
 
 impl UnknownMembers {
-    /// Warnings that are shown.
+    /// Maximum number of warnings.
     const SHOWN: usize = 20;
 
     fn add(&mut self, name: &str, origin: &Origin, paths: Vec<String>) {
@@ -235,35 +235,36 @@ impl UnknownMembers {
     }
 }
 
-/// A simulated API server needs no protection from its client.
+/// Removes the rate limit, because a simulated API server needs none.
 fn unthrottled(mut config: Config) -> Config {
     config.client_connection.qps = -1.0;
     config
 }
 
 impl Running {
-    /// The time.
+    /// Returns the current virtual time.
     pub(super) fn now(&self) -> Now {
         self.world.clock.now()
     }
 
-    /// Virtual time from the start of the scheduler to the last pod that it placed.
+    /// Returns the virtual time from the start until the number of scheduled pods last changed.
     pub(super) fn elapsed(&self) -> Duration {
         self.last_change.1 - self.start
     }
 
-    /// The cluster.
+    /// Returns the simulated API server.
     pub(super) fn server(&self) -> &ApiServer {
         &self.world.server
     }
 
-    /// The cluster as the scheduler sees it now.
+    /// Returns the cluster as the scheduler sees it now.
     pub(super) fn look(&self) -> Result<Loading, SimulateError> {
         Loading::of(&self.engine, self.preemption.clone(), self.now())
     }
 
-    /// Schedules until nothing changes any more: no pod is to be tried, none is on its way, and those that nothing helped have
-    /// been tried once more; or until nothing has changed for long, though some pods are still retried.
+    /// Schedules until nothing changes any more. Then no pod is queued for an attempt, in flight or terminating, and
+    /// unschedulable pods have been retried once more. Also ends if nothing has changed for long although some pods are still
+    /// retried.
     pub(super) fn run(&mut self, progress: &mut Progress) -> Result<(), SimulateError> {
         let most_victims = 100 + 10 * self.world.server.list(&kinds::PODS).len();
         loop {
@@ -285,7 +286,7 @@ impl Running {
             let (underway, ending) = (self.engine.tasks.running(), self.controllers.ending());
             let waiting = queue.len(Place::Backoff) + queue.len(Place::ErrorBackoff);
             let idle_for = self.now().mono - self.last_event.1;
-            // By then every pod has been tried on the cluster as it has been since.
+            // After this time, every pod has been tried on the unchanged cluster.
             let is_flushed = queue.len(Place::Unschedulable) == 0 || idle_for > MAX_IN_UNSCHEDULABLE + FLUSH_PERIOD;
             if waiting + underway + self.engine.unsettled() + ending == 0 && is_flushed {
                 return Ok(());
@@ -294,7 +295,7 @@ impl Running {
                 if ending == 0 {
                     return Ok(());
                 }
-                // Nothing happens before the next pod ends, however long that takes.
+                // Nothing happens before the next terminating pod ends, however long that takes.
                 match self.next_end() {
                     Some(end) if end - self.start < LONGEST => self.advance(Some(end))?,
                     _ => return Ok(()),
@@ -306,7 +307,7 @@ impl Running {
         }
     }
 
-    /// Lets the rest of the cluster do what it has to. Says whether there was anything.
+    /// Runs the kubelets and controllers. Returns whether they did anything.
     fn control(&mut self) -> Result<bool, SimulateError> {
         let now = self.now().wall;
         let acted = self.controllers.act(&self.world.server, now).map_err(|error| self.world.name_owner(error))?;
@@ -320,18 +321,18 @@ impl Running {
         self.engine.shared.cache.counts().pods
     }
 
-    /// When the next pod has come to its end.
+    /// Returns when the next terminating pod ends.
     fn next_end(&self) -> Option<Mono> {
         self.controllers.next_deadline().map(|at| self.mono_at(at))
     }
 
-    /// The monotonic time at a wall time to come; now at one that is over.
+    /// Converts a wall time to monotonic time. A wall time in the past becomes the current time.
     fn mono_at(&self, at: Timestamp) -> Mono {
         let now = self.now();
         now.mono + Duration::try_from(at.duration_since(now.wall)).unwrap_or_default()
     }
 
-    /// When something next happens by itself.
+    /// Returns the time of the next scheduled event.
     fn next_deadline(&self) -> Option<Mono> {
         let server = self.world.server.next_deadline().map(|at| self.mono_at(at));
         [self.engine.shared.queue.next_deadline(), self.world.clock.next_deadline(), server, self.next_end()]
@@ -340,7 +341,7 @@ impl Running {
             .min()
     }
 
-    /// Jumps to a time, but always forward, and lets everything that is due happen.
+    /// Advances the clock to a time, by at least 1 ns, and lets everything that is due happen.
     fn advance(&mut self, to: Option<Mono>) -> Result<(), SimulateError> {
         let now = self.now().mono;
         let Some(to) = to else { return Err(SimulateError::Stuck) };
@@ -351,7 +352,7 @@ impl Running {
         Ok(())
     }
 
-    /// Runs the runtime until it has nothing to do.
+    /// Runs the runtime until it is idle.
     fn settle(&mut self) -> Result<(), SimulateError> {
         let Self { world, engine, .. } = self;
         world.runtime.block_on(async {

@@ -1,9 +1,9 @@
-//! YAML files of any length, read in parts.
+//! Parses long YAML files in parts.
 //!
-//! A parser keeps all events of a document, and a dump of a large cluster is one document of hundreds of megabytes. So texts
-//! are cut between documents, and lists between items where they are laid out as `kubectl get -o yaml` does. What is cut off
-//! has to be YAML by itself: where it is not (an anchor that is used further on, a quotation across items), the list is read
-//! as a whole.
+//! A parser keeps all events of a document in memory, and a dump of a large cluster is one document of hundreds of megabytes.
+//! So texts are split between documents, and lists are split between items if their layout is that of `kubectl get -o yaml`.
+//! Each part has to be valid YAML by itself. If one is not, for example because of an anchor that is used in another part or
+//! a quotation across items, the list is parsed as a whole.
 
 use std::iter;
 use std::ops::Range;
@@ -13,16 +13,17 @@ use serde_json::Value;
 
 use crate::config::parse_documents;
 
-/// How long a part is, in bytes: a parser costs something to set up, and the work of several is to be divided evenly.
+/// Size of a part in bytes. Small parts cost parser set-ups, and large ones cannot be divided evenly among threads.
 const PART: usize = 256 << 10;
 
-/// Parts that are read at once, between two words on how far it is.
+/// Number of parts that are parsed in parallel between two progress updates.
 const BATCH: usize = 32;
 
-/// The longest list, in bytes, that is read as a whole where a part of it cannot be read.
+/// Maximum bytes of a list that is parsed as a whole if one of its parts is invalid.
 const WHOLE: usize = 64 << 20;
 
-/// The documents of a text, up to the first that cannot be read; none for no text. `read` learns how many bytes more have been read.
+/// Parses the documents of a text, up to the first that is invalid. An empty text has none. `read` is called with the number
+/// of bytes read since the last call.
 pub(super) fn documents(text: &str, read: impl FnMut(usize)) -> impl Iterator<Item = Result<Value, String>> {
     documents_in_parts(text, PART, read)
 }
@@ -32,7 +33,7 @@ fn documents_in_parts(
     size: usize,
     mut read: impl FnMut(usize),
 ) -> impl Iterator<Item = Result<Value, String>> {
-    // A directive belongs to the document after it, and nobody writes one.
+    // A directive belongs to the document after it. Directives are rare, so a text with one is not split.
     let has_directives = text.starts_with('%') || text.contains("\n%");
     let mut has_begun = false;
     let begins = move |line: &str| {
@@ -57,12 +58,12 @@ fn documents_in_parts(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Part<'a> {
     text: &'a str,
-    /// Lines before it, which errors count.
+    /// Number of lines before the part, for the line numbers of errors.
     line: usize,
 }
 
 impl<'a> Part<'a> {
-    /// Cuts before lines with which something `begins`, and puts together what is shorter than `size`.
+    /// Splits the part before lines for which `begins` is true, and joins pieces as long as they fit into `size`.
     fn cut(self, size: usize, begins: impl FnMut(&str) -> bool) -> impl Iterator<Item = Part<'a>> {
         let mut units = units(self.text, begins).peekable();
         let mut line = self.line;
@@ -77,30 +78,30 @@ impl<'a> Part<'a> {
         })
     }
 
-    /// The documents, up to the first that cannot be read.
+    /// Parses the documents, up to the first that is invalid.
     fn documents(&self) -> Vec<Result<Value, String>> {
         let read = |text: &str| parse_documents(text).map(|read| read.map_err(|error| error.to_string())).collect();
         let documents: Vec<Result<Value, String>> = read(self.text);
         if self.line > 0 && documents.iter().any(Result::is_err) {
-            // Once more, for the right lines.
+            // Parses again with preceding empty lines, so that errors have the right line numbers.
             return read(&format!("{}{}", "\n".repeat(self.line), self.text));
         }
         documents
     }
 
-    /// The items of a list.
+    /// Parses the items of a list.
     fn items(&self) -> Result<Vec<Value>, String> {
         let mut documents = self.documents();
         match (documents.pop(), documents.is_empty()) {
             (Some(Ok(Value::Array(items))), true) => Ok(items),
             (Some(Err(error)), _) => Err(error),
-            // A line break that only YAML knows may end the list within a part.
+            // A line break that only YAML recognizes may end the list within a part.
             _ => Err("items: one list is expected".to_owned()),
         }
     }
 }
 
-/// Where a text is to be cut, so that each range but the first begins with a line that `begins` something.
+/// Returns the ranges into which a text is split. Each one but the first begins with a line for which `begins` is true.
 fn units(text: &str, mut begins: impl FnMut(&str) -> bool) -> impl Iterator<Item = Range<usize>> {
     let mut start = 0;
     iter::from_fn(move || {
@@ -129,19 +130,19 @@ fn indent_of(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 
-/// A document whose list of items stands below a line of `items:`.
+/// A document whose list of items is below a line `items:`.
 #[derive(Debug)]
 struct List<'a> {
     document: Part<'a>,
     before: &'a str,
     items: Part<'a>,
-    /// Spaces before an item's dash.
+    /// Number of spaces before an item's dash.
     indent: usize,
     after: &'a str,
 }
 
 impl<'a> List<'a> {
-    /// Tells by the layout of the lines. Before the items only `apiVersion` and `kind` are expected, so that `items:` is sure
+    /// Finds the list by the layout of the lines. Only `apiVersion` and `kind` may precede the items, so that `items:` is certain
     /// to be a key.
     fn find(document: Part<'a>) -> Option<Self> {
         let is_key = |line: &str| {
@@ -178,7 +179,7 @@ impl<'a> List<'a> {
         })
     }
 
-    /// Reads the list in parts; nothing if it has to be read as a whole.
+    /// Parses the list in parts. Returns `None` if it has to be parsed as a whole.
     fn read(&self, size: usize, read: &mut impl FnMut(usize)) -> Option<Result<Value, String>> {
         let head = format!("{}{}", self.before, self.after);
         let mut head = parse_documents(&head);
@@ -216,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// What can be read, and the first error.
+    /// Returns the valid documents and the first error.
     fn readable(documents: impl Iterator<Item = Result<Value, String>>) -> Vec<Result<Value, String>> {
         let mut read = Vec::new();
         for document in documents {
@@ -229,7 +230,7 @@ mod tests {
         read
     }
 
-    /// In parts that are as short as can be, a text says what it does as a whole.
+    /// Checks that a text means the same in the smallest possible parts as it does as a whole.
     fn check(text: &str) {
         let as_a_whole = parse_documents(text).map(|document| document.map_err(|error| error.to_string()));
         let as_a_whole = readable(as_a_whole);
@@ -278,7 +279,7 @@ mod tests {
             assert!(is_list(&text), "{text:?}");
             check(&format!("{text}---\n{text}"));
         }
-        // Read as a whole.
+        // These lists are parsed as a whole.
         for items in [
             "- a: &x 1\n- b: *x\n",
             "- a: \"x\n- b\"\n",
@@ -289,7 +290,7 @@ mod tests {
             "{a: 1}\n",
             "- a\n ... x\n...\n",
             "- a\n...\n",
-            // Was once read without the first item.
+            // Regression test: this list was parsed without its first item.
             "- a\n- b\r---\r- c\n",
         ] {
             let text = list(items);

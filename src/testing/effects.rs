@@ -8,7 +8,7 @@ use crate::framework::{BoxFuture, Effects, PluginError, PodEvent};
 use crate::k8s::Pod;
 use crate::model::PodInfo;
 
-/// Effects that write nothing, and remember bindings, events and tasks for the test.
+/// Effects that write nothing and record bindings, events and tasks for the test.
 ///
 /// Evictions and changes of nominated nodes fail, and so does [`Effects::wait`].
 pub struct NoEffects {
@@ -25,13 +25,13 @@ impl Default for NoEffects {
 }
 
 impl NoEffects {
-    /// Returns effects with this result for every binding.
+    /// Returns effects that give every binding this result.
     pub fn with_binding_result(result: Result<(), PluginError>) -> Self {
         let (bindings, events, tasks) = Default::default();
         Self { binding_result: result, bindings, events, tasks }
     }
 
-    /// The bindings so far: keys of pods with names of nodes.
+    /// The bindings so far, as pod key and node name.
     pub fn bindings(&self) -> Vec<(String, String)> {
         lock(&self.bindings).clone()
     }
@@ -45,7 +45,7 @@ impl NoEffects {
     ///
     /// # Panics
     ///
-    /// If a task has to wait.
+    /// Panics if a task has to wait.
     pub fn run_tasks(&self) {
         let tasks = std::mem::take(&mut *lock(&self.tasks));
         tasks.into_iter().for_each(|task| task.now_or_never().expect("the task does not wait"));

@@ -1,4 +1,4 @@
-//! A filter runner for plugins that do not simulate changes of nodes.
+//! A filter runner for plugins that do not evaluate changed nodes.
 
 use crate::framework::{CycleContext, FilterRunner, NodeRef, PluginError, Verdict};
 use crate::model::PodInfo;

@@ -1,4 +1,4 @@
-//! Handles on an empty cluster.
+//! Handles for an empty cluster.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::config::FeatureGates;
 use crate::framework::{Effects, Handle, HandleParts};
 use crate::metrics::Metrics;
 
-/// Returns a handle on an empty cluster, for the plugins of one profile.
+/// Returns a handle for an empty cluster, for the plugins of one profile.
 pub fn handle(gates: FeatureGates) -> Handle {
     Handle::new(handle_parts(gates), "default-scheduler")
 }
 
-/// Returns the parts of handles on an empty cluster, for profiles that share them.
+/// Returns the parts of handles for an empty cluster, to be shared by several profiles.
 pub fn handle_parts(gates: FeatureGates) -> Arc<HandleParts> {
     handle_parts_with(gates, Arc::new(NoEffects::default()))
 }
@@ -25,11 +25,11 @@ pub(super) fn handle_parts_with(gates: FeatureGates, effects: Arc<dyn Effects>) 
     Arc::new(HandleParts::new(gates, Metrics::detached(), Clock::real(), effects))
 }
 
-/// Puts an object into the store that plugins of this handle read, as a watch would.
+/// Puts an object into the store that this handle's plugins read, as a watch would.
 ///
 /// # Panics
 ///
-/// If no factory asked for the kind before watching began.
+/// Panics if no factory requested a lister of this kind before watching began.
 pub fn put<K>(handle: &Handle, object: Arc<K>)
 where
     K: kube::Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,

@@ -1,8 +1,8 @@
-//! Editing of JSON objects by path.
+//! Editing JSON objects by path.
 
 use serde_json::{Map, Value, json};
 
-/// Returns the object at a path, and creates the objects on the way to it.
+/// Returns the object at a path. Creates missing objects on the path.
 pub(super) fn object<'a>(value: &'a mut Value, path: &[&str]) -> &'a mut Map<String, Value> {
     let mut at = value;
     for key in path {
@@ -11,7 +11,7 @@ pub(super) fn object<'a>(value: &'a mut Value, path: &[&str]) -> &'a mut Map<Str
     at.as_object_mut().expect("an object at the end of the path")
 }
 
-/// Returns the list at a path and key, and creates it.
+/// Returns the list at a path and key. Creates the list if it is missing.
 pub(super) fn list<'a>(value: &'a mut Value, path: &[&str], key: &str) -> &'a mut Vec<Value> {
     object(value, path).entry(key).or_insert_with(|| json!([])).as_array_mut().expect("a list at the end of the path")
 }

@@ -1,4 +1,4 @@
-//! Fixtures and a harness for tests of plugins, those of plugin authors included.
+//! Fixtures and a harness for tests of plugins, both in-tree and out-of-tree.
 //!
 //! ```
 //! use kube_scheduler::plugins::node_name;
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! [`pod`] and [`node`] build objects as a user would write them. [`Harness`] builds one plugin and runs its extension points
-//! on a small cluster. [`NoEffects`] stands in for the API server.
+//! on a small cluster. [`NoEffects`] replaces the API server.
 
 mod effects;
 mod filters;

@@ -8,7 +8,7 @@ use super::json::{list, object, set, toleration_or_taint};
 use crate::k8s::Node;
 use crate::model::NodeInfo;
 
-/// Returns a node with 4 cores, 8 GiB and room for 110 pods, and its name as label `kubernetes.io/hostname`.
+/// Returns a node with 4 cores, 8 GiB, room for 110 pods, and its name in the label `kubernetes.io/hostname`.
 pub fn node(name: &str) -> NodeFixture {
     NodeFixture(json!({
         "apiVersion": "v1", "kind": "Node",
@@ -18,7 +18,7 @@ pub fn node(name: &str) -> NodeFixture {
     }))
 }
 
-/// Builder of a node, with the same ends as [`PodFixture`](super::PodFixture).
+/// Builder of a node, with the same final methods as [`PodFixture`](super::PodFixture).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct NodeFixture(Value);
@@ -59,7 +59,7 @@ impl NodeFixture {
         self
     }
 
-    /// Sets a field by its path (`status.declaredFeatures`).
+    /// Sets a field by its path, such as `status.declaredFeatures`.
     pub fn set(mut self, path: &str, value: Value) -> Self {
         set(&mut self.0, path, value);
         self
@@ -74,12 +74,12 @@ impl NodeFixture {
     ///
     /// # Panics
     ///
-    /// If the JSON is no node.
+    /// Panics if the JSON is not a node.
     pub fn build(self) -> Arc<Node> {
         Arc::new(serde_json::from_value(self.0).expect("the fixture is a node"))
     }
 
-    /// Decodes the node as plugins see it: without pods, and with images that no other node has.
+    /// Returns the node as plugins see it, without pods. Its images count as present on this node only.
     pub fn info(self) -> NodeInfo {
         NodeInfo::new(self.build())
     }

@@ -17,9 +17,10 @@ pub fn pod(name: &str) -> PodFixture {
     }))
 }
 
-/// Builder of a pod.
+/// Builder of a pod for tests.
 ///
-/// A fixture can be sent to an API server ([`PodFixture::json`]) or decoded as the scheduler does ([`PodFixture::build`]).
+/// [`PodFixture::json`] returns the pod for sending it to an API server. [`PodFixture::build`] decodes it as the scheduler
+/// does.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct PodFixture(Value);
@@ -103,7 +104,7 @@ impl PodFixture {
         self
     }
 
-    /// Tolerates a taint: with an empty value by operator `Exists`, otherwise by `Equal`.
+    /// Adds a toleration of a taint, with the operator `Exists` if the value is empty and `Equal` otherwise.
     pub fn toleration(mut self, key: &str, value: &str, effect: &str) -> Self {
         let mut entry = toleration_or_taint(key, value, effect);
         entry.insert("operator".into(), if value.is_empty() { "Exists" } else { "Equal" }.into());
@@ -123,7 +124,7 @@ impl PodFixture {
         self
     }
 
-    /// Sets a field by its path (`spec.affinity`, `status.phase`).
+    /// Sets a field by its path, such as `spec.affinity` or `status.phase`.
     pub fn set(mut self, path: &str, value: Value) -> Self {
         set(&mut self.0, path, value);
         self
@@ -138,12 +139,12 @@ impl PodFixture {
     ///
     /// # Panics
     ///
-    /// If the JSON is no pod.
+    /// Panics if the JSON is not a pod.
     pub fn build(self) -> Arc<Pod> {
         Arc::new(serde_json::from_value(self.0).expect("the fixture is a pod"))
     }
 
-    /// Decodes the pod and computes its derived data. All pods built by this function share their interned labels.
+    /// Decodes the pod and computes its derived data. All pods from this function share one table of label classes.
     pub fn info(self) -> Arc<PodInfo> {
         static CLASSES: LazyLock<LabelClasses> = LazyLock::new(LabelClasses::default);
         Arc::new(PodInfo::new(self.build(), &CLASSES))

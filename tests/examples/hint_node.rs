@@ -1,11 +1,10 @@
-//! `MyPlugin`: a pod may only go to the node that its label `hintNode` names. The smallest plugin that does everything a
-//! filter should.
+//! `MyPlugin`: a pod runs only on the node that its label `hintNode` names. This is the smallest complete filter plugin.
 //!
-//! A plugin is a struct, one trait for each extension point that it has, and a factory. This one has two: [`FilterPlugin`]
-//! decides about nodes, and [`EnqueueExtensions`] says when it is worth asking again about a pod that it rejected. Without
-//! the second it would be asked again after every change in the cluster, which is correct and slow.
+//! A plugin consists of a struct, a trait for each extension point that it implements, and a factory. This plugin implements
+//! two traits: [`FilterPlugin`] accepts or rejects nodes, and [`EnqueueExtensions`] names the events that may help a rejected
+//! pod. Without the second trait, a rejected pod would be retried after every change in the cluster, which is correct but slow.
 //!
-//! `myscheduler.rs` beside this file puts it into a scheduler, and this configuration enables it:
+//! `myscheduler.rs` in this folder adds the plugin to a scheduler, and this configuration enables it:
 //!
 //! ```yaml
 //! apiVersion: kubescheduler.config.k8s.io/v1
@@ -28,32 +27,33 @@ use kube_scheduler::model::{ActionType, ClusterEvent, EventObjects, EventResourc
 /// The name under which a profile enables the plugin.
 pub const NAME: &str = "MyPlugin";
 
-/// The label whose value is the name of the only node that a pod may go to.
+/// The label whose value is the name of the only node that a pod may run on.
 pub const LABEL: &str = "hintNode";
 
-/// What is said of every node to a pod without the label. Texts end up in a pod's events with a count before them, as in
+/// The reason for rejecting every node for a pod without the label. Reasons appear in a pod's events after a count, as in
 /// `0/3 nodes are available: 3 node(s) were not hinted at …`.
 const NO_HINT: &str = "node(s) were not hinted at by the pod's label hintNode, which it does not have";
 
-/// What is said of nodes that the label does not name.
+/// The reason for rejecting a node that the label does not name.
 const OTHER_NODE: &str = "node(s) didn't match the pod's label hintNode";
 
-/// The plugin. It has nothing to remember; one that has keeps it here, and since `Filter` runs on many threads at once,
-/// behind a lock or, better, worked out in `PreFilter` and put into a slot of the cycle's state.
+/// The plugin `MyPlugin`, which has no state. A plugin with state keeps it in this struct. `Filter` runs on many threads at
+/// once, so the state needs a lock. It is better to compute the state in `PreFilter` and to store it in a slot of the cycle
+/// state.
 #[derive(Debug)]
 pub struct HintNode;
 
-/// Builds the plugin for one profile. The first parameter is the plugin's arguments: this plugin has none, and
-/// `selector_spread.rs` has some. `handle` is the plugin's way to the rest of the scheduler.
+/// Builds the plugin for one profile. The first parameter has the plugin's arguments. This plugin has none.
+/// `selector_spread.rs` shows a plugin with arguments. `handle` gives the plugin access to the rest of the scheduler.
 ///
-/// The registration is the only list of what the plugin can do: leave `filter` out and it does not filter, name a trait
-/// that it does not implement and it does not compile.
+/// The registration alone decides which extension points are called. A plugin that does not register `filter` does not filter,
+/// and registering a trait that the plugin does not implement does not compile.
 pub fn factory(_args: (), _handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Arc::new(HintNode);
     Ok(Registration::new(NAME).events(&plugin).filter(&plugin))
 }
 
-/// The node that the pod asks for.
+/// The node name in the pod's label, or `None` without the label.
 fn hint(pod: &Pod) -> Option<&str> {
     pod.labels().get(LABEL).map(String::as_str)
 }
@@ -65,8 +65,8 @@ impl Plugin for HintNode {
 }
 
 impl FilterPlugin for HintNode {
-    /// Both rejections are `unresolvable`: no pod that could be preempted stands in the way, so preemption is not tried.
-    /// `unschedulable` would be right for what goes away with other pods, such as a port that is taken.
+    /// Filters a node by its name. Both rejections are `unresolvable`, because evicting pods would not help, so preemption is
+    /// not tried. `unschedulable` would be right for a reason that evictions can remove, such as a port in use.
     fn filter(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: &mut Scratch) -> Result<Verdict, PluginError> {
         Ok(match hint(cx.pod.pod()) {
             None => Verdict::unresolvable(NO_HINT),
@@ -77,10 +77,11 @@ impl FilterPlugin for HintNode {
 }
 
 impl EnqueueExtensions for HintNode {
-    /// Two things can help a pod that was rejected: a label of its own, and the node that it names.
+    /// Registers the two events that can help a rejected pod: a change of its labels, and the creation of the node that it
+    /// names.
     ///
-    /// An event that is missing here leaves pods pending until the flush after five minutes, so when in doubt register it
-    /// and let the hint be coarse. Names of nodes never change, so their updates cannot help.
+    /// If an event is missing here, rejected pods stay pending until the flush after five minutes. When in doubt, register the
+    /// event and let its hint return `Queue`. A node's name never changes, so node updates cannot help.
     fn events_to_register(self: Arc<Self>) -> Result<Vec<EventRegistration>, PluginError> {
         let label = ClusterEvent::new(EventResource::UnschedulablePod, ActionType::UPDATE_POD_LABEL);
         let node = ClusterEvent::new(EventResource::Node, ActionType::ADD);
@@ -88,8 +89,8 @@ impl EnqueueExtensions for HintNode {
     }
 }
 
-/// Labels of a pod changed. It is told of all pods that wait; only the pod's own change can help it, and only if it now
-/// asks for another node.
+/// The hint for a pod whose labels changed. It is called for every waiting pod. Only the pod's own update can help, and only if
+/// the label now names another node.
 #[expect(clippy::unnecessary_wraps, reason = "hints may fail")]
 fn on_label(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let (old, new) = objects.pods();
@@ -100,7 +101,7 @@ fn on_label(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, Plugi
     Ok(if helps { QueueingHint::Queue } else { QueueingHint::Skip })
 }
 
-/// A node came.
+/// The hint for an added node.
 #[expect(clippy::unnecessary_wraps, reason = "hints may fail")]
 fn on_node(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let (_, new) = objects.nodes();

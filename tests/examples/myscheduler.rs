@@ -1,4 +1,4 @@
-//! The kube-scheduler with one more plugin: everything else, flags and configuration included, is as it was.
+//! The kube-scheduler with one additional plugin. Everything else, including flags and configuration, is unchanged.
 
 use std::process::ExitCode;
 

@@ -1,18 +1,18 @@
-//! `SelectorSpread`: pods of the same services and controllers are kept apart, by node and by zone.
+//! `SelectorSpread`: spreads pods of the same services and controllers over nodes and zones.
 //!
-//! This is the score of that name which Kubernetes had before `PodTopologySpread`, rebuilt as a plugin from outside. It
-//! shows what a plugin that scores is made of:
+//! Kubernetes had this score plugin before `PodTopologySpread`. Here it is an out-of-tree plugin. It shows the parts of a score
+//! plugin:
 //!
-//! - [`PreScorePlugin`] runs once a cycle. What depends on the pod alone is worked out there and left in a [`Slot`] of the
-//!   cycle's state; here that is the selector of the pods to keep away from. It comes from services and controllers, whose
-//!   listers the factory asks [`Handle::lister`] for: this is also what has them watched.
-//! - [`ScorePlugin`] runs for each feasible node, on several threads, and only reads. Its numbers may mean anything as long
-//!   as the plugin normalises them; here they are counts, and less is better.
-//! - [`NormalizeScore`] sees the numbers of all nodes and brings them into the range from 0 to 100, more being better.
-//! - [`PluginArgs`] is the type of its arguments. A configuration that has an unknown field, a wrong type or a bad value is
-//!   refused before the plugin is built, and the arguments with their defaults are in `/configz`.
+//! - [`PreScorePlugin`] runs once per cycle. It computes the data that depends on the pod alone and stores it in a [`Slot`] of
+//!   the cycle state. Here this is the selector of the pods to spread. The selector is derived from services and controllers.
+//!   The factory requests their listers with [`Handle::lister`], which also makes the scheduler watch these kinds.
+//! - [`ScorePlugin`] runs for each feasible node, on several threads, and only reads. If the plugin normalizes its scores, the
+//!   raw scores may have any meaning. Here they are pod counts, and lower is better.
+//! - [`NormalizeScore`] gets the raw scores of all nodes and scales them to the range from 0 to 100, where higher is better.
+//! - [`PluginArgs`] is implemented by the type of the arguments. A configuration with an unknown field, a wrong type or an
+//!   invalid value is rejected before the plugin is built. `/configz` shows the arguments with their defaults.
 //!
-//! By default, the score of a node is one third for having few of the pods, two thirds for being in a zone with few of
+//! By default, one third of a node's score is for having few of the pods, and two thirds are for being in a zone with few of
 //! them:
 //!
 //! ```text
@@ -21,7 +21,7 @@
 //! score = node · ⅓ + zone · ⅔        or node alone, for a node without a zone
 //! ```
 //!
-//! This configuration lets only zones count:
+//! With this configuration, only zones count:
 //!
 //! ```yaml
 //! apiVersion: kubescheduler.config.k8s.io/v1
@@ -54,18 +54,18 @@ use serde::{Deserialize, Serialize};
 /// The name under which a profile enables the plugin.
 pub const NAME: &str = "SelectorSpread";
 
-/// The best that a node can get.
+/// The highest score that a node can get.
 const MAX_NODE_SCORE: f64 = 100.0;
 
-/// The default share of the zone in the score of a node that has one.
+/// The default weight of the zone in the score of a node that has a zone.
 /// Follows `pkg/scheduler/framework/plugins/selectorspread/selector_spread.go#zoneWeighting @v1.22.0`.
 const ZONE_WEIGHTING: f64 = 2.0 / 3.0;
 
-/// Arguments of the plugin. `default` at the struct lets a file leave out any field.
+/// Arguments of the plugin. With serde's `default` on the struct, a configuration may leave out any field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SelectorSpreadArgs {
-    /// The share of the zone in the score of a node that has one, from 0 to 1.
+    /// The weight of the zone in the score of a node that has a zone, from 0 to 1.
     pub zone_weighting: f64,
 }
 
@@ -85,7 +85,7 @@ impl PluginArgs for SelectorSpreadArgs {
     }
 }
 
-/// The plugin.
+/// The plugin `SelectorSpread` of one profile.
 #[derive(Debug)]
 pub struct SelectorSpread {
     args: SelectorSpreadArgs,
@@ -93,12 +93,12 @@ pub struct SelectorSpread {
     replication_controllers: Lister<ReplicationController>,
     replica_sets: Lister<ReplicaSet>,
     stateful_sets: Lister<StatefulSet>,
-    /// Where `PreScore` leaves the selector for `Score`. Typed, and resolved once: reading it is an index.
+    /// Slot in which `PreScore` stores the selector for `Score`. The slot is typed, and reading it costs one array index.
     selector: Slot<Arc<Selector>>,
 }
 
-/// Builds the plugin for one profile. The arguments have been defaulted and validated. Listers and slots are handed out here and
-/// only here.
+/// Builds the plugin for one profile. The arguments already have their defaults and are valid. Listers and slots can be
+/// requested only here.
 pub fn factory(args: SelectorSpreadArgs, handle: &Handle) -> Result<Registration, PluginError> {
     let plugin = Arc::new(SelectorSpread {
         args,
@@ -118,8 +118,8 @@ impl Plugin for SelectorSpread {
 }
 
 impl PreScorePlugin for SelectorSpread {
-    /// A pod that says itself how it is to be spread is left to `PodTopologySpread`: after `Skip`, neither `Score` nor
-    /// `Normalize` is called in this cycle, and every node gets 0.
+    /// Stores the selector for `Score`. Skips pods with topology spread constraints, which `PodTopologySpread` handles. After
+    /// `Skip`, neither `Score` nor `NormalizeScore` is called in this cycle, and every node gets 0.
     fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[NodeRef<'_>]) -> Result<PreScoreOutcome, PluginError> {
         let pod = cx.pod.pod();
         if !pod.spec.topology_spread_constraints.is_empty() {
@@ -131,8 +131,8 @@ impl PreScorePlugin for SelectorSpread {
 }
 
 impl ScorePlugin for SelectorSpread {
-    /// How many pods on the node the selector matches, in the pod's namespace; those that are going do not count. A pod
-    /// that nothing selects has none.
+    /// Counts the node's pods in the pod's namespace that the selector matches, without pods that are being deleted. An empty
+    /// selector counts no pods.
     fn score(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, _scratch: Option<&Scratch>) -> Result<i64, PluginError> {
         let selector = cx.state.get(self.selector).ok_or("SelectorSpread: Score was called without PreScore")?;
         if selector.is_empty() {
@@ -170,7 +170,7 @@ impl NormalizeScore for SelectorSpread {
     }
 }
 
-/// 100 for none, 0 for as many as anywhere.
+/// The score for this pod count: 100 for no pods, 0 for the highest count.
 #[expect(clippy::cast_precision_loss, reason = "counts of pods are small")]
 fn part(count: i64, most: i64) -> f64 {
     if most > 0 { MAX_NODE_SCORE * ((most - count) as f64 / most as f64) } else { MAX_NODE_SCORE }
@@ -181,10 +181,10 @@ fn truncated(value: f64) -> i64 {
     value as i64
 }
 
-/// A region and a zone in it. One of the two may be empty.
+/// A region and a zone in the region. One of the two may be empty.
 type Zone<'a> = (&'a str, &'a str);
 
-/// Where a node is, unless it says neither zone nor region. The old names of the labels come first.
+/// The zone of a node, or `None` if it has neither zone nor region labels. The deprecated label names take precedence.
 /// Follows `component-helpers/node/topology/helpers.go#GetZoneKey @v1.36.3`.
 fn zone_of(node: &Node) -> Option<Zone<'_>> {
     let label = |old: &str, new: &str| {
@@ -197,13 +197,13 @@ fn zone_of(node: &Node) -> Option<Zone<'_>> {
 }
 
 impl SelectorSpread {
-    /// Returns the selector that all services of the pod and its controller make together.
+    /// Returns a selector that combines the selectors of the pod's services and of its controller.
     /// Follows `pkg/scheduler/framework/plugins/helper/spread.go#DefaultSelector @v1.36.3`.
     fn selector_of(&self, pod: &Pod) -> Selector {
         let namespace = pod.namespace();
         let mut labels = StringMap::new();
         for service in self.services.list_in(namespace) {
-            // A service without a selector selects nothing; one with an empty selector everything, which adds nothing.
+            // A service without a selector selects nothing. An empty selector selects everything and adds no labels.
             let selector = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
             if let Some(selector) = selector.filter(|selector| Selector::from_labels(selector).matches(pod.labels())) {
                 labels.extend(selector.clone());
@@ -229,7 +229,7 @@ impl SelectorSpread {
             }
             _ => None,
         };
-        // A selector that cannot be read adds nothing.
+        // A selector that cannot be parsed adds no requirements.
         let controller = Selector::from_label_selector(controller.as_ref()).unwrap_or_default();
         let requirements = controller.requirements().unwrap_or_default().iter().cloned();
         requirements.fold(Selector::from_labels(&labels), Selector::and)
@@ -301,11 +301,11 @@ mod tests {
     fn zones_count_for_two_thirds() {
         let nodes = vec![node("a1").zone("a"), node("a2").zone("a"), node("b1").zone("b"), node("none")];
         let on = [web("1").on("a1"), web("2").on("a1"), web("3").on("b1"), web("4").on("none")];
-        // Node a2: 100 · ⅓ + 0 · ⅔; b1: 50 · ⅓ + 50 · ⅔; the last has no zone to share.
+        // Node a2: 100 · ⅓ + 0 · ⅔. Node b1: 50 · ⅓ + 50 · ⅔. The last node has no zone.
         check(harness(), &web("p"), nodes, &on, &[(2, 0), (0, 33), (1, 50), (1, 50)]);
     }
 
-    /// A node in region x and zone 1, under the labels' old names, whatever the new ones say.
+    /// A node in region x and zone 1 by the deprecated labels, although the new zone label differs.
     fn node_with_old_labels(name: &str) -> NodeFixture {
         let labels =
             [("failure-domain.beta.kubernetes.io/region", "x"), ("failure-domain.beta.kubernetes.io/zone", "1")];
@@ -347,7 +347,7 @@ mod tests {
         check_owner(("apps/v1", "ReplicaSet"), |_| {}, [(0, 100), (0, 100)]);
     }
 
-    /// A replica set or a stateful set.
+    /// The JSON of a replica set or a stateful set.
     fn set() -> Value {
         let selector = json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]});
         let template = json!({"metadata": {}, "spec": {"containers": []}});
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(harness.score_all(&pod), None);
     }
 
-    /// A configuration file in a temporary folder, gone with the test.
+    /// A configuration file in a temporary folder, deleted when the test ends.
     struct ConfigFile(std::path::PathBuf);
 
     impl ConfigFile {

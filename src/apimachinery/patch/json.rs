@@ -1,15 +1,15 @@
-//! JSON patch, RFC 6902, with the liberties of the library that upstream uses.
+//! JSON patch, RFC 6902, with the deviations of the library that upstream uses.
 //!
-//! `github.com/evanphx/json-patch` (v4) replaces members that do not exist, finds `null` where nothing is, and counts
-//! negative positions from the end of a list. The `json-patch` crate keeps to the RFC and refuses all three, so it serves
-//! merge patches only. A test that fails, or a path that leads nowhere, is a 422 on the whole patch.
+//! `github.com/evanphx/json-patch` (v4) differs from the RFC in three ways. It replaces members that do not exist, reads
+//! missing values as `null`, and counts negative indexes from the end of a list. The `json-patch` crate follows the RFC in all
+//! three, so it is used only for merge patches. If a test fails or a path does not exist, the whole patch gets status 422.
 //! Follows `apiserver/pkg/endpoints/handlers/patch.go#jsonPatcher.applyJSPatch @v1.36.3`.
 
 use serde_json::Value;
 
 use crate::apimachinery::Status;
 
-/// Applies each operation of `patch` in turn.
+/// Applies the operations of `patch` one after another.
 pub fn apply(target: &mut Value, patch: &Value) -> Result<(), Status> {
     let Some(operations) = patch.as_array() else {
         return Err(Status::bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch"));
@@ -17,7 +17,7 @@ pub fn apply(target: &mut Value, patch: &Value) -> Result<(), Status> {
     operations.iter().try_for_each(|operation| step(target, operation)).ok_or_else(Status::unprocessable)
 }
 
-/// One operation; `None` if it does not apply.
+/// Applies one operation of a patch. Returns `None` if it cannot be applied.
 fn step(target: &mut Value, operation: &Value) -> Option<()> {
     let path = pointer(&operation["path"])?;
     let value = operation["value"].clone();
@@ -41,7 +41,7 @@ fn step(target: &mut Value, operation: &Value) -> Option<()> {
     }
 }
 
-/// The steps of a JSON pointer.
+/// Splits a JSON pointer into its steps.
 fn pointer(text: &Value) -> Option<Vec<String>> {
     let text = text.as_str()?;
     match text.strip_prefix('/') {
@@ -66,7 +66,7 @@ fn find_mut<'a>(target: &'a mut Value, path: &[String]) -> Option<&'a mut Value>
     })
 }
 
-/// A member need not be there to be replaced, as the library has it that upstream uses.
+/// Replaces the value at the path. The member need not exist, as in upstream's library.
 fn replace(target: &mut Value, path: &[String], value: Value) -> Option<()> {
     put(target, path, value, |items, last, value| {
         let at = position(last, items.len())?;
@@ -83,7 +83,7 @@ fn add(target: &mut Value, path: &[String], value: Value) -> Option<()> {
     })
 }
 
-/// Puts a value where the path leads; `into_list` where that is into a list.
+/// Sets the value at the end of the path. Calls `into_list` if the parent is a list.
 fn put(
     target: &mut Value,
     path: &[String],
@@ -104,7 +104,7 @@ fn put(
     }
 }
 
-/// A list position, counted from the end if it is negative.
+/// Parses a list index. A negative index counts from the end.
 fn position(text: &str, length: usize) -> Option<usize> {
     match text.strip_prefix('-') {
         None => text.parse().ok(),

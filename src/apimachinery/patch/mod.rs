@@ -1,6 +1,6 @@
-//! Patches: the three ways in which a client says what to change in an object.
+//! Patches: the formats in which a client describes changes of an object.
 //!
-//! A merge patch (RFC 7386) is `json_patch::merge`.
+//! Merge patches (RFC 7386) are applied by `json_patch::merge`.
 
 pub mod json;
 pub mod strategic;
@@ -8,20 +8,20 @@ pub mod strategic;
 /// Rules by which a strategic merge patch merges the lists and objects of a type.
 /// Follows `apimachinery/pkg/util/strategicpatch/meta.go#LookupPatchMeta @v1.36.3`.
 pub trait PatchMeta {
-    /// Rule for the list at `path`. The path leaves out positions in lists.
+    /// Returns the rule for the list at `path`. The path leaves out list indexes.
     fn list(&self, path: &str) -> ListMerge;
 
-    /// Whether the object at `path` is replaced as a whole.
+    /// Whether a patch replaces the object at `path` as a whole.
     fn replaces_object(&self, path: &str) -> bool;
 }
 
 /// Rule by which a strategic merge patch merges a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListMerge {
-    /// As a map by the member of its elements that names them.
+    /// Elements with the same value of this member are merged.
     Key(&'static str),
-    /// As a set of plain values.
+    /// The list is a set of plain values.
     Values,
-    /// Not at all: the patch's list replaces it.
+    /// The patch's list replaces the whole list.
     Replace,
 }

@@ -1,4 +1,4 @@
-//! Strategic merge patch: a merge patch that knows which lists are maps by another name.
+//! Strategic merge patch: a merge patch that merges lists of objects by their merge keys.
 //!
 //! Follows `apimachinery/pkg/util/strategicpatch/patch.go#mergeMap @v1.36.3`.
 
@@ -27,7 +27,7 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Merges an object; `trail` is its own, without list positions.
+    /// Merges a patch into an object. `trail` is its path, without list indexes.
     fn object(
         &self,
         target: &mut Map<String, Value>,
@@ -87,7 +87,7 @@ impl Change<'_> {
         order: Option<&Value>,
         trail: &mut String,
     ) -> Result<(), Status> {
-        // What is not there, or is something else, is not merged but replaced.
+        // A value that is missing or has another type is replaced, not merged.
         let is_merged = match patch {
             Value::Object(_) => target.get(key).is_some_and(Value::is_object),
             Value::Array(_) => target.get(key).is_some_and(Value::is_array),
@@ -179,7 +179,7 @@ impl Change<'_> {
     }
 }
 
-/// Removes what the patch's delete directives name.
+/// Removes the elements for which the patch has delete directives.
 /// Follows `apimachinery/pkg/util/strategicpatch/patch.go#mergeSliceWithSpecialElements @v1.36.3`.
 fn delete_elements(items: &mut Vec<Value>, patch: &[Value], key: &str) -> Result<(), Status> {
     for element in patch {
@@ -196,22 +196,21 @@ fn delete_elements(items: &mut Vec<Value>, patch: &[Value], key: &str) -> Result
     Ok(())
 }
 
-/// Value of the member by which an element is told from the others of its list.
+/// Returns the value of an element's merge key.
 fn name_of<'a>(element: &'a Value, key: &str) -> Result<&'a Value, Status> {
     element.get(key).ok_or_else(|| {
         Status::unknown(format!("map: {} does not contain declared merge key: {key}", print::plain(element)))
     })
 }
 
-/// Whether a list says that it stands for the whole.
+/// Whether a list in a patch replaces the whole list.
 fn replaces(patch: &[Value]) -> bool {
     patch.iter().any(|element| element[DIRECTIVE] == "replace")
 }
 
-/// Puts `items` in the order that a patch gives, which names some or all of them. Those that it does not name keep their
-/// place relative to those that it does, as they stood in `before`. Follows
-/// `apimachinery/pkg/util/strategicpatch/patch.go#normalizeElementOrder @v1.36.3`: items of the order first by it; an item
-/// that only the server has goes before the first ordered item that stood behind it.
+/// Sorts `items` by the order that a patch gives for some or all of them. Other items keep their position relative to these, as
+/// in `before`. Follows `apimachinery/pkg/util/strategicpatch/patch.go#normalizeElementOrder @v1.36.3`: items in the order are
+/// sorted first. An item that only the server has goes before the first ordered item that came after it in `before`.
 fn sort(items: &mut Vec<Value>, before: &[Value], order: &[Value], merge: ListMerge) {
     let name = |item: &Value| match merge {
         ListMerge::Key(key) => item.get(key).cloned().unwrap_or_default(),
@@ -232,7 +231,7 @@ fn sort(items: &mut Vec<Value>, before: &[Value], order: &[Value], merge: ListMe
     ordered.sort_by_key(|item| place(item));
     let (mut ordered, mut others) = (ordered.into_iter().peekable(), others.into_iter().peekable());
     while let (Some(left), Some(right)) = (ordered.peek(), others.peek()) {
-        // Both stood on the server: they keep their order. Otherwise the client's item goes first.
+        // Two items that were both on the server keep their order. Otherwise the client's item goes first.
         let server_first = matches!((stood(left), stood(right)), (Some(left), Some(right)) if right < left);
         items.extend(if server_first { others.next() } else { ordered.next() });
     }
@@ -240,8 +239,8 @@ fn sort(items: &mut Vec<Value>, before: &[Value], order: &[Value], merge: ListMe
     items.extend(others);
 }
 
-/// The content of a patch that has no counterpart in the object. Directives, nulls and everything that has a directive of its
-/// own are left out. Follows `strategicpatch/patch.go#removeDirectives @v1.36.3`.
+/// Returns the content of a patch for a value that does not exist in the object. Directives, nulls and all objects with a
+/// directive are left out. Follows `apimachinery/pkg/util/strategicpatch/patch.go#removeDirectives @v1.36.3`.
 fn taken(patch: &Value) -> Option<Value> {
     match patch {
         Value::Null => None,
@@ -258,7 +257,7 @@ fn taken(patch: &Value) -> Option<Value> {
     }
 }
 
-/// A patch's content without its directives.
+/// Returns a patch's members without directives.
 fn plain(patch: &Map<String, Value>) -> Map<String, Value> {
     patch.iter().filter(|(key, _)| !key.starts_with('$')).map(|(key, value)| (key.clone(), value.clone())).collect()
 }

@@ -1,4 +1,4 @@
-//! Limit ranges: defaults for containers, and bounds for containers, pods and claims.
+//! Admission by limit ranges: defaults for containers, and bounds for containers, pods and claims.
 //!
 //! Follows `plugin/pkg/admission/limitranger/admission.go @v1.36.3`.
 
@@ -15,14 +15,14 @@ use crate::k8s::Quantity;
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 const CONTAINERS: [(&str, &str); 2] = [("containers", "container"), ("initContainers", "init container")];
 
-/// Fills in the defaults of a new pod's containers.
+/// Fills in the requests and limits of a new pod's containers.
 pub(super) fn on_pod(state: &State, pod: &mut Value) {
     for range in &ranges(state, meta::text(pod, "namespace")) {
         fill(range, pod);
     }
 }
 
-/// Checks all bounds of a new pod.
+/// Rejects a new pod that is outside the bounds of its namespace's limit ranges.
 pub(super) fn check_pod(state: &State, pod: &Value) -> Result<(), Status> {
     let ranges = ranges(state, meta::text(pod, "namespace"));
     let empty = Map::new();
@@ -51,7 +51,7 @@ pub(super) fn check_pod(state: &State, pod: &Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// Checks the size that a new claim asks for.
+/// Rejects a new claim that requests too little or too much storage.
 pub(super) fn on_claim(state: &State, claim: &Value) -> Result<(), Status> {
     const TYPE: &str = "PersistentVolumeClaim";
     let requests = amounts::of_list(&claim["spec"]["resources"]["requests"]);
@@ -80,6 +80,7 @@ fn refuse(kind: &Kind, value: &Value, errors: &[String]) -> Result<(), Status> {
     if errors.is_empty() { Ok(()) } else { Err(Status::forbidden(kind, name, aggregate(errors))) }
 }
 
+/// Fills in the requests and limits of a pod's containers from one limit range, and lists them in an annotation.
 /// Follows `#PodMutateLimitFunc`.
 fn fill(range: &Value, pod: &mut Value) {
     let (mut requests, mut limits) = (Map::new(), Map::new());
@@ -113,7 +114,7 @@ fn extend(target: &mut Map<String, Value>, list: &Value) {
     target.extend(list.as_object().into_iter().flatten().map(|(name, amount)| (name.clone(), amount.clone())));
 }
 
-/// Adds the defaults that a container lacks; tells their names, sorted.
+/// Adds the defaults that a container lacks, and returns their names, sorted.
 fn fill_list(resources: &mut Map<String, Value>, list: &str, defaults: &Map<String, Value>) -> Vec<String> {
     let own = resources.get(list).and_then(Value::as_object);
     let missing: Vec<(String, Value)> = defaults
@@ -130,7 +131,7 @@ fn fill_list(resources: &mut Map<String, Value>, list: &str, defaults: &Map<Stri
     names
 }
 
-/// Follows `#PodValidateLimitFunc` for one entry of a range.
+/// Checks requests and limits against one entry of a limit range. Follows `#PodValidateLimitFunc`.
 fn check_all(scope: &str, limit: &Value, requests: &Amounts, limits: &Amounts, errors: &mut Vec<String>) {
     for (name, bound) in amounts::of_list(&limit["min"]) {
         errors.extend(below_minimum(scope, &name, bound, requests.get(&name).copied(), limits.get(&name).copied()));
@@ -145,7 +146,7 @@ fn check_all(scope: &str, limit: &Value, requests: &Amounts, limits: &Amounts, e
 
 type Amount = Option<Quantity>;
 
-/// Follows `#minConstraint`.
+/// Returns an error if a request or limit is below the minimum. Follows `#minConstraint`.
 fn below_minimum(scope: &str, name: &str, bound: Quantity, request: Amount, limit: Amount) -> Option<String> {
     let head = format!("minimum {name} usage per {scope} is {bound}");
     match (request, limit) {
@@ -156,7 +157,7 @@ fn below_minimum(scope: &str, name: &str, bound: Quantity, request: Amount, limi
     }
 }
 
-/// Follows `#maxConstraint`.
+/// Returns an error if a request or limit is above the maximum. Follows `#maxConstraint`.
 fn above_maximum(scope: &str, name: &str, bound: Quantity, request: Amount, limit: Amount) -> Option<String> {
     let head = format!("maximum {name} usage per {scope} is {bound}");
     match (request, limit) {
@@ -167,7 +168,7 @@ fn above_maximum(scope: &str, name: &str, bound: Quantity, request: Amount, limi
     }
 }
 
-/// Follows `#maxRequestConstraint`.
+/// Returns an error if a request is above the maximum. Follows `#maxRequestConstraint`.
 fn above_request_maximum(scope: &str, name: &str, bound: Quantity, request: Amount) -> Option<String> {
     let head = format!("maximum {name} usage per {scope} is {bound}");
     match request {
@@ -177,7 +178,7 @@ fn above_request_maximum(scope: &str, name: &str, bound: Quantity, request: Amou
     }
 }
 
-/// Follows `#limitRequestRatioConstraint`.
+/// Returns an error if the ratio of limit to request is above the maximum. Follows `#limitRequestRatioConstraint`.
 fn above_ratio(scope: &str, name: &str, bound: Quantity, request: Amount, limit: Amount) -> Option<String> {
     let head = format!("{name} max limit to request ratio per {scope} is {bound}");
     let Some(request) = request.filter(|request| !request.is_zero()) else {

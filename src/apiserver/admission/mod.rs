@@ -1,8 +1,8 @@
-//! Admission, as far as scheduling sees it: the plugins that change or refuse an object between defaulting and
-//! validation, in upstream's order (`pkg/kubeapiserver/options/plugins.go#AllOrderedPlugins @v1.36.3`).
+//! Admission plugins that matter for scheduling. They change or reject an object between defaulting and validation, in
+//! upstream's order (`pkg/kubeapiserver/options/plugins.go#AllOrderedPlugins @v1.36.3`).
 //!
-//! Not here are namespace life cycle (with the creation itself), `TaintNodesByCondition` and `ServiceAccount` (off: a
-//! simulated node or pod has nobody to complete it) and quotas.
+//! `NamespaceLifecycle` is part of the creation of objects. `TaintNodesByCondition` and `ServiceAccount` are off, because no
+//! controller completes a simulated node or pod. `ResourceQuota` is not supported.
 
 mod limit_ranger;
 mod priority;
@@ -19,10 +19,10 @@ use super::origin::Origin;
 use super::store::State;
 use crate::apimachinery::Status;
 
-/// Admits a new object.
+/// Admits a new object, and fills in the fields that plugins set.
 pub(super) fn on_create(state: &State, kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Status> {
     if kind.slot == PODS.slot {
-        // A pod that is being deleted or runs already has been admitted before.
+        // The cluster of the dump has already admitted its pods.
         if origin != Origin::Dump {
             limit_ranger::on_pod(state, value);
         }
@@ -43,7 +43,7 @@ pub(super) fn on_create(state: &State, kind: &Kind, value: &mut Value, origin: O
     Ok(())
 }
 
-/// What admission says of a new object that is known to be valid.
+/// Runs the plugins that may reject a new object after validation.
 pub(super) fn check_create(state: &State, kind: &Kind, value: &Value, origin: Origin) -> Result<(), Status> {
     if kind.slot == PODS.slot && origin != Origin::Dump {
         limit_ranger::check_pod(state, value)?;
@@ -56,7 +56,7 @@ pub(super) fn check_create(state: &State, kind: &Kind, value: &Value, origin: Or
     Ok(())
 }
 
-/// Admits an update of the main resource.
+/// Admits an update of the main resource, and fills in the fields that plugins set.
 pub(super) fn on_update(state: &State, kind: &Kind, value: &mut Value, before: &Value) {
     if kind.slot == PODS.slot {
         priority::keep(value, before);
@@ -66,12 +66,12 @@ pub(super) fn on_update(state: &State, kind: &Kind, value: &mut Value, before: &
     }
 }
 
-/// What admission says of a change that is known to be valid.
+/// Runs the plugins that may reject an update after validation.
 pub(super) fn check_update(state: &State, kind: &Kind, value: &Value) -> Result<(), Status> {
     if kind.slot == PRIORITY_CLASSES.slot { priority::on_class(state, value) } else { Ok(()) }
 }
 
-/// Hands a node's topology labels to a pod that is created on it.
+/// Copies a node's topology labels to a pod that is created on it.
 /// Follows `plugin/pkg/admission/podtopologylabels/admission.go#Plugin.admitPod @v1.36.3`.
 fn topology_labels(state: &State, pod: &mut Value) {
     let Some(node) = pod["spec"]["nodeName"].as_str().and_then(|name| state.find(&NODES, name)) else { return };

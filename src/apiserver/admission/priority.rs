@@ -1,4 +1,4 @@
-//! Priority: from a class name to a number.
+//! Priority admission: sets a pod's priority from its priority class.
 //!
 //! Follows `plugin/pkg/admission/priority/admission.go @v1.36.3`.
 
@@ -13,7 +13,8 @@ use crate::apiserver::object::Object;
 use crate::apiserver::origin::Origin;
 use crate::apiserver::store::State;
 
-/// Follows `#Plugin.admitPod`. A pod from a dump keeps the priority that it has.
+/// Sets a new pod's priority, class name and preemption policy. A pod from a dump or a manifest keeps a priority that is set.
+/// Follows `#Plugin.admitPod`.
 pub(super) fn on_pod(state: &State, pod: &mut Value, origin: Origin) -> Result<(), Status> {
     let name = meta::text(pod, "name").to_owned();
     let spec = meta::child(pod, "spec");
@@ -57,14 +58,14 @@ pub(super) fn on_pod(state: &State, pod: &mut Value, origin: Origin) -> Result<(
     Ok(())
 }
 
-/// The class of pods that name none: the global default with the lowest value.
+/// Returns the class of pods without a class name: the global default with the lowest value.
 fn default_class(state: &State) -> Option<&Arc<Object>> {
     let defaults =
         state.shelf(&PRIORITY_CLASSES).objects.values().filter(|class| class.field("#globalDefault") == Some("true"));
     defaults.min_by_key(|class| class.field("#value").and_then(|value| value.parse::<i64>().ok()))
 }
 
-/// Refills what an update left out.
+/// Restores a pod's priority and preemption policy if an update left them out.
 pub(super) fn keep(pod: &mut Value, before: &Value) {
     let spec = meta::child(pod, "spec");
     for key in ["priority", "preemptionPolicy"] {
@@ -75,7 +76,7 @@ pub(super) fn keep(pod: &mut Value, before: &Value) {
     }
 }
 
-/// Follows `#Plugin.validatePriorityClass`.
+/// Rejects a global default class if another class is the global default. Follows `#Plugin.validatePriorityClass`.
 pub(super) fn on_class(state: &State, class: &Value) -> Result<(), Status> {
     let name = meta::text(class, "name");
     if class["globalDefault"] != true {

@@ -1,4 +1,4 @@
-//! What a runtime class adds to its pods: overhead, node selector, tolerations.
+//! Admission by runtime class: adds the overhead, node selector and tolerations of the class to its pods.
 //!
 //! Follows `plugin/pkg/admission/runtimeclass/admission.go @v1.36.3`.
 
@@ -9,7 +9,7 @@ use crate::apiserver::kinds::{PODS, RUNTIME_CLASSES};
 use crate::apiserver::meta;
 use crate::apiserver::store::State;
 
-/// Admits a new pod.
+/// Adds the fields of the runtime class to a new pod. Rejects a pod whose class does not exist or conflicts with the pod.
 pub(super) fn on_pod(state: &State, pod: &mut Value) -> Result<(), Status> {
     let pod_name = meta::text(pod, "name").to_owned();
     let refuse = |why: String| Status::forbidden(&PODS, &pod_name, why);
@@ -53,7 +53,7 @@ pub(super) fn on_pod(state: &State, pod: &mut Value) -> Result<(), Status> {
     Ok(())
 }
 
-/// Refuses a valid pod whose overhead is no runtime class's.
+/// Rejects a pod that sets an overhead but has no runtime class that defines one.
 pub(super) fn check_pod(state: &State, pod: &Value) -> Result<(), Status> {
     let class = pod["spec"]["runtimeClassName"].as_str().and_then(|name| state.find(&RUNTIME_CLASSES, name));
     let has_overhead = class.is_some_and(|class| !class.value()["overhead"].is_null());
@@ -64,7 +64,7 @@ pub(super) fn check_pod(state: &State, pod: &Value) -> Result<(), Status> {
     Err(Status::forbidden(&PODS, meta::text(pod, "name"), why))
 }
 
-/// All tolerations but those that another one makes superfluous.
+/// Returns the tolerations without those that another toleration covers.
 /// Follows `pkg/util/tolerations/tolerations.go#MergeTolerations @v1.36.3`.
 fn merge(all: &[Value]) -> Vec<Value> {
     let mut merged: Vec<Value> = Vec::new();
@@ -78,7 +78,7 @@ fn merge(all: &[Value]) -> Vec<Value> {
     merged
 }
 
-/// Whether `wide` tolerates everything that `narrow` does. Follows `pkg/util/tolerations/tolerations.go#isSuperset`.
+/// Whether `wide` tolerates every taint that `narrow` tolerates. Follows `pkg/util/tolerations/tolerations.go#isSuperset`.
 fn covers(wide: &Value, narrow: &Value) -> bool {
     if wide == narrow {
         return true;

@@ -1,4 +1,4 @@
-//! Storage: the class of claims that name none, and finalizers against deletion while in use.
+//! Admission for storage: default storage classes, and finalizers that prevent the deletion of claims and volumes in use.
 //!
 //! Follows `plugin/pkg/admission/storage/storageclass/setdefault/admission.go#claimDefaulterPlugin.Admit` and
 //! `plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go @v1.36.3`.
@@ -14,10 +14,10 @@ use crate::apiserver::strategy::add_finalizer;
 
 const IS_DEFAULT: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
-/// The annotation that named a claim's class before there was a field.
+/// Annotation that named a claim's class before the field `storageClassName` existed.
 const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// Gives a claim the newest default class unless it asks for one, be it for none.
+/// Sets a claim's class to the newest default class, unless the claim has a class, even an empty one.
 pub(super) fn default_class(state: &State, claim: &mut Value) {
     let asks = !claim["spec"]["storageClassName"].is_null() || !claim["metadata"]["annotations"][BETA_CLASS].is_null();
     if asks {

@@ -1,4 +1,4 @@
-//! The tolerations that let a pod stay for five minutes on a node that is not ready or cannot be reached.
+//! Default tolerations, which keep a pod for five minutes on a node that is not ready or is unreachable.
 //!
 //! Follows `plugin/pkg/admission/defaulttolerationseconds/admission.go#Plugin.Admit @v1.36.3`.
 
@@ -9,7 +9,7 @@ use crate::apiserver::meta;
 const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 const SECONDS: i64 = 300;
 
-/// Adds those that are missing.
+/// Adds the default tolerations for taints that the pod does not tolerate.
 pub(super) fn on_pod(pod: &mut Value) {
     let tolerated = |key: &str| {
         meta::list(&pod["spec"]["tolerations"]).any(|toleration| {

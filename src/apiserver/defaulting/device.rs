@@ -1,10 +1,11 @@
-//! Defaults of claims of devices.
+//! Defaults of resource claims and resource claim templates.
 
 use serde_json::Value;
 
 use super::{default, default_absent};
 use crate::apiserver::meta;
 
+/// Fills in the device requests of a claim.
 /// Follows `pkg/apis/resource/v1/defaults.go#SetDefaults_ExactDeviceRequest` and `#SetDefaults_DeviceSubRequest @v1.36.3`.
 pub(super) fn claim(claim: &mut Value) {
     let devices = meta::child(claim, "spec").get_mut("devices");
@@ -18,7 +19,7 @@ pub(super) fn claim(claim: &mut Value) {
     }
 }
 
-/// The same in a template.
+/// Fills in the device requests of a claim template.
 pub(super) fn template(template: &mut Value) {
     if let Some(inner) = template.get_mut("spec") {
         claim(inner);

@@ -1,7 +1,7 @@
-//! Defaults on write: what an object has without having been given it.
+//! Defaults: values that the server fills in when an object is written without them.
 //!
-//! Follows the `SetDefaults_*` functions of `pkg/apis/core/v1/defaults.go @v1.36.3`, for the fields that scheduling, its
-//! clients and their messages can see.
+//! Follows the `SetDefaults_*` functions of `pkg/apis/core/v1/defaults.go @v1.36.3`, for the fields that affect scheduling, its
+//! clients or their messages.
 
 mod device;
 mod pod;
@@ -19,10 +19,10 @@ use super::meta;
 use crate::go::base64;
 use crate::k8s::Quantity;
 
-/// Fills in what one kind has.
+/// Function that fills in the defaults of one kind.
 type Defaults = fn(&mut Value);
 
-/// Fills in what is missing; `old` is the version before, on an update.
+/// Fills in the defaults of an object. `old` is the object before an update, and `None` for a new object.
 pub(super) fn apply(kind: &Kind, value: &mut Value, old: Option<&Value>) {
     let defaults: &[(&Kind, Defaults)] = &[
         (&PODS, pod::apply),
@@ -57,19 +57,19 @@ pub(super) fn apply(kind: &Kind, value: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// Sets `key` unless it has a value that Go would print.
+/// Sets `key` if it is absent or has Go's zero value.
 fn default(map: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
     if map.get(key).is_none_or(meta::is_empty) {
         map.insert(key.to_owned(), value.into());
     }
 }
 
-/// Sets `key` unless it is there, whatever its value.
+/// Sets `key` only if it is absent.
 fn default_absent(map: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
     map.entry(key).or_insert_with(|| value.into());
 }
 
-/// Writes the amounts of a resource list as the server does: numbers as texts, canonical, rounded up to a thousandth.
+/// Rewrites the amounts of a resource list as the server does: as canonical strings, rounded up to a thousandth.
 fn resource_list(list: Option<&mut Value>) {
     for amount in list.and_then(Value::as_object_mut).into_iter().flat_map(|map| map.values_mut()) {
         if amount.is_number() {
@@ -77,7 +77,7 @@ fn resource_list(list: Option<&mut Value>) {
         }
         let Some(text) = amount.as_str() else { continue };
         let Ok(quantity) = Quantity::parse(text) else { continue };
-        // Amounts whose thousandths do not fit into 64 bits wrap there, and are none that would have to be rounded.
+        // The thousandths of a huge amount overflow 64 bits and wrap around. Such an amount is not rounded.
         let rounded = Quantity::from_milli(quantity.milli_value()).with_format(quantity.format());
         let is_near = rounded < next_thousandth(quantity) && quantity < next_thousandth(rounded);
         let written = if is_near && rounded != quantity {
@@ -97,7 +97,7 @@ fn next_thousandth(mut amount: Quantity) -> Quantity {
 }
 
 fn node(node: &mut Value) {
-    // The first network is said twice; the older member counts. `pkg/apis/core/v1/conversion.go @v1.36.3`.
+    // `podCIDR` repeats the first of `podCIDRs`. If the two differ, `podCIDR` wins. `pkg/apis/core/v1/conversion.go @v1.36.3`.
     if let Some(spec) = node.get_mut("spec").and_then(Value::as_object_mut) {
         let first = spec.get("podCIDRs").and_then(|list| list[0].as_str()).unwrap_or_default().to_owned();
         match spec.get("podCIDR").and_then(Value::as_str).filter(|cidr| !cidr.is_empty()).map(str::to_owned) {
@@ -114,7 +114,7 @@ fn node(node: &mut Value) {
     resource_list(status.get_mut("allocatable"));
 }
 
-/// Follows `pkg/apis/core/v1/defaults.go#SetDefaults_Namespace @v1.36.3`.
+/// Labels a namespace with its name. Follows `pkg/apis/core/v1/defaults.go#SetDefaults_Namespace @v1.36.3`.
 fn namespace(namespace: &mut Value) {
     let name = meta::text(namespace, "name").to_owned();
     if !name.is_empty() {
@@ -125,7 +125,7 @@ fn namespace(namespace: &mut Value) {
     }
 }
 
-/// Follows `pkg/apis/core/v1/defaults.go#SetDefaults_Service @v1.36.3`.
+/// Fills in the defaults of a service. Follows `pkg/apis/core/v1/defaults.go#SetDefaults_Service @v1.36.3`.
 fn service(service: &mut Value) {
     let spec = meta::child(service, "spec");
     default(spec, "sessionAffinity", "None");
@@ -142,7 +142,7 @@ fn service(service: &mut Value) {
     }
 }
 
-/// Follows `pkg/apis/core/v1/defaults.go#SetDefaults_LimitRangeItem @v1.36.3`.
+/// Fills in the defaults of a limit range. Follows `pkg/apis/core/v1/defaults.go#SetDefaults_LimitRangeItem @v1.36.3`.
 fn limit_range(range: &mut Value) {
     let limits = meta::child(range, "spec").get_mut("limits").and_then(Value::as_array_mut);
     for limit in limits.into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -153,7 +153,7 @@ fn limit_range(range: &mut Value) {
         if limit.get("type") != Some(&json!("Container")) {
             continue;
         }
-        // Limits come from maxima, requests from limits, then from minima.
+        // A missing default limit is the maximum. A missing default request is the default limit, else the minimum.
         for (to, from) in [("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")] {
             let source = limit.get(from).and_then(Value::as_object).cloned().unwrap_or_default();
             if let Some(target) = limit.entry(to).or_insert_with(|| json!({})).as_object_mut() {
@@ -165,8 +165,8 @@ fn limit_range(range: &mut Value) {
     }
 }
 
-/// Follows `pkg/apis/core/v1/defaults.go#SetDefaults_Secret` and `pkg/apis/core/v1/conversion.go @v1.36.3`, which turns
-/// texts into data.
+/// Fills in a secret's type, and moves `stringData` into `data`.
+/// Follows `pkg/apis/core/v1/defaults.go#SetDefaults_Secret` and `pkg/apis/core/v1/conversion.go @v1.36.3`.
 fn secret(secret: &mut Value) {
     let Some(secret) = secret.as_object_mut() else { return };
     default(secret, "type", "Opaque");
@@ -179,7 +179,7 @@ fn secret(secret: &mut Value) {
     }
 }
 
-/// Follows `pkg/apis/node/v1`: amounts are written as everywhere.
+/// Rewrites the amounts of a runtime class's overhead in canonical form. Follows `pkg/apis/node/v1`.
 fn runtime_class(class: &mut Value) {
     if let Some(overhead) = class.get_mut("overhead") {
         resource_list(overhead.get_mut("podFixed"));

@@ -1,6 +1,6 @@
-//! Defaults of pods, and of the pod specifications inside workloads.
+//! Defaults of pods, and of the pod templates of workloads.
 //!
-//! A symbol that is cited without a path is one of `pkg/apis/core/v1/defaults.go @v1.36.3`.
+//! A symbol cited without a path is in `pkg/apis/core/v1/defaults.go @v1.36.3`.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ use crate::k8s::requests::is_pod_level_resource;
 
 const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
 
-/// Follows `pkg/apis/core/v1/defaults.go#SetDefaults_Pod @v1.36.3`.
+/// Fills in the defaults of a pod. Follows `pkg/apis/core/v1/defaults.go#SetDefaults_Pod @v1.36.3`.
 pub(super) fn apply(pod: &mut Value) {
     let spec = meta::child(pod, "spec");
     self::spec(spec);
@@ -35,7 +35,7 @@ pub(super) fn apply(pod: &mut Value) {
     }
 }
 
-/// Follows `#SetDefaults_PodSpec` and `#SetDefaults_Container`.
+/// Fills in the defaults of a pod spec. Follows `#SetDefaults_PodSpec` and `#SetDefaults_Container`.
 pub(super) fn spec(spec: &mut Map<String, Value>) {
     default(spec, "dnsPolicy", "ClusterFirst");
     default(spec, "restartPolicy", "Always");
@@ -54,7 +54,7 @@ pub(super) fn spec(spec: &mut Map<String, Value>) {
     if spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|seconds| seconds < 0) {
         spec.insert("terminationGracePeriodSeconds".to_owned(), json!(1));
     }
-    // The older name of the service account says the same as the newer one, which counts.
+    // `serviceAccount` is the deprecated name of `serviceAccountName`. If the two differ, `serviceAccountName` wins.
     for (from, to) in [("serviceAccountName", "serviceAccount"), ("serviceAccount", "serviceAccountName")] {
         if let Some(account) = spec.get(from).filter(|name| !meta::is_empty(name)).cloned() {
             spec.insert(to.to_owned(), account);
@@ -62,7 +62,7 @@ pub(super) fn spec(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Follows `#SetDefaults_Volume` and its siblings for sources.
+/// Fills in the defaults of a pod's volume. Follows `#SetDefaults_Volume` and its siblings for sources.
 fn volume(volume: &mut Map<String, Value>) {
     if volume.len() == 1 && volume.contains_key("name") {
         volume.insert("emptyDir".to_owned(), json!({}));
@@ -90,7 +90,7 @@ fn volume(volume: &mut Map<String, Value>) {
     }
 }
 
-/// A reference to a field of the pod is one of version 1. Follows `#SetDefaults_ObjectFieldSelector`.
+/// Defaults the API version of references to pod fields to `v1`. Follows `#SetDefaults_ObjectFieldSelector`.
 fn field_references(owner: &mut Map<String, Value>, list: &str) {
     for item in elements(owner, list) {
         if let Some(field) = item.get_mut("fieldRef").and_then(Value::as_object_mut) {
@@ -99,7 +99,7 @@ fn field_references(owner: &mut Map<String, Value>, list: &str) {
     }
 }
 
-/// Follows `#SetDefaults_Probe` and `#SetDefaults_HTTPGetAction`.
+/// Fills in the defaults of a probe. Follows `#SetDefaults_Probe` and `#SetDefaults_HTTPGetAction`.
 fn probe(probe: &mut Map<String, Value>) {
     for (key, number) in
         [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
@@ -159,13 +159,13 @@ fn is_latest(image: &str) -> bool {
     };
     let last = name.rsplit_once('/').map_or(name, |(_, last)| last);
     let (repository, tag) = last.split_once(':').map_or((last, None), |(name, tag)| (name, Some(tag)));
-    // What cannot be read has no tag at all.
+    // Upstream finds no tag in an invalid reference, not even `latest`.
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let can_be_read = repository.starts_with(is_part) && repository.chars().all(|c| is_part(c) || "._-".contains(c));
     can_be_read && tag.map_or(!has_digest, |tag| tag == "latest")
 }
 
-/// Resources of the pod as a whole, once some are given.
+/// Fills in missing pod-level requests and limits if the pod has pod-level resources.
 /// Follows `#defaultHugePagePodLimits` and `#defaultPodRequests`.
 fn pod_level(spec: &mut Map<String, Value>) {
     let Some(resources) = spec.get("resources").and_then(Value::as_object) else { return };
@@ -197,7 +197,7 @@ fn pod_level(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Follows `#defaultHostNetworkPorts`.
+/// Sets missing host ports to the container ports. Follows `#defaultHostNetworkPorts`.
 fn host_ports(spec: &mut Map<String, Value>) {
     for list in CONTAINERS {
         for container in elements(spec, list) {
@@ -210,7 +210,7 @@ fn host_ports(spec: &mut Map<String, Value>) {
     }
 }
 
-/// The objects of a list, for writing.
+/// Returns the objects of a list as mutable references.
 fn elements<'a>(map: &'a mut Map<String, Value>, list: &str) -> impl Iterator<Item = &'a mut Map<String, Value>> {
     map.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
 }

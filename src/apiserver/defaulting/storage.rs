@@ -1,12 +1,13 @@
-//! Defaults of volumes, claims and storage classes.
+//! Defaults of persistent volumes and claims, storage classes and CSI drivers.
 //!
-//! A symbol that is cited without a path is one of `pkg/apis/core/v1/defaults.go @v1.36.3`.
+//! A symbol cited without a path is in `pkg/apis/core/v1/defaults.go @v1.36.3`.
 
 use serde_json::{Map, Value, json};
 
 use super::{default, default_absent, resource_list};
 use crate::apiserver::meta;
 
+/// Fills in the defaults of a persistent volume.
 /// Follows `pkg/apis/core/v1/defaults.go#SetDefaults_PersistentVolume @v1.36.3`.
 pub(super) fn volume(volume: &mut Value) {
     let spec = meta::child(volume, "spec");
@@ -19,13 +20,14 @@ pub(super) fn volume(volume: &mut Value) {
     default(meta::child(volume, "status"), "phase", "Pending");
 }
 
+/// Fills in the defaults of a claim.
 /// Follows `#SetDefaults_PersistentVolumeClaim` and `#SetDefaults_PersistentVolumeClaimSpec`.
 pub(super) fn claim(claim: &mut Value) {
     claim_spec(meta::child(claim, "spec"));
     default(meta::child(claim, "status"), "phase", "Pending");
 }
 
-/// Follows `#SetDefaults_PersistentVolumeClaimSpec`.
+/// Fills in the defaults of a claim's spec. Follows `#SetDefaults_PersistentVolumeClaimSpec`.
 pub(super) fn claim_spec(spec: &mut Map<String, Value>) {
     default(spec, "volumeMode", "Filesystem");
     if let Some(resources) = spec.get_mut("resources") {
@@ -34,11 +36,12 @@ pub(super) fn claim_spec(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Where a claim's content comes from is said in two members, which say the same.
+/// Sets the absent one of a new claim's `dataSource` and `dataSourceRef` to the other one.
 /// Follows `pkg/api/persistentvolumeclaim/util.go#NormalizeDataSources @v1.36.3`.
 pub(super) fn claim_sources(claim: &mut Value) {
     let spec = meta::child(claim, "spec");
-    // What no volume can be made of counts for nothing. `pkg/api/persistentvolumeclaim/util.go#DropDisabledFields @v1.36.3`.
+    // Upstream drops a `dataSource` that is neither a claim nor a snapshot.
+    // `pkg/api/persistentvolumeclaim/util.go#DropDisabledFields @v1.36.3`.
     let is_known = |source: &Value| {
         let group = source["apiGroup"].as_str().unwrap_or_default();
         matches!((group, source["kind"].as_str()), ("", Some("PersistentVolumeClaim")))
@@ -55,6 +58,7 @@ pub(super) fn claim_sources(claim: &mut Value) {
     }
 }
 
+/// Fills in the defaults of a storage class.
 /// Follows `pkg/apis/storage/v1/defaults.go#SetDefaults_StorageClass @v1.36.3`.
 pub(super) fn class(class: &mut Value) {
     if let Some(class) = class.as_object_mut() {
@@ -63,7 +67,7 @@ pub(super) fn class(class: &mut Value) {
     }
 }
 
-/// Follows `pkg/apis/storage/v1/defaults.go#SetDefaults_CSIDriver @v1.36.3`.
+/// Fills in the defaults of a CSI driver. Follows `pkg/apis/storage/v1/defaults.go#SetDefaults_CSIDriver @v1.36.3`.
 pub(super) fn driver(driver: &mut Value) {
     let spec = meta::child(driver, "spec");
     default_absent(spec, "attachRequired", true);

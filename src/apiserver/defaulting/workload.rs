@@ -1,4 +1,4 @@
-//! Defaults of workloads.
+//! Defaults of workloads, including jobs and cron jobs.
 //!
 //! Follows `pkg/apis/apps/v1/defaults.go`, `pkg/apis/batch/v1/defaults.go` and `pkg/apis/core/v1/defaults.go @v1.36.3`.
 
@@ -17,7 +17,7 @@ fn template(spec: &mut Object) {
 pub(super) fn replication_controller(controller: &mut Value) {
     let labels = controller["spec"]["template"]["metadata"]["labels"].clone();
     let spec = meta::child(controller, "spec");
-    // Here alone the template may be absent.
+    // Unlike other workloads, a replication controller may lack a template.
     if spec.contains_key("template") {
         template(spec);
     }
@@ -72,14 +72,14 @@ pub(super) fn daemon_set(set: &mut Value) {
     default_absent(spec, "revisionHistoryLimit", 10);
     let strategy = spec.entry("updateStrategy").or_insert_with(|| json!({}));
     rolling(strategy, &[("maxUnavailable", json!(1)), ("maxSurge", json!(0))]);
-    // What once counted the templates is kept as an annotation.
+    // The former field `templateGeneration` is kept as an annotation.
     let annotations = meta::metadata(set).entry("annotations").or_insert_with(|| json!({}));
     if let Some(annotations) = annotations.as_object_mut() {
         default_absent(annotations, "deprecated.daemonset.template.generation", "1");
     }
 }
 
-/// A strategy is a rolling update unless it says otherwise.
+/// Defaults a strategy's type to `RollingUpdate`, and fills in the parameters of a rolling update.
 fn rolling(strategy: &mut Value, parameters: &[(&str, Value)]) {
     let Some(strategy) = strategy.as_object_mut() else { return };
     default(strategy, "type", "RollingUpdate");
@@ -120,7 +120,7 @@ fn job_spec(spec: &mut Object) {
     default(spec, "podReplacementPolicy", policy);
 }
 
-/// A new job's selector and the labels of its pods.
+/// Generates a new job's selector and the labels of its pod template, unless `manualSelector` is true.
 /// Follows `pkg/registry/batch/job/strategy.go#generateSelector @v1.36.3`.
 pub(super) fn job_selector(job: &mut Value) {
     let (name, uid) = (meta::text(job, "name").to_owned(), meta::text(job, "uid").to_owned());
@@ -150,7 +150,8 @@ pub(super) fn job_selector(job: &mut Value) {
     labels_of_template(job);
 }
 
-/// A job without labels has those of its pods. Follows `pkg/apis/batch/v1/defaults.go#SetDefaults_Job @v1.36.3`.
+/// Copies the labels of the pod template to a job without labels.
+/// Follows `pkg/apis/batch/v1/defaults.go#SetDefaults_Job @v1.36.3`.
 fn labels_of_template(job: &mut Value) {
     let labels = job["spec"]["template"]["metadata"]["labels"].clone();
     if labels.is_object() {

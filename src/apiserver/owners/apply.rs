@@ -1,4 +1,4 @@
-//! Server-side apply: a client says what it wants of an object, and owns that from then on.
+//! Server-side apply: a client sends the fields that it wants, and owns them from then on.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::apiserver::store::State;
 use crate::apiserver::update::{UpdateBase, Updated};
 use crate::apiserver::{decode, events, meta};
 
-/// The annotation in which kubectl keeps what it has applied by itself.
+/// Annotation in which kubectl's client-side apply keeps the last applied configuration.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// An apply request.
+/// A server-side apply request.
 pub(in crate::apiserver) struct Apply {
     pub(in crate::apiserver) manager: String,
     pub(in crate::apiserver) force: bool,
@@ -28,7 +28,7 @@ pub(in crate::apiserver) struct Apply {
 }
 
 impl Apply {
-    /// Reads a request's body.
+    /// Parses the body of an apply request.
     pub(in crate::apiserver) fn parse(manager: &str, force: bool, body: &[u8]) -> Result<Self, Status> {
         if manager.is_empty() {
             let error = FieldError::required("fieldManager", "is required for apply patch");
@@ -61,7 +61,7 @@ impl Apply {
 }
 
 impl State {
-    /// Applies a configuration to an object, which is made if it is missing.
+    /// Applies a configuration to an object, which is created if it is missing.
     pub(in crate::apiserver) fn apply(
         &mut self,
         kind: &'static Kind,
@@ -119,7 +119,7 @@ impl State {
         Ok(Updated { object: created?, created: true })
     }
 
-    /// What a configuration makes its manager own.
+    /// Returns the fields that a manager owns by applying a configuration.
     fn owned(&self, kind: &Kind, part: Part, config: &Value) -> Owned {
         let mut fields = Fields::default();
         Walk::new(kind).fields(config, &mut fields);
@@ -127,7 +127,7 @@ impl State {
         Owned { fields, version: kind.api_version(), time: Some(self.now) }
     }
 
-    /// The object and its managers after an apply. Follows
+    /// Returns the object and its managers after an apply. Follows
     /// `sigs.k8s.io/structured-merge-diff/v6/merge/update.go#Updater.Apply`.
     fn applied_to(
         &self,
@@ -180,7 +180,7 @@ impl State {
         Ok((value, managed))
     }
 
-    /// Everything belongs to somebody before the first apply to an object that nobody was kept of.
+    /// Returns the managers before the first apply to an object without managers: one manager that owns all fields.
     /// Follows `apimachinery/pkg/util/managedfields/internal/skipnonapplied.go#skipNonAppliedManager.Apply`.
     fn before_first_apply(kind: &Kind, live: &Value) -> Managed {
         let found = Self::difference(kind, Part::Main, live, None);
@@ -195,7 +195,7 @@ impl State {
     }
 }
 
-/// Takes away what the manager applied before and nobody owns any more.
+/// Removes the fields that the manager applied before and that no manager owns any more.
 fn prune(kind: &Kind, value: &mut Value, last: &Fields, managed: &Managed) {
     let is_owned = |path: &Path| managed.0.values().any(|owned| owned.fields.reaches(path));
     for path in last.iter().filter(|path| !is_owned(path)) {
@@ -203,7 +203,7 @@ fn prune(kind: &Kind, value: &mut Value, last: &Fields, managed: &Managed) {
     }
 }
 
-/// The fields that kubectl's own apply has said it wants, as long as they are what it wants. Follows
+/// Returns the fields that kubectl's client-side apply has set and that still have the applied values. Follows
 /// `apimachinery/pkg/util/managedfields/internal/lastappliedmanager.go#lastAppliedManager.allowedConflictsFromLastApplied`.
 fn last_applied(kind: &Kind, live: &Value) -> Fields {
     let mut fields = Fields::default();
@@ -218,7 +218,7 @@ fn last_applied(kind: &Kind, live: &Value) -> Fields {
     fields.without(&difference.modified).without(&difference.added).without(&difference.removed)
 }
 
-/// The refusal of members that no object of the kind has; they are never just left out. Follows
+/// Returns the error for unknown members. An apply rejects them regardless of field validation. Follows
 /// `apimachinery/pkg/util/managedfields/internal/structuredmerge.go#structuredMergeManager.Apply` and
 /// `sigs.k8s.io/structured-merge-diff/v6/typed/validate.go`.
 fn undeclared(kind: &Kind, config: &Value, (namespace, name): (&str, &str), unknown: &[String]) -> Status {
@@ -237,7 +237,7 @@ fn full_version(kind: &Kind) -> String {
     format!("{}/{}", kind.group, kind.version)
 }
 
-/// A path such as `spec.containers[0].foo` with list elements named by their keys.
+/// Rewrites a path such as `spec.containers[0].foo`, with list elements named by their keys instead of their positions.
 fn keyed(kind: &Kind, config: &Value, path: &str) -> String {
     let (mut text, mut place, mut at) = (String::new(), SchemaNode::root(kind), config);
     for part in path.split('.') {
@@ -257,6 +257,7 @@ fn keyed(kind: &Kind, config: &Value, path: &str) -> String {
     text
 }
 
+/// Returns the error for fields that other managers own.
 /// Follows `apimachinery/pkg/util/managedfields/internal/conflict.go#NewConflictError`.
 fn conflict(conflicts: &[(&Manager, &Owned, Fields)]) -> Status {
     let shown = |manager: &Manager, owned: &Owned| {
@@ -264,7 +265,7 @@ fn conflict(conflicts: &[(&Manager, &Owned, Fields)]) -> Status {
             "" => String::new(),
             subresource => format!(" with subresource {subresource:?}"),
         };
-        // The time is no part of a manager's name, and so is never told.
+        // The time is not part of a manager's name, so the message never shows it.
         let using = if manager.applies { String::new() } else { format!(" using {}", owned.version) };
         format!("{:?}{through}{using}", manager.name)
     };

@@ -1,22 +1,22 @@
-//! The author of a write, as the request names it.
+//! Authors of writes: the field manager that a request names.
 
 use http::header;
 use http::request::Parts;
 
 use crate::apiserver::route::Query;
 
-/// Author of a write.
+/// Field manager that makes a write.
 #[derive(Clone, Debug)]
 pub(in crate::apiserver) struct Author {
     /// Name of the manager.
     pub(super) manager: String,
-    /// A subresource that is no part of the object, such as `scale`. Writes through it are recorded without a time.
+    /// Name of a subresource that is not a part of the object, such as `scale`. Writes through it are recorded without a time.
     /// `apimachinery/pkg/util/managedfields/scalehandler.go#ScaleHandler.ToParent @v1.36.3`.
     pub(in crate::apiserver) through: &'static str,
 }
 
 impl Author {
-    /// The manager that the query names, or the program that the `User-Agent` does.
+    /// Returns the manager that the query names, otherwise the program that the `User-Agent` header names.
     /// Follows `apiserver/pkg/endpoints/handlers/create.go#managerOrUserAgent @v1.36.3`.
     pub(in crate::apiserver) fn of(parts: &Parts, query: &Query) -> Self {
         let named = query.text("fieldManager");

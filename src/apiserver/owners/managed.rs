@@ -9,13 +9,13 @@ use super::set::Fields;
 use super::walk::Difference;
 use crate::apiserver::meta;
 
-/// A manager as objects name it.
+/// A field manager, as `managedFields` identifies it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Manager {
     pub(super) name: String,
     /// Whether the manager writes by server-side apply.
     pub(super) applies: bool,
-    /// The API version of an update. It is empty for an apply, whose manager is the same in every version.
+    /// API version of an update. Empty for an apply, where one manager covers all versions.
     pub(super) version: String,
     pub(super) subresource: String,
 }
@@ -28,7 +28,7 @@ pub(super) struct Owned {
     pub(super) time: Option<Timestamp>,
 }
 
-/// All managers of an object.
+/// All field managers of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::apiserver) struct Managed(pub(super) BTreeMap<Manager, Owned>);
 

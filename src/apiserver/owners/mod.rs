@@ -1,4 +1,4 @@
-//! Ownership of fields: `managedFields`, kept at every write of a server that is [`exact`](super::Options::exact).
+//! Ownership of fields: `managedFields`, maintained by every write of a server that is [`exact`](super::Options::exact).
 //!
 //! Follows `apimachinery/pkg/util/managedfields/internal @v1.36.3` and `sigs.k8s.io/structured-merge-diff/v6/merge/update.go`.
 
@@ -21,7 +21,7 @@ use managed::{Manager, Owned};
 use set::{Fields, Path, Step};
 use walk::{Difference, Walk};
 
-/// The manager of the objects that every cluster has.
+/// Field manager of the built-in objects.
 const SERVER: &str = "kube-apiserver";
 
 /// Metadata fields that no manager owns. `apimachinery/pkg/util/managedfields/internal/stripmeta.go#NewStripMetaManager`.
@@ -41,7 +41,7 @@ fn is_field(step: Option<&Step>, names: &[&str]) -> bool {
     matches!(step, Some(Step::Field(name)) if names.contains(&name.as_str()))
 }
 
-/// Whether a write of `part` can own a field: what a strategy resets belongs to nobody.
+/// Whether a write of `part` can own a field. Fields that the kind's strategy resets have no owner.
 fn can_own(kind: &Kind, part: Part, path: &Path) -> bool {
     let (first, second) = (path.first(), path.get(1));
     if is_field(first, &["apiVersion", "kind"]) || is_field(first, &["metadata"]) && path.len() == 1 {
@@ -57,8 +57,8 @@ fn can_own(kind: &Kind, part: Part, path: &Path) -> bool {
 }
 
 impl State {
-    /// The managers after a write of `value`, which is the object as the client means it, defaults included; `old` is the
-    /// version before. `None` where nobody is kept.
+    /// Returns the managers after a write of `value`, which is the client's object with defaults. The version before is `old`.
+    /// Returns `None` if the server does not track ownership.
     pub(super) fn managers(&self, kind: &Kind, part: Part, value: &Value, old: Option<&Value>) -> Option<Managed> {
         if !self.settings.exact {
             return None;
@@ -71,7 +71,7 @@ impl State {
             && let Some(old) = old
         {
             managed = Managed::of(old);
-            // Nobody is kept of an object that had nobody.
+            // An object that has had no managers does not get any.
             if managed.0.is_empty() {
                 return Some(managed);
             }
@@ -98,18 +98,18 @@ impl State {
         Some(managed)
     }
 
-    /// The managers of a new object, which has no defaults yet.
+    /// Returns the managers of a new object, whose defaults are not set yet.
     pub(super) fn managers_of_new(&self, kind: &Kind, value: &Value) -> Option<Managed> {
         if !self.settings.exact {
             return None;
         }
         let mut meant = value.clone();
-        // As for an update, since what only a create adds, such as a job's selector, belongs to nobody.
+        // Defaults are set as for an update: values that only a create sets, such as a job's selector, have no owner.
         defaulting::apply(kind, &mut meant, Some(&Value::Null));
         self.managers(kind, Part::Main, &meant, None)
     }
 
-    /// How an object differs from its version before, or from an empty one, in what a write can own.
+    /// Returns the changes since the version before, or since an empty object, in fields that the write can own.
     fn difference(kind: &Kind, part: Part, value: &Value, old: Option<&Value>) -> Difference {
         let shown = |value: &Value| {
             let mut shown = value.clone();

@@ -1,4 +1,4 @@
-//! Sets of fields: which parts of an object somebody owns, and how `managedFields` writes that.
+//! Sets of fields that a manager owns, and their encoding in `managedFields`.
 //!
 //! Follows `structured-merge-diff/v6/fieldpath` and `FieldsV1`.
 
@@ -7,21 +7,21 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-/// A step from a value to one inside it.
+/// A step of a path, from a value to one inside it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
     /// A member of a structure or map.
     Field(String),
-    /// The element of a list that has these members, as JSON.
+    /// The list element with these key members, as JSON.
     Key(String),
-    /// The element of a list that is this value, as JSON.
+    /// The list element with this value, as JSON.
     Value(String),
 }
 
-/// The place of a field.
+/// Path from the root of an object to a field.
 pub(super) type Path = Vec<Step>;
 
-/// Fields, each named for itself: that one is in the set says nothing of those inside it.
+/// A set of fields. A field in the set does not imply the fields inside it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields(BTreeSet<Path>);
 
@@ -38,7 +38,7 @@ impl Fields {
         self.0.iter()
     }
 
-    /// Whether a field is in the set, or one inside it.
+    /// Whether the set contains a field or one inside it.
     pub(super) fn reaches(&self, path: &Path) -> bool {
         self.0.range(path.clone()..).next().is_some_and(|found| found.starts_with(path))
     }
@@ -61,7 +61,7 @@ impl Fields {
         Self(self.0.intersection(&other.0).cloned().collect())
     }
 
-    /// The set as `fieldsV1` has it.
+    /// Encodes the set as `fieldsV1`.
     pub(super) fn to_value(&self) -> Value {
         let mut root = Map::new();
         for path in &self.0 {
@@ -69,7 +69,7 @@ impl Fields {
             for (depth, step) in path.iter().enumerate() {
                 let slot = at.entry(step.text()).or_insert_with(|| json!({}));
                 let Some(inner) = slot.as_object_mut() else { break };
-                // A field without others inside it needs no mark.
+                // Only a field that has other fields inside it needs the mark `.`.
                 let marks = depth + 1 == path.len() && self.has_inner(path);
                 if marks {
                     inner.insert(".".to_owned(), json!({}));
@@ -84,7 +84,7 @@ impl Fields {
         self.0.range(path.clone()..).nth(1).is_some_and(|next| next.starts_with(path))
     }
 
-    /// Reads `fieldsV1`; `None` if it is none.
+    /// Parses the value of `fieldsV1`. Returns `None` if it is invalid.
     pub(super) fn parse(value: &Value) -> Option<Self> {
         let mut found = Self::default();
         found.read(value.as_object()?, &mut Vec::new())?;
@@ -122,7 +122,7 @@ impl Step {
         let (sort, rest) = text.split_once(':')?;
         match sort {
             "f" => Some(Self::Field(rest.to_owned())),
-            // Parsed and written again, so that two texts of one key are equal.
+            // Parsed and written again, so that different texts of the same key are equal.
             "k" => Some(Self::Key(serde_json::from_str::<Value>(rest).ok()?.to_string())),
             "v" => Some(Self::Value(serde_json::from_str::<Value>(rest).ok()?.to_string())),
             _ => None,
@@ -130,7 +130,7 @@ impl Step {
     }
 }
 
-/// A path as messages have it: `.spec.containers[name="c"].image`. Follows
+/// Formats a path for messages: `.spec.containers[name="c"].image`. Follows
 /// `sigs.k8s.io/structured-merge-diff/v6/fieldpath/path.go#Path.String` and
 /// `sigs.k8s.io/structured-merge-diff/v6/fieldpath/element.go#PathElement.String`.
 pub(super) fn text(path: &[Step]) -> String {

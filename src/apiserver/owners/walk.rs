@@ -1,4 +1,4 @@
-//! Walks over objects by what is owned in them: the fields of one, the difference of two, a merge, and what is taken away.
+//! Walks over objects by granularity of ownership: list fields, compare, merge, and remove.
 //!
 //! Follows `sigs.k8s.io/structured-merge-diff/v6/typed/tofieldset.go`,
 //! `sigs.k8s.io/structured-merge-diff/v6/typed/compare.go`, `sigs.k8s.io/structured-merge-diff/v6/typed/merge.go`,
@@ -12,7 +12,7 @@ use super::set::{Fields, Path, Step};
 use crate::apiserver::kinds::Kind;
 use crate::apiserver::schema::{Ownership, SchemaNode};
 
-/// How one version of an object differs from another.
+/// Difference between two versions of an object.
 #[derive(Debug, Default)]
 pub(super) struct Difference {
     pub(super) added: Fields,
@@ -20,20 +20,20 @@ pub(super) struct Difference {
     pub(super) modified: Fields,
 }
 
-/// Where a walk is.
+/// Current position of a walk over an object.
 pub(super) struct Walk {
     path: Path,
     place: SchemaNode,
 }
 
-/// The step to a list's element, if it can be told apart.
+/// Returns the step to a list's element, if ownership identifies the elements.
 pub(super) fn step_to(how: Ownership, element: &Value) -> Option<Step> {
     match how {
         Ownership::Values => Some(Step::Value(element.to_string())),
         Ownership::Keys(keys) => {
             let member = |key: &&str| element.get(*key).map(|value| ((*key).to_owned(), value.clone()));
             let mut found: Map<String, Value> = keys.iter().filter_map(member).collect();
-            // The one key that has a default in the API.
+            // `protocol` is the only key with a default in the API.
             if keys.contains(&"protocol") {
                 found.entry("protocol").or_insert_with(|| "TCP".into());
             }
@@ -65,7 +65,7 @@ impl Walk {
         result
     }
 
-    /// The elements of a list by the steps to them.
+    /// Returns the elements of a list with the steps to them.
     fn elements<'v>(&self, value: Option<&'v Value>) -> Vec<(Step, &'v Value)> {
         let how = self.how();
         let items = value.and_then(Value::as_array).into_iter().flatten();
@@ -87,7 +87,7 @@ impl Walk {
         }
     }
 
-    /// The fields that a value has.
+    /// Collects the fields of a value.
     pub(super) fn fields(&mut self, value: &Value, found: &mut Fields) {
         match (self.how(), value) {
             (Ownership::Plain, Value::Object(map)) => {
@@ -115,7 +115,7 @@ impl Walk {
         }
     }
 
-    /// How `new` differs from `old`.
+    /// Collects the changes from `old` to `new`.
     pub(super) fn compare(&mut self, old: Option<&Value>, new: Option<&Value>, found: &mut Difference) {
         if !self.path.is_empty() {
             match (old, new) {
@@ -155,7 +155,7 @@ impl Walk {
         }
     }
 
-    /// Puts what is applied into what is there.
+    /// Merges the applied value into the existing one.
     pub(super) fn merge(&mut self, into: &mut Value, applied: &Value) {
         if !self.is_granular([Some(into), Some(applied)]) || into.is_null() {
             into.clone_from(applied);
@@ -189,7 +189,7 @@ impl Walk {
         }
     }
 
-    /// Takes the field at a path away.
+    /// Removes the field at a path.
     pub(super) fn remove(&mut self, value: &mut Value, path: &[Step]) {
         let Some((step, rest)) = path.split_first() else { return };
         match (step, value) {
@@ -214,7 +214,7 @@ impl Walk {
     }
 }
 
-/// The elements of two lists in one order: that of the applied one, with the others where they were among theirs.
+/// Merges the order of two lists: the applied order, with the remaining elements kept before the elements that they preceded.
 /// Follows `sigs.k8s.io/structured-merge-diff/v6/typed/merge.go#mergingWalker.visitListItems`.
 fn order<'s, 'v>(
     before: &'s [(Step, &'v Value)],
@@ -226,7 +226,7 @@ fn order<'s, 'v>(
     let mut done: BTreeSet<&Step> = BTreeSet::new();
     let mut old = before.iter().peekable();
     for (step, new) in after {
-        // What only the old list has comes before the shared element that followed it there.
+        // An element of the old list alone stays before the shared element that followed it there.
         if find(before, step).is_some() && !done.contains(step) {
             while let Some((other, value)) = old.peek() {
                 if other == step {

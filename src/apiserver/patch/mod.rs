@@ -21,19 +21,19 @@ use crate::apimachinery::{FieldError, Status};
 use crate::go::json::{Source, syntax_error};
 use crate::go::print;
 
-/// A patch, parsed.
+/// A parsed patch of one of the supported types.
 #[derive(Debug)]
 pub(super) enum Patch {
-    /// RFC 7386.
+    /// A JSON merge patch (RFC 7386).
     Merge(Value),
-    /// The API's own kind, which knows the keys of lists.
+    /// A strategic merge patch of the Kubernetes API, which merges lists by keys.
     Strategic(Value),
-    /// RFC 6902.
+    /// A JSON patch (RFC 6902).
     Json(Value),
 }
 
 impl Patch {
-    /// Reads a body by its content type.
+    /// Parses a body according to its content type.
     pub(super) fn parse(content_type: &str, body: &[u8]) -> Result<Self, Status> {
         let wrap = match content_type {
             "application/merge-patch+json" => Self::Merge,
@@ -44,7 +44,7 @@ impl Patch {
             }
         };
         let refuse = |why: &str| {
-            // A strategic merge patch is read elsewhere, by what does not say what it reads.
+            // Upstream decodes strategic merge patches in another place, whose errors have no prefix.
             let prefix =
                 if content_type == "application/strategic-merge-patch+json" { "" } else { "error decoding patch: " };
             Status::bad_request(format!("{prefix}{why}"))
@@ -66,7 +66,7 @@ impl Patch {
         Ok(wrap(value))
     }
 
-    /// What a message about an unreadable result shows of it.
+    /// Returns the text that represents the patch or its result in an error about the result.
     fn shown(&self, result: &Value) -> String {
         match self {
             Self::Strategic(patch) => print::plain(patch),
@@ -74,7 +74,7 @@ impl Patch {
         }
     }
 
-    /// The object with the patch applied.
+    /// Returns the object with the patch applied.
     pub(super) fn apply(&self, kind: &Kind, mut target: Value) -> Result<Value, Status> {
         match self {
             Self::Merge(patch) => json_patch::merge(&mut target, patch),
@@ -85,8 +85,8 @@ impl Patch {
     }
 }
 
-/// The refusal of a patch whose result is no object of the kind: upstream shows the patched object, in the order of Go's
-/// members, or the patch, as Go prints maps.
+/// Returns the error for a patch whose result is not an object of the kind. For a strategic merge patch, upstream shows the
+/// patch as Go prints maps; for others, the patched object with its members in Go's order.
 fn unreadable(shown: &str, status: &Status) -> Status {
     let why = status.message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": "));
     let why = why.map_or(status.message.as_str(), |(_, why)| why);
@@ -94,7 +94,7 @@ fn unreadable(shown: &str, status: &Status) -> Status {
 }
 
 impl State {
-    /// Patches an object.
+    /// Patches the newest version of an object.
     pub(super) fn patch(
         &mut self,
         kind: &'static Kind,
@@ -104,7 +104,7 @@ impl State {
         dry_run: bool,
     ) -> Result<Arc<Object>, Status> {
         let old = self.existing(kind, namespace, name)?;
-        // A JSON patch may test any field, so it gets to see them all.
+        // A JSON patch may test any field, so all fields must be read.
         let before = UpdateBase::read(old, part, matches!(patch, Patch::Json(_)) || self.settings.exact)?;
         let mut target = before.value().clone();
         events::to_view(kind, &mut target);

@@ -1,4 +1,4 @@
-//! Strategic merge patches of the API's own kinds.
+//! Tests of strategic merge patches of the API's own kinds.
 
 use serde_json::json;
 
@@ -60,7 +60,7 @@ fn plain_lists() {
         &PODS,
         json!({"metadata": {"finalizers": ["a", "b"]}}),
         &json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"], "finalizers": ["c"]}}),
-        // An item that the patch adds goes before those that only the server has.
+        // An item that the patch adds goes before the items that only the server has.
         &json!({"metadata": {"finalizers": ["c", "b"]}}),
     );
     check(

@@ -1,11 +1,12 @@
-//! Values that read and write themselves: quantities and times.
+//! Parsing and canonical form of values with their own text format: quantities and times.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::k8s::Quantity;
 
-/// A quantity as it is written. Follows `apimachinery/pkg/api/resource/quantity.go#Quantity.UnmarshalJSON @v1.36.3`.
+/// Returns the canonical form of a quantity. Follows
+/// `apimachinery/pkg/api/resource/quantity.go#Quantity.UnmarshalJSON @v1.36.3`.
 pub(super) fn quantity(value: &Value) -> Result<Value, String> {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -17,7 +18,7 @@ pub(super) fn quantity(value: &Value) -> Result<Value, String> {
     Quantity::canonical_text(text).map(Value::from).map_err(|error| error.to_string())
 }
 
-/// A time as it is written, in UTC: to the second, or to the microsecond. Follows
+/// Returns the canonical form of a time: in UTC, to the second or to the microsecond. Follows
 /// `apimachinery/pkg/apis/meta/v1/time.go#Time.UnmarshalJSON` and `apimachinery/pkg/apis/meta/v1/micro_time.go @v1.36.3`.
 pub(super) fn time(text: &str, micro: bool) -> Result<Value, String> {
     let layout = if micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
@@ -40,7 +41,7 @@ fn micro_text(time: Timestamp) -> String {
     format!("{}.{micros:06}Z", text.trim_end_matches('Z'))
 }
 
-/// What Go says of a time that it cannot read: the part of the layout at which it stopped.
+/// Returns Go's error for an invalid time, with the part of the layout at which parsing stopped.
 fn why_not(text: &str, layout: &str) -> String {
     let parts = ["2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05"];
     let mut rest = text;

@@ -1,8 +1,8 @@
-//! What the API's types say of its objects: which members there are, of which types, and how they are written.
+//! Schema of the API's objects: their members, the types of the members, and their encoding.
 //!
-//! `types.txt` is what upstream's own types say, as `tests/controlplane/cmd/schema` prints it; its form is described there.
-//! [`read`] turns what a client sent into what Go's decoder would have made of it, [`complete`] into what Go's encoder
-//! writes; [`from_protobuf`] turns the other encoding into JSON, and a [`SchemaNode`] describes the ownership of fields.
+//! `types.txt` lists upstream's own types, as `tests/controlplane/cmd/schema` prints them; its format is described there.
+//! [`read`] converts what a client sent to the result of Go's decoder, and [`complete`] to the output of Go's encoder.
+//! [`from_protobuf`] converts protobuf to JSON. A [`SchemaNode`] describes the ownership of fields.
 
 mod amount;
 mod own;
@@ -21,7 +21,7 @@ pub(super) use write::complete;
 use super::kinds::Kind;
 use crate::apimachinery::patch::ListMerge;
 
-/// The types of all objects.
+/// The types of all objects, parsed from `types.txt`.
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::parse(include_str!("types.txt")));
 
 struct Schema {
@@ -29,53 +29,53 @@ struct Schema {
     names: BTreeMap<&'static str, usize>,
 }
 
-/// A type with members.
+/// A structure type of the API.
 #[derive(Debug)]
 pub(super) struct Object {
-    /// What Go calls it, such as `v1.PodSpec`.
+    /// Name of the type in Go, such as `v1.PodSpec`.
     go: &'static str,
-    /// Whether it belongs to one owner as a whole.
+    /// Whether one owner owns the structure as a whole.
     is_atomic: bool,
     /// The members, sorted by name.
     members: Vec<Member>,
 }
 
-/// A member of a type.
+/// A member of a structure type.
 #[derive(Debug)]
 pub(super) struct Member {
     name: &'static str,
     pub(super) kind: Type,
-    /// What Go calls its type.
+    /// Name of the member's type in Go.
     go: String,
     omitted: Omitted,
     pub(super) merge: ListMerge,
-    /// Whether a patch replaces it whole.
+    /// Whether a strategic merge patch replaces the member as a whole.
     pub(super) is_replaced: bool,
     owned: Owned,
-    /// Its numbers in protobuf: its own, after those of the messages around it that JSON does not show.
+    /// Field numbers in protobuf: those of enclosing messages that JSON does not show, then the member's own.
     numbers: Vec<u64>,
 }
 
-/// When a member is left out of what is written.
+/// Condition under which the encoder omits a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Omitted {
     Never,
-    /// When it is empty: no object is.
+    /// Omitted if it is empty. Structures never count as empty.
     Empty,
-    /// When it is what Go makes of nothing.
+    /// Omitted if it has Go's zero value.
     Zero,
 }
 
-/// How a list's elements, or a map's entries, are owned.
+/// Ownership of a list's elements or of a map's entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Owned {
-    /// As such a type always is: a list as a whole, anything else by what it has.
+    /// The default of the type: lists are owned as a whole, everything else per member.
     Usually,
-    /// A list, element by element, by the members that tell them apart.
+    /// A list owned per element. These members tell the elements apart.
     Keys(Vec<&'static str>),
-    /// A list of plain values, one by one.
+    /// A list of plain values, owned per value.
     Values,
-    /// A map, as a whole.
+    /// A map or structure that is owned as a whole.
     Whole,
 }
 
@@ -86,15 +86,15 @@ pub(super) enum Type {
     Text,
     Int32,
     Int64,
-    /// Text in base 64.
+    /// Bytes as text in base64.
     Bytes,
-    /// Anything.
+    /// Any JSON value, not decoded.
     Raw,
     Time,
     MicroTime,
     Quantity,
     IntOrText,
-    /// What may be absent although its type has a value for nothing.
+    /// A pointer in Go: the member may be absent although its type has a zero value.
     Optional(Box<Type>),
     List(Box<Type>),
     Map(Box<Type>),
@@ -124,29 +124,29 @@ impl Schema {
 }
 
 impl Object {
-    /// The type of a kind's objects.
+    /// Returns the type of a kind's objects.
     pub(super) fn of(kind: &Kind) -> &'static Self {
         let group = kind.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
         Self::named(&format!("{group}/{}.{}", kind.version, kind.kind))
     }
 
-    /// The type with this name, such as `core/v1.Binding`.
+    /// Returns the type with this name, such as `core/v1.Binding`. Panics if there is none.
     pub(super) fn named(name: &str) -> &'static Self {
         Self::find(name).unwrap_or_else(|| panic!("the schema has no {name}"))
     }
 
-    /// The type that may have this name.
+    /// Returns the type with this name, if there is one.
     fn find(name: &str) -> Option<&'static Self> {
         SCHEMA.names.get(name).map(|at| &SCHEMA.objects[*at])
     }
 
-    /// A member.
+    /// Returns the member with this name.
     pub(super) fn member(&self, name: &str) -> Option<&Member> {
         let at = self.members.binary_search_by_key(&name, |member| member.name).ok()?;
         Some(&self.members[at])
     }
 
-    /// The member at a path that leaves out list positions and keys of maps.
+    /// Returns the member at a path, in which list positions and map keys are left out.
     pub(super) fn at(&'static self, path: &str) -> Option<&'static Member> {
         let mut steps = path.split('.');
         let mut member = self.member(steps.next()?)?;
@@ -196,7 +196,7 @@ impl Member {
 }
 
 impl Type {
-    /// A type, and what Go calls it.
+    /// Parses a type, and returns it with its name in Go.
     fn parse(text: &'static str, names: &BTreeMap<&'static str, usize>) -> (Self, String) {
         if let Some(inner) = text.strip_prefix('*') {
             let (inner, go) = Self::parse(inner, names);
@@ -229,7 +229,7 @@ impl Type {
         (kind, go.to_owned())
     }
 
-    /// The type with members that it is, or that its elements are.
+    /// Returns the structure type of the value, or of its elements.
     pub(super) fn object(&self) -> Option<&'static Object> {
         match self {
             Self::Object(at) => Some(&SCHEMA.objects[*at]),

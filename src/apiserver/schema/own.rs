@@ -1,49 +1,48 @@
-//! How the values of a type are owned, for server-side apply: element by element, member by member, or as a whole.
+//! Granularity of field ownership for server-side apply: per list element, per member, or the value as a whole.
 //!
-//! Follows `sigs.k8s.io/structured-merge-diff/v6/schema/elements.go` and `kube-openapi/pkg/schemaconv/smd.go`: what
-//! upstream's `OpenAPI` definitions say by `x-kubernetes-list-type`, `x-kubernetes-list-map-keys` and
-//! `x-kubernetes-map-type`.
+//! Follows `sigs.k8s.io/structured-merge-diff/v6/schema/elements.go` and `kube-openapi/pkg/schemaconv/smd.go`, which read the
+//! `x-kubernetes-list-type`, `x-kubernetes-list-map-keys` and `x-kubernetes-map-type` of upstream's `OpenAPI` definitions.
 
 use super::{Object, Owned, Type};
 use crate::apiserver::kinds::Kind;
 
-/// How a value is owned.
+/// Granularity at which a value is owned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::apiserver) enum Ownership {
-    /// A list, by the members of its elements that name them.
+    /// A list owned per element. These members are the key of an element.
     Keys(&'static [&'static str]),
-    /// A list of plain values.
+    /// A list of plain values, owned per value.
     Values,
-    /// As a whole.
+    /// The value is owned as a whole.
     Atomic,
-    /// Nothing special: structures and maps by what they have.
+    /// The default: structures and maps are owned per member, everything else as a whole.
     Plain,
 }
 
-/// The place of a value in an object, as far as its type and owners are concerned.
+/// Position in the schema: the type of a value and the granularity of its ownership.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::apiserver) struct SchemaNode {
     pub(in crate::apiserver) how: Ownership,
     inside: NodeContent,
 }
 
-/// Content of a value, as the schema describes it.
+/// Content of a value according to the schema.
 #[derive(Clone, Copy, Debug)]
 enum NodeContent {
     Members(&'static Object),
-    /// Elements or entries, all of one type.
+    /// Elements or entries that all have one type.
     Each(&'static Type),
-    /// What no type describes.
+    /// A value that no type describes.
     Anything,
 }
 
 impl SchemaNode {
-    /// An object of a kind.
+    /// Returns the root: an object of `kind`.
     pub(in crate::apiserver) fn root(kind: &Kind) -> Self {
         Self { how: Ownership::Plain, inside: NodeContent::Members(Object::of(kind)) }
     }
 
-    /// The place of a member, or of a map's entry.
+    /// Returns the node of a member, or of a map's entry.
     pub(in crate::apiserver) fn member(self, name: &str) -> Self {
         match self.inside {
             NodeContent::Members(object) => {
@@ -54,7 +53,7 @@ impl SchemaNode {
         }
     }
 
-    /// The place of a list's elements.
+    /// Returns the node of a list's elements.
     pub(in crate::apiserver) fn element(self) -> Self {
         match self.inside {
             NodeContent::Each(kind) => Self::of(kind, &Owned::Usually),
@@ -93,7 +92,7 @@ mod tests {
     use super::*;
     use crate::apiserver::kinds::{DEPLOYMENTS, JOBS, NODES, PODS, SERVICES};
 
-    /// `*` stands for a list's elements.
+    /// Checks the ownership at a path, in which `*` stands for a list's elements.
     fn check(kind: &Kind, path: &str, expected: Ownership) {
         let step = |place: SchemaNode, step: &str| if step == "*" { place.element() } else { place.member(step) };
         assert_eq!(path.split('.').fold(SchemaNode::root(kind), step).how, expected, "{} {path}", kind.kind);

@@ -1,6 +1,6 @@
-//! Objects in protobuf, as Go's typed clients send them unless they are told to speak JSON.
+//! Decoding of objects in protobuf, which Go's typed clients send unless they are configured for JSON.
 //!
-//! Only bodies are read: every such client also takes a reply in JSON. Follows
+//! Only request bodies are decoded: every such client also accepts replies in JSON. Follows
 //! `apimachinery/pkg/runtime/serializer/protobuf/doc.go @v1.36.3`.
 
 use serde_json::{Map, Value, json};
@@ -9,18 +9,18 @@ use super::{Object, Type};
 use crate::apimachinery::protobuf::{Envelope, Field, for_each_field, text, varint};
 use crate::apiserver::kinds::unregistered;
 
-/// Structures may stand in each other this deep; the API's own are far from it.
+/// Deepest allowed nesting of messages; the API's own are far from it.
 const DEPTH: usize = 64;
 
 const OTHER_TYPE: &str = "a field is of another type than the API's";
 
-/// Reads a body. The error says what is wrong with it.
+/// Decodes a request body. The error says what is wrong with it.
 pub(in crate::apiserver) fn decode(body: &[u8]) -> Result<Value, String> {
     let Envelope { version, kind, raw } = Envelope::read(body)?;
     let (group, number) = version.rsplit_once('/').unwrap_or(("core", &version));
     let group = group.split('.').next().unwrap_or_default();
     let name = match &*kind {
-        // Each group has its own name for the same thing.
+        // Each group has its own name for the same type.
         "DeleteOptions" => "meta/v1.DeleteOptions".to_owned(),
         kind => format!("{group}/{number}.{kind}"),
     };
@@ -31,7 +31,7 @@ pub(in crate::apiserver) fn decode(body: &[u8]) -> Result<Value, String> {
     Ok(value)
 }
 
-/// A number as Go's signed integers have it.
+/// Returns a varint as Go's signed integer.
 fn signed(number: u64) -> i64 {
     number.cast_signed()
 }
@@ -43,7 +43,8 @@ impl Object {
         Ok(Value::Object(map))
     }
 
-    /// Reads a message whose members are found at `within`: the object's own, or one in it that JSON does not show.
+    /// Decodes a message into `map`. `within` is the path of field numbers to the message: empty for the object itself, otherwise
+    /// an inner message that JSON does not show.
     fn decode_into(
         &self,
         map: &mut Map<String, Value>,
@@ -66,7 +67,7 @@ impl Object {
 }
 
 impl Type {
-    /// Adds a member's value, or one of its values, to an object.
+    /// Adds a member's value, or one of a list's values, to an object.
     fn add(&self, map: &mut Map<String, Value>, name: &str, field: Field<'_>, depth: usize) -> Result<(), String> {
         match (self, field) {
             (Self::Optional(inner), field) => inner.add(map, name, field, depth),
@@ -95,7 +96,7 @@ impl Type {
         }
     }
 
-    /// An entry of a map. What it does not say is nothing.
+    /// Decodes an entry of a map. A missing key or value becomes Go's zero value.
     fn entry(&self, bytes: &[u8], depth: usize) -> Result<(String, Value), String> {
         let (mut key, mut value) = (String::new(), super::write::nothing(self));
         for_each_field(bytes, |number, field| {
@@ -136,7 +137,7 @@ impl Type {
     }
 }
 
-/// The fields of the small messages that the API writes as one value.
+/// Fields of the small messages that JSON shows as a single value, such as times and quantities.
 #[derive(Default)]
 struct Parts {
     first: i64,
@@ -161,7 +162,7 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Seconds and nanoseconds with `digits` of a fraction; none are none at all.
+    /// Formats seconds and nanoseconds as a time with `digits` fractional digits. Zero seconds and nanoseconds become `Null`.
     fn time(&self, digits: usize) -> Result<Value, String> {
         if (self.first, self.second) == (0, 0) {
             return Ok(Value::Null);
@@ -172,7 +173,7 @@ impl Parts {
         Ok(json!(format!("{time:.digits$}")))
     }
 
-    /// A number where the first part says so, else a text.
+    /// Returns the number if the type field is 0, else the text.
     fn int_or_text(self) -> Value {
         if self.first == 0 { json!(self.second) } else { json!(self.third_text) }
     }
@@ -201,7 +202,7 @@ mod tests {
         let expected =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}, "spec": {}, "status": {}});
         let mut value = decode(&body("v1", "Namespace", &raw)).unwrap();
-        // Go writes every number and text that is no pointer, whether or not it was set.
+        // Go writes every number and text that is not a pointer, whether or not it was set.
         schema::read(Object::of(&NAMESPACES), &mut value, false).unwrap();
         assert_eq!(value, expected);
     }
@@ -230,7 +231,7 @@ mod tests {
         assert!(decode(&body("v1", "Widget", b"")).unwrap_err().contains("no kind"));
         let whole = body("v1", "Namespace", &field(1, &field(1, b"x")));
         for end in 4..whole.len() {
-            // Whatever it comes to, it ends.
+            // The result does not matter, as long as decoding ends without a panic.
             let _ = decode(&whole[..end]);
         }
     }

@@ -1,5 +1,5 @@
-//! What Go's decoder makes of a client's JSON: unknown members are gone, as is what means nothing, and the first member of
-//! a wrong type is an error, in its words.
+//! Reads a client's JSON as Go's decoder does: drops unknown and zero members, and reports the first member of a wrong type in
+//! Go's words.
 //!
 //! Follows `sigs.k8s.io/json/internal/golang/encoding/json/decode.go`.
 
@@ -9,23 +9,23 @@ use super::{Member, Object, Omitted, Type, amount};
 use crate::apiserver::meta;
 use crate::go::base64;
 
-/// What is odd about an object without being wrong, and the first that is wrong.
+/// Findings of reading an object: unknown members, and the first member of a wrong type.
 #[derive(Debug, Default)]
 pub(in crate::apiserver) struct Findings {
     /// Paths of members that the API does not know.
     pub(in crate::apiserver) unknown: Vec<String>,
-    /// The first wrong type; Go goes on to the end of the text before it says so.
+    /// Error for the first wrong type. Go reads to the end of the text before it reports the error.
     wrong: Option<String>,
-    /// Whether errors say where they are when Go does not.
+    /// Whether errors include the path even where Go's text omits it.
     names_paths: bool,
 }
 
-/// A step from the root, for messages.
+/// One step of the path from the root to a value, for messages.
 #[derive(Clone, Copy)]
 struct Trail<'a> {
     parent: Option<&'a Trail<'a>>,
     step: Step<'a>,
-    /// The type that the innermost member belongs to.
+    /// Go name of the type that declares the innermost member.
     owner: &'static str,
 }
 
@@ -33,12 +33,12 @@ struct Trail<'a> {
 enum Step<'a> {
     Member(&'a str),
     Index(usize),
-    /// An entry of a map.
+    /// An entry of a map, by its key.
     Entry(&'a str),
 }
 
-/// Reads an object. The error is Go's text, which leaves out where an amount or a time is wrong, unless `names_paths` asks
-/// for that.
+/// Reads an object of `kind`. The error is Go's text, which does not contain the path of an invalid quantity or time. With
+/// `names_paths`, the path is put in front.
 pub(in crate::apiserver) fn read(
     kind: &'static Object,
     value: &mut Value,
@@ -81,7 +81,7 @@ fn object(
     Ok(())
 }
 
-/// Whether a member is as good as absent.
+/// Whether a member with this value is treated as absent.
 fn means_nothing(member: &Member, value: &Value) -> bool {
     match (&member.kind, value) {
         (_, Value::Null) => true,
@@ -91,7 +91,7 @@ fn means_nothing(member: &Member, value: &Value) -> bool {
     }
 }
 
-/// Reads a value of a type that Go calls `go`.
+/// Reads a value whose type has the name `go` in Go.
 fn value(kind: &Type, go: &str, value: &mut Value, trail: &Trail<'_>, findings: &mut Findings) -> Result<(), String> {
     match kind {
         Type::Optional(inner) => return self::value(inner, go, value, trail, findings),
@@ -150,7 +150,7 @@ fn value(kind: &Type, go: &str, value: &mut Value, trail: &Trail<'_>, findings: 
 }
 
 impl Trail<'_> {
-    /// The path with positions and keys, as messages about unknown members have it.
+    /// Returns the path with list positions and map keys, as messages about unknown members show it.
     fn path(&self) -> String {
         let before = self.parent.map(Trail::path).unwrap_or_default();
         match self.step {
@@ -160,7 +160,7 @@ impl Trail<'_> {
         }
     }
 
-    /// The members on the way, as messages about types have them.
+    /// Returns the path without list positions and map keys, as messages about types show it.
     fn members(&self) -> String {
         let before = self.parent.map(Trail::members).unwrap_or_default();
         match self.step {
@@ -170,7 +170,7 @@ impl Trail<'_> {
         }
     }
 
-    /// What is wrong here, with the path if that is asked for.
+    /// Returns the error text, with the path in front if `names_paths` is set.
     fn explain(&self, why: String, findings: &Findings) -> String {
         if findings.names_paths { format!("{}: {why}", self.path()) } else { why }
     }
@@ -183,7 +183,7 @@ impl Trail<'_> {
     }
 }
 
-/// What Go's decoder calls a value's type.
+/// Returns the name of a value's JSON type in messages of Go's decoder.
 pub(in crate::apiserver) fn sort_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

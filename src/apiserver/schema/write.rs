@@ -1,11 +1,11 @@
-//! What Go's encoder writes: empty members that it leaves out, and those that it prints although nobody has set them.
+//! Completes objects as Go's encoder writes them: omits empty members, and prints some members that nobody has set.
 
 use serde_json::{Map, Value, json};
 
 use super::{Member, Object, Omitted, Type};
 use crate::apiserver::meta;
 
-/// Brings an object into the form in which it is written.
+/// Brings an object into the form that Go's encoder writes.
 pub(in crate::apiserver) fn complete(kind: &'static Object, value: &mut Value) {
     if let Some(members) = value.as_object_mut() {
         object(kind, members);
@@ -21,7 +21,7 @@ fn object(kind: &'static Object, members: &mut Map<String, Value>) {
             } else if value.is_null() {
                 *value = nothing(&member.kind);
             } else if matches!(member.kind, Type::List(_) | Type::Map(_)) && meta::is_empty(value) {
-                // As storage has it, an empty list is none.
+                // Stored objects have no empty lists: they are null.
                 *value = Value::Null;
             }
         } else if is_printed(member) {
@@ -48,7 +48,7 @@ fn value(kind: &Type, value: &mut Value) {
     }
 }
 
-/// Whether a member that is there is left out.
+/// Whether the encoder omits a member that has this value.
 fn is_omitted(member: &Member, value: &Value) -> bool {
     match member.omitted {
         Omitted::Never => false,
@@ -64,11 +64,11 @@ fn is_omitted(member: &Member, value: &Value) -> bool {
     }
 }
 
-/// Whether a member is printed although it is not there.
+/// Whether the encoder prints a member that is absent.
 fn is_printed(member: &Member) -> bool {
     match member.omitted {
         Omitted::Never => true,
-        // Go calls no object empty.
+        // Go never treats a structure as empty.
         Omitted::Empty => {
             matches!(member.kind, Type::Object(_) | Type::Time | Type::MicroTime | Type::Quantity | Type::IntOrText)
         }
@@ -76,7 +76,7 @@ fn is_printed(member: &Member) -> bool {
     }
 }
 
-/// What Go makes of nothing.
+/// Returns Go's zero value of a type.
 pub(super) fn nothing(kind: &Type) -> Value {
     match kind {
         Type::Flag => json!(false),

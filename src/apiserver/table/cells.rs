@@ -1,4 +1,4 @@
-//! What cells are made of: members of an object, spans of time, and the texts of selectors.
+//! Values of table cells: members of an object, ages and durations, labels and selectors.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -7,27 +7,27 @@ use super::Subject;
 use crate::apiserver::meta;
 
 impl Subject<'_> {
-    /// The value at a JSON pointer.
+    /// Returns the value at a JSON pointer, or null if it is absent.
     pub(super) fn at(&self, pointer: &str) -> &Value {
         self.value.pointer(pointer).unwrap_or(&Value::Null)
     }
 
-    /// The text at a pointer; empty if there is none.
+    /// Returns the string at a pointer, or "" if it is absent.
     pub(super) fn text(&self, pointer: &str) -> &str {
         self.at(pointer).as_str().unwrap_or_default()
     }
 
-    /// The text at a pointer, or another one for none and an empty one.
+    /// Returns the string at a pointer, or `absent` if it is absent or empty.
     pub(super) fn text_or<'b>(&'b self, pointer: &str, absent: &'b str) -> &'b str {
         Some(self.text(pointer)).filter(|text| !text.is_empty()).unwrap_or(absent)
     }
 
-    /// The number at a pointer, or 0.
+    /// Returns the number at a pointer, or 0 if it is absent.
     pub(super) fn number(&self, pointer: &str) -> i64 {
         self.at(pointer).as_i64().unwrap_or(0)
     }
 
-    /// The flag at a pointer, or what its absence means.
+    /// Returns the boolean at a pointer, or `absent` if it is absent.
     pub(super) fn flag(&self, pointer: &str, absent: bool) -> bool {
         self.at(pointer).as_bool().unwrap_or(absent)
     }
@@ -40,24 +40,24 @@ impl Subject<'_> {
         meta::is_deleting(self.value)
     }
 
-    /// How long ago the object was made.
+    /// Time since the object was created.
     pub(super) fn age(&self) -> Value {
         json!(self.since("/metadata/creationTimestamp"))
     }
 
-    /// How long ago the time at a pointer was.
+    /// Returns the time elapsed since the timestamp at a pointer.
     /// Follows `pkg/printers/internalversion/printers.go#translateTimestampSince @v1.36.3`.
     pub(super) fn since(&self, pointer: &str) -> String {
         time(self.at(pointer)).map_or_else(|| "<unknown>".to_owned(), |then| human(self.now.duration_since(then)))
     }
 }
 
-/// The time that a value is.
+/// Parses a value as a timestamp.
 pub(super) fn time(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }
 
-/// A span of time in the two largest units that matter.
+/// Formats a duration with its one or two largest units.
 /// Follows `apimachinery/pkg/util/duration/duration.go#HumanDuration @v1.36.3`.
 pub(super) fn human(span: SignedDuration) -> String {
     let seconds = span.as_secs();
@@ -81,7 +81,7 @@ pub(super) fn human(span: SignedDuration) -> String {
     }
 }
 
-/// Names and images of containers.
+/// Returns the names and the images of containers, each joined by commas.
 /// Follows `pkg/printers/internalversion/printers.go#layoutContainerCells @v1.36.3`.
 pub(super) fn containers(spec: &Value) -> [Value; 2] {
     ["name", "image"].map(|member| {
@@ -91,7 +91,7 @@ pub(super) fn containers(spec: &Value) -> [Value; 2] {
     })
 }
 
-/// A map of texts.
+/// Formats labels as `key=value` pairs, or `<none>` if there are none.
 /// Follows `apimachinery/pkg/labels/labels.go#FormatLabels @v1.36.3`.
 pub(super) fn labels(map: &Value) -> String {
     let pairs: Vec<String> = map
@@ -103,7 +103,7 @@ pub(super) fn labels(map: &Value) -> String {
     if pairs.is_empty() { "<none>".to_owned() } else { pairs.join(",") }
 }
 
-/// A label selector, empty where it selects everything or is none.
+/// Formats a label selector. The text is empty if the selector is absent or selects everything.
 /// Follows `apimachinery/pkg/labels/selector.go#internalSelector.String @v1.36.3`.
 pub(in crate::apiserver) fn selector(selector: &Value) -> String {
     let mut parts: Vec<(&str, String)> = Vec::new();
@@ -129,13 +129,13 @@ pub(in crate::apiserver) fn selector(selector: &Value) -> String {
     parts.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(",")
 }
 
-/// The same with a word for none.
+/// Formats a label selector, as `<none>` if the text would be empty.
 /// Follows `apimachinery/pkg/apis/meta/v1/helpers.go#FormatLabelSelector @v1.36.3`.
 pub(super) fn selector_or_none(value: &Value) -> String {
     Some(selector(value)).filter(|text| !text.is_empty()).unwrap_or_else(|| "<none>".to_owned())
 }
 
-/// Whether a condition is `True`.
+/// Whether the condition of type `sort` is `True`.
 pub(super) fn has_condition(conditions: &Value, sort: &str) -> bool {
     let found = meta::list(conditions).find(|condition| condition["type"] == sort);
     found.is_some_and(|condition| condition["status"] == "True")

@@ -1,4 +1,4 @@
-//! The rows of nodes, namespaces, services, and of other kinds that have few columns.
+//! Tables of nodes, namespaces, services, and of other kinds with few columns.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::apiserver::meta::list;
 const NAME: Column = Column::name("Name");
 const AGE: Column = Column::text("Age");
 
-/// Kinds of which nothing but the age is shown.
+/// Layout of kinds that show only their name and age.
 pub(super) const AGED: Layout = Layout { columns: &[NAME, AGE], cells: |subject| vec![subject.name(), subject.age()] };
 
 pub(super) const NODES: Layout = Layout {
@@ -48,9 +48,9 @@ pub(super) const NODES: Layout = Layout {
     },
 };
 
-/// Follows `pkg/printers/internalversion/printers.go#printNode @v1.36.3`.
+/// Returns the status of a node. Follows `pkg/printers/internalversion/printers.go#printNode @v1.36.3`.
 fn node_status(node: &Subject<'_>) -> String {
-    // The last of several conditions of one type counts.
+    // If there are several conditions of type `Ready`, the last one counts.
     let ready = list(node.at("/status/conditions")).rfind(|condition| condition["type"] == "Ready");
     let status = match ready {
         Some(condition) if condition["status"] == "True" => "Ready",
@@ -61,6 +61,7 @@ fn node_status(node: &Subject<'_>) -> String {
     format!("{status}{cordoned}")
 }
 
+/// Returns a node's roles, sorted and joined by commas.
 /// Follows `pkg/printers/internalversion/printers.go#findNodeRoles @v1.36.3`.
 fn roles(node: &Subject<'_>) -> String {
     let role = |(key, value): (&String, &Value)| match key.strip_prefix("node-role.kubernetes.io/") {
@@ -109,7 +110,7 @@ pub(super) const SERVICES: Layout = Layout {
     },
 };
 
-/// Follows `pkg/printers/internalversion/printers.go#makePortString @v1.36.3`.
+/// Formats a port of a service. Follows `pkg/printers/internalversion/printers.go#makePortString @v1.36.3`.
 fn port(port: &Value) -> String {
     let number = |key: &str| port[key].as_i64().unwrap_or(0);
     let protocol = port["protocol"].as_str().unwrap_or_default();
@@ -119,6 +120,7 @@ fn port(port: &Value) -> String {
     }
 }
 
+/// Returns the external addresses of a service.
 /// Follows `pkg/printers/internalversion/printers.go#getServiceExternalIP @v1.36.3`.
 fn external_ip(service: &Subject<'_>) -> String {
     let texts = |pointer: &str| list(service.at(pointer)).filter_map(|ip| ip.as_str().map(str::to_owned));

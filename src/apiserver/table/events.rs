@@ -1,4 +1,4 @@
-//! The rows of events, read from their stored form.
+//! Table of events, printed from their stored form.
 //!
 //! Follows `pkg/printers/internalversion/printers.go#printEvent @v1.36.3`.
 

@@ -1,7 +1,7 @@
-//! Tables: what kubectl prints of each kind, cell by cell.
+//! Tables: the columns and cells that kubectl prints for each kind.
 //!
-//! Follows `pkg/printers/internalversion/printers.go @v1.36.3`, and for kinds without columns of their own
-//! `apiserver/pkg/registry/rest/table.go#defaultTableConvertor`. Columns have no descriptions.
+//! Follows `pkg/printers/internalversion/printers.go @v1.36.3`, and for kinds without their own columns
+//! `apiserver/pkg/registry/rest/table.go#defaultTableConvertor`. Column descriptions are empty.
 
 mod cells;
 mod core;
@@ -21,12 +21,12 @@ use super::change::ChangeKind;
 use super::kinds::Kind;
 use super::object::Object;
 
-/// A column.
+/// Definition of a table's column.
 struct Column {
     name: &'static str,
     kind: &'static str,
     format: &'static str,
-    /// Whether only a wide table prints it.
+    /// Whether kubectl prints the column only with `-o wide`.
     wide: bool,
 }
 
@@ -53,18 +53,19 @@ impl Column {
     }
 }
 
-/// How a kind is printed: its columns, and the cells of an object.
+/// Columns of a kind, and the function that returns an object's cells.
 struct Layout {
     columns: &'static [Column],
     cells: fn(&Subject<'_>) -> Vec<Value>,
 }
 
-/// An object that is being printed, in its stored form.
+/// Object to print, in its stored form, and the time to compute ages from.
 struct Subject<'a> {
     value: &'a Value,
     now: Timestamp,
 }
 
+/// Layout of kinds without their own columns,
 /// `apiserver/pkg/registry/rest/table.go#NewDefaultTableConvertor @v1.36.3`.
 const DEFAULT: Layout = Layout {
     columns: &[Column::name("Name"), Column { name: "Created At", kind: "date", format: "", wide: false }],
@@ -106,7 +107,7 @@ fn layout(kind: &Kind) -> &'static Layout {
     }
 }
 
-/// A table of objects; `metadata` is that of the list.
+/// Returns a table of objects with the `metadata` of their list.
 pub(super) fn of<'a>(
     table: Table,
     kind: &Kind,
@@ -119,13 +120,13 @@ pub(super) fn of<'a>(
     with_rows(table, metadata, &columns(layout), &rows)
 }
 
-/// A table of one object, under the object's own version.
+/// Returns a table of one object with the object's resource version.
 pub(super) fn of_one(table: Table, kind: &Kind, object: &Object, now: Timestamp) -> Value {
     let metadata = json!({"resourceVersion": object.version().to_string()});
     of(table, kind, &metadata, std::iter::once(object), now)
 }
 
-/// The line of a watch for a change. Only the first one says what the columns are.
+/// Returns the line of a watch for a change. Only the first line of a watch has the column definitions.
 /// Follows `apiserver/pkg/endpoints/handlers/response.go#watchEncoder.doEncode @v1.36.3`.
 pub(super) fn event(
     table: Table,
@@ -142,7 +143,7 @@ pub(super) fn event(
     line(change.name(), &table)
 }
 
-/// A bookmark in a table's watch: a row without cells that would mean anything.
+/// Returns the line of a watch for a bookmark: a table with one row of null cells.
 pub(super) fn bookmark(table: Table, kind: &Kind, metadata: &Value) -> Bytes {
     let layout = layout(kind);
     let row = json!({"cells": vec![Value::Null; layout.columns.len()], "object": partial(table, metadata)});
@@ -150,7 +151,7 @@ pub(super) fn bookmark(table: Table, kind: &Kind, metadata: &Value) -> Bytes {
 }
 
 fn line(change: &str, table: &Value) -> Bytes {
-    // The type comes first, as in all other lines.
+    // `type` comes first, as in the lines of other watches.
     format!("{{\"type\":\"{change}\",\"object\":{table}}}\n").into()
 }
 

@@ -1,4 +1,4 @@
-//! The rows of pods.
+//! Table of pods, with their status as kubectl shows it.
 //!
 //! Follows `pkg/printers/internalversion/printers.go#printPod @v1.36.3`.
 
@@ -48,7 +48,7 @@ fn readiness_gates(pod: &Subject<'_>) -> String {
     format!("{open}/{}", gates.len())
 }
 
-/// How often containers have started again, and when last.
+/// Number of container restarts, and the time of the last one.
 #[derive(Clone, Copy, Default)]
 struct Restarts {
     count: i64,
@@ -69,7 +69,7 @@ impl Restarts {
     }
 }
 
-/// What the containers' states come to.
+/// Summary of the states of a pod's containers.
 struct Containers {
     total: usize,
     ready: usize,
@@ -105,8 +105,8 @@ impl Containers {
         found
     }
 
-    /// Looks at the initialising containers up to the first that is not done. Tells whether there is one, and how often
-    /// those have restarted that go on running.
+    /// Reads the statuses of the init containers up to the first one that is not done. Returns whether there is such a container,
+    /// and the restarts of the sidecars.
     fn initialise(&mut self, pod: &Subject<'_>) -> (bool, Restarts) {
         let specs = pod.at("/spec/initContainers");
         let mut sidecars = Restarts::default();
@@ -136,7 +136,7 @@ impl Containers {
         (false, sidecars)
     }
 
-    /// Looks at the containers, the last one first, so that the first one's word counts.
+    /// Reads the statuses of the containers from last to first, so that the first container determines the pod's status.
     fn run(&mut self, pod: &Subject<'_>) {
         let (mut running, mut failure) = (false, None);
         for status in list(pod.at("/status/containerStatuses")).rev() {
@@ -171,7 +171,7 @@ fn is_sidecar(container: &Value) -> bool {
     container["restartPolicy"] == "Always"
 }
 
-/// How a container has ended.
+/// Returns the reason why a container terminated, else its signal or exit code.
 fn end_of(ended: &Value) -> String {
     match (ended["reason"].as_str().unwrap_or_default(), ended["signal"].as_i64().unwrap_or(0)) {
         ("", 0) => format!("ExitCode:{}", ended["exitCode"].as_i64().unwrap_or(0)),

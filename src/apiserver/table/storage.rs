@@ -1,4 +1,4 @@
-//! The rows of volumes, their classes and drivers, and of devices.
+//! Tables of volumes and claims, storage classes and drivers, resource claims and resource slices.
 
 use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ fn phase<'a>(subject: &'a Subject<'_>) -> &'a str {
     if subject.is_deleting() { "Terminating" } else { subject.text("/status/phase") }
 }
 
-/// Follows `pkg/apis/core/helper/helpers.go#GetAccessModesAsString @v1.36.3`.
+/// Formats access modes as abbreviations. Follows `pkg/apis/core/helper/helpers.go#GetAccessModesAsString @v1.36.3`.
 fn access_modes(modes: &Value) -> String {
     let known =
         [("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")];
@@ -89,6 +89,7 @@ fn access_modes(modes: &Value) -> String {
     named.map(|(_, short)| short).collect::<Vec<_>>().join(",")
 }
 
+/// Returns the storage class of a volume or claim.
 /// Follows `pkg/apis/core/helper/helpers.go#GetPersistentVolumeClass @v1.36.3`.
 fn class<'a>(subject: &'a Subject<'_>) -> &'a str {
     let annotated = subject.at("/metadata/annotations/volume.beta.kubernetes.io~1storage-class").as_str();
@@ -181,6 +182,7 @@ pub(super) const RESOURCE_CLAIMS: Layout = Layout {
     cells: |claim| vec![claim.name(), json!(claim_state(claim)), claim.age()],
 };
 
+/// Returns the state of a resource claim.
 /// Follows `pkg/printers/internalversion/printers.go#resourceClaimState @v1.36.3`.
 fn claim_state(claim: &Subject<'_>) -> String {
     let mut states = Vec::new();

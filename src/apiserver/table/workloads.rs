@@ -1,4 +1,4 @@
-//! The rows of what makes pods.
+//! Tables of workloads and their revisions.
 
 use serde_json::{Value, json};
 
@@ -155,7 +155,7 @@ pub(super) const JOBS: Layout = Layout {
     },
 };
 
-/// Follows `pkg/printers/internalversion/printers.go#printJob @v1.36.3`.
+/// Returns the status of a job. Follows `pkg/printers/internalversion/printers.go#printJob @v1.36.3`.
 fn job_status(job: &Subject<'_>) -> &'static str {
     let has = |sort: &str| has_condition(job.at("/status/conditions"), sort);
     match () {

@@ -1,4 +1,4 @@
-//! Evictions; all of their answers are compared with a real server's elsewhere.
+//! Tests of the eviction subresource. All replies are compared with a real server's elsewhere.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::World;
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const BUDGET: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/b";
 
-/// Makes a pod that runs and is ready.
+/// Creates a pod that runs and is ready.
 async fn run(world: &World, name: &str) {
     world
         .server

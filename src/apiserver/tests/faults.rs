@@ -1,4 +1,4 @@
-//! Faults: each goes wrong in its own way, and only when asked to.
+//! Tests of injected faults: each affects only the requests that it is injected into.
 
 use http::Method;
 use http_body_util::BodyExt as _;

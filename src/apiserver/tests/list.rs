@@ -1,4 +1,4 @@
-//! Lists: versions, pages, selectors.
+//! Tests of lists: versions, pages, selectors.
 
 use http::StatusCode;
 use serde_json::{Value, json};

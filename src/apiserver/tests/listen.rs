@@ -1,4 +1,4 @@
-//! The server on a port, seen from a bare connection.
+//! Tests of the server on a port, over a bare connection.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -14,7 +14,7 @@ async fn listening() -> (ApiServer, Listener) {
     (server, listener)
 }
 
-/// Sends a request and reads until the reply has what is looked for.
+/// Sends a request and reads until the reply contains the expected text.
 async fn ask(listener: &Listener, request: &str, expected: &str) -> TcpStream {
     let stream = TcpStream::connect(listener.address()).await.expect("it listens");
     let mut rest = request.as_bytes();
@@ -90,7 +90,7 @@ async fn a_body_that_is_too_large_is_refused() {
     let (_server, listener) = listening().await;
     let body = "x".repeat(4 << 20);
     let head = "POST /api/v1/namespaces HTTP/1.1\r\nHost: test\r\nContent-Length: 4194304\r\n\r\n";
-    // What is over the limit is not read, so only the head and what fits is sent.
+    // The server does not read bytes over the limit, so the request ends one byte past it.
     let request = format!("{head}{}", &body[..=3 << 20]);
     drop(ask(&listener, &request, "limit is 3145728").await);
 }

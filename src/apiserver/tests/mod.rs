@@ -1,4 +1,4 @@
-//! The server as its clients see it: through a real `kube::Client`, a real watcher, and bytes.
+//! Tests of the server as its clients see it: through a real `kube::Client`, a real watcher, and bytes.
 
 mod eviction;
 mod faults;
@@ -27,7 +27,7 @@ struct World {
     seconds: Arc<AtomicI64>,
 }
 
-/// 2026-01-01T00:00:00Z.
+/// Time of the start, 2026-01-01T00:00:00Z.
 const START: i64 = 1_767_225_600;
 
 impl World {
@@ -48,7 +48,7 @@ impl World {
         self.server.tick();
     }
 
-    /// Sends a request; answers with the reply's body still open.
+    /// Sends a request, and returns the reply with its body still open.
     async fn open(&self, method: Method, path: &str, media_type: &str, body: &str) -> http::Response<ReplyBody> {
         let request = Request::builder().method(method).uri(path).header("content-type", media_type);
         let request = request.body(Body::from(body.as_bytes().to_vec())).unwrap();
@@ -105,7 +105,7 @@ fn binding(pod: &str, node: &str) -> Value {
         "target": {"kind": "Node", "name": node}})
 }
 
-/// `value` with `changes` laid over it.
+/// Returns `value` with `changes` merged into it.
 fn with(mut value: Value, changes: Value) -> Value {
     fn lay(target: &mut Value, changes: Value) {
         match changes {

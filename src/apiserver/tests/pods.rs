@@ -1,4 +1,4 @@
-//! A pod's life: created, bound, its status written, deleted; and events about it.
+//! Tests of a pod's life: it is created, bound, its status is written, and it is deleted. Also tests of events about it.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -119,7 +119,7 @@ async fn binding_writes_all_that_it_should() {
     assert_eq!(bound["metadata"]["annotations"], json!({"k": "v"}));
     assert_eq!(bound["metadata"]["generation"], 1);
     assert_eq!(object.field("spec.nodeName"), Some("n"));
-    // What the fast path writes is what the slow path would: a write of the same is no write.
+    // Binding stores the same bytes as an update would, so an update with the same content is not a write.
     let same = world.server.update(bound.clone()).unwrap();
     assert_eq!(same.version(), object.version());
     let refused = world.post(&format!("{PODS}/a/binding"), &binding("a", "m")).await.1;
@@ -359,7 +359,7 @@ async fn a_client_lives_through_all_of_it() {
     assert_eq!(world.server.pending(), 0);
 }
 
-/// was once: a loaded object whose name has a slash in it was kept, and listed under the part behind it.
+/// Regression test: a loaded object with a slash in its name was stored, and listed under the part after the slash.
 #[tokio::test]
 async fn a_name_has_to_be_a_path_segment_even_in_a_dump() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Random requests: nothing panics, and what the server counts and shows stays consistent.
+//! Tests with random requests: nothing panics, and the server's counters and replies stay consistent.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::super::{ReplyBody, kinds};
 use super::World;
 use crate::clock::Rng;
 
-/// Draws from small sets, so that requests meet each other.
+/// Generator of random requests. It draws from small sets, so that requests affect the same objects.
 struct Draw(Rng);
 
 impl Draw {
@@ -22,7 +22,7 @@ impl Draw {
         choices[self.below(choices.len())]
     }
 
-    /// A JSON value of any shape, with the names that the server looks for.
+    /// Returns a JSON value of any shape, with the names that the server looks for.
     fn value(&mut self, depth: usize) -> Value {
         const NAMES: [&str; 24] = [
             "metadata",
@@ -82,7 +82,7 @@ impl Draw {
         if self.below(8) == 0 { self.value(3) } else { value }
     }
 
-    /// A request of any sort.
+    /// Returns a request of any type.
     fn request(&mut self) -> (Method, String, &'static str, String) {
         if self.below(2) == 0 {
             return self.sensible();
@@ -93,7 +93,7 @@ impl Draw {
         (method, path, media_type, body)
     }
 
-    /// A request that a pod may meet in its life.
+    /// Returns a request that changes a pod.
     fn sensible(&mut self) -> (Method, String, &'static str, String) {
         const STRATEGIC: &str = "application/strategic-merge-patch+json";
         let name = self.of(&["a", "b", "c"]);
@@ -161,7 +161,7 @@ const MEDIA_TYPES: [&str; 6] = [
     "",
 ];
 
-/// What a watcher that was told everything knows in the end, names and versions, and how many events told it.
+/// Reads a watch to its end. Returns the names and versions of the objects that exist at its end, and the number of events.
 async fn follow(world: &World, mut body: ReplyBody) -> (BTreeMap<String, String>, usize) {
     let mut text = Vec::new();
     while world.server.pending() > 0 {
@@ -183,7 +183,7 @@ async fn follow(world: &World, mut body: ReplyBody) -> (BTreeMap<String, String>
     (seen, told)
 }
 
-/// Makes `steps` requests; answers with all replies and the number of events that a watcher was told.
+/// Sends `steps` random requests. Returns a log of the replies and the number of events that a watcher received.
 async fn run(seed: u64, steps: usize) -> (Vec<String>, usize) {
     let world = World::with(|options| options.history = 20);
     let mut draw = Draw(Rng::from_seed(seed));

@@ -1,17 +1,17 @@
-//! The rules that a write meets: admission and validation, with the texts of their refusals.
+//! Tests of admission and validation, with the texts of their errors.
 
 use serde_json::{Value, json};
 
 use super::super::kinds;
 use super::{PODS, World, node, pod, with};
 
-/// Creates `value` and expects a refusal with this code and text.
+/// Creates `value` and expects this error code and text.
 fn refused(world: &World, value: Value, code: u16, text: &str) {
     let status = world.server.create(value).unwrap_err();
     assert_eq!((status.code, status.message.as_str()), (code, text));
 }
 
-/// A pod with this specification is refused with one complaint.
+/// Checks that a pod with this spec is rejected with one error.
 fn invalid(spec: &Value, text: &str) {
     refused(&World::new(), with(pod("p"), json!({"spec": spec})), 422, &format!("Pod \"p\" is invalid: {text}"));
 }

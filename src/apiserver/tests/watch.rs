@@ -1,4 +1,4 @@
-//! Watches: what a stream says, in which order, and that a real watcher lives through every interruption.
+//! Tests of watches: the events of a stream, their order, and a real watcher that survives every interruption.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::super::{ApiServer, ReplyBody, kinds};
 use super::{PODS, World, binding, pod, with};
 
-/// The lines that a stream has ready.
+/// Returns the lines that a stream has ready.
 async fn ready(world: &World, body: &mut ReplyBody) -> Vec<Value> {
     let mut text = Vec::new();
     while world.server.pending() > 0 {
@@ -27,7 +27,7 @@ async fn ready(world: &World, body: &mut ReplyBody) -> Vec<Value> {
         .collect()
 }
 
-/// Each line as `TYPE name@version`.
+/// Formats each line as `TYPE name@version`.
 fn brief(lines: &[Value]) -> Vec<String> {
     lines
         .iter()
@@ -191,7 +191,7 @@ async fn pending_is_exact() {
     assert_eq!(world.server.pending(), 0);
 }
 
-/// Applies what a watcher says to a map until the map is what the server has.
+/// Applies a watcher's events to a map until the map equals the server's state. Returns the number of errors.
 async fn follow(
     server: &ApiServer,
     events: &mut (impl Stream<Item = watcher::Result<Event<Pod>>> + Unpin),

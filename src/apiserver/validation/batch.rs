@@ -1,4 +1,4 @@
-//! New jobs and cron jobs.
+//! Validation of jobs and cron jobs.
 //!
 //! Follows `pkg/apis/batch/validation/validation.go @v1.36.3`.
 
@@ -10,13 +10,14 @@ use super::{container, schedule, scheduling};
 use crate::apimachinery::FieldError;
 use crate::apiserver::meta;
 
-/// `#maxParallelismForIndexedJob`.
+/// Largest `parallelism` of an indexed job, `#maxParallelismForIndexedJob`.
 const MAX_INDEXED_PARALLELISM: i64 = 100_000;
 
-/// What a cron job's name leaves of 63 characters for the time that is added to it. `#ValidateCronJobCreate`.
+/// Longest name of a cron job, in bytes: 63 less the 11 of the timestamp appended to the names of its jobs.
+/// `#ValidateCronJobCreate`.
 const MAX_CRON_JOB_NAME: usize = 52;
 
-/// Follows `#ValidateJob`, less what it asks of generated selectors.
+/// Checks the spec of a new job. Follows `#ValidateJob`, without the checks of generated selectors.
 pub(super) fn on_job(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     job_spec(spec, path, errors);
     let (selector, here) = (&spec["selector"], path.child("selector"));
@@ -28,7 +29,7 @@ pub(super) fn on_job(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     matches_template(selector, spec, path, errors);
 }
 
-/// Follows `#validateJobSpec`.
+/// Checks a job spec, standalone or in a cron job. Follows `#validateJobSpec`.
 fn job_spec(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     for key in ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"] {
         non_negative(spec, key, path, errors);
@@ -67,7 +68,7 @@ fn job_spec(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidateCronJobCreate`. Which time zones there are is not known here.
+/// Checks a new cron job. Follows `#ValidateCronJobCreate`, but accepts unknown time zones.
 pub(super) fn on_cron_job(value: &Value, path: Path<'_>, errors: &mut Errors) {
     cron_job_spec(&value["spec"], path, errors);
     let name = meta::text(value, "name");
@@ -77,7 +78,7 @@ pub(super) fn on_cron_job(value: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#validateCronJobSpec`.
+/// Checks a cron job's spec. Follows `#validateCronJobSpec`.
 pub(super) fn cron_job_spec(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     let text_of_schedule = text(spec, "schedule");
     let here = path.child("schedule");

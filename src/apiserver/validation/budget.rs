@@ -1,4 +1,4 @@
-//! Disruption budgets.
+//! Validation of pod disruption budgets.
 //!
 //! Follows `pkg/apis/policy/validation/validation.go#ValidatePodDisruptionBudgetSpec @v1.36.3`.
 
@@ -8,12 +8,12 @@ use super::field::{Errors, Path, non_negative};
 use super::scheduling;
 use crate::apimachinery::FieldError;
 
-/// What a share that is not one is told.
+/// Error detail for a string that is not a percentage.
 const NO_PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
 
 const POLICIES: [&str; 2] = ["AlwaysAllow", "IfHealthyBudget"];
 
-/// What is wrong with a budget.
+/// Checks a new or updated budget.
 pub(super) fn check(value: &Value, errors: &mut Errors) {
     let (spec, path) = (&value["spec"], Path::Root("spec"));
     if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
@@ -37,20 +37,20 @@ pub(super) fn check(value: &Value, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidatePodDisruptionBudgetStatusUpdate`.
+/// Checks the updated status of a budget. Follows `#ValidatePodDisruptionBudgetStatusUpdate`.
 pub(super) fn check_status(value: &Value, errors: &mut Errors) {
     for key in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
         non_negative(&value["status"], key, Path::Root("status"), errors);
     }
 }
 
-/// Where it is not a number of pods, a share of them.
+/// Checks that a string amount is a percentage of at most 100%.
 /// Follows `pkg/apis/apps/validation/validation.go#ValidatePositiveIntOrPercent` and `#IsNotMoreThan100Percent @v1.36.3`.
 fn share(value: &Value, path: Path<'_>, errors: &mut Errors) {
     let Some(text) = value.as_str() else { return };
     match text.strip_suffix('%').filter(|share| !share.is_empty() && share.bytes().all(|byte| byte.is_ascii_digit())) {
         None => errors.push(FieldError::invalid(path, value, NO_PERCENT)),
-        // A number of many digits is more than that, too.
+        // A number that overflows `i32` is also more than 100.
         Some(share) if share.parse::<i32>().is_ok_and(|share| share <= 100) => {}
         Some(_) => errors.push(FieldError::invalid(path, value, "must not be greater than 100%")),
     }

@@ -1,4 +1,4 @@
-//! Priority classes.
+//! Validation of priority classes.
 //!
 //! Follows `pkg/apis/scheduling/validation/validation.go @v1.36.3`.
 
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::field::{Errors, Path, immutable, text};
 use crate::apimachinery::FieldError;
 
-/// `pkg/apis/scheduling/types.go#HighestUserDefinablePriority @v1.36.3`.
+/// Highest value of a user-defined class, `pkg/apis/scheduling/types.go#HighestUserDefinablePriority @v1.36.3`.
 const HIGHEST: i64 = 1_000_000_000;
 
-/// Classes that the system has. `pkg/apis/scheduling/v1/helpers.go#SystemPriorityClasses @v1.36.3`.
+/// Names and values of the built-in classes. `pkg/apis/scheduling/v1/helpers.go#SystemPriorityClasses @v1.36.3`.
 const SYSTEM: [(&str, i64); 2] = [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 
-/// Follows `#ValidatePriorityClass`. The system's own classes are there from the start.
+/// Checks a new priority class. Follows `#ValidatePriorityClass`. The server creates the built-in classes at startup.
 pub(super) fn on_priority_class(class: &Value, errors: &mut Errors) {
     let name = text(&class["metadata"], "name");
     if name.starts_with("system-") {
@@ -39,7 +39,7 @@ pub(super) fn on_priority_class(class: &Value, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidatePriorityClassUpdate`.
+/// Checks an updated priority class. Follows `#ValidatePriorityClassUpdate`.
 pub(super) fn on_priority_class_update(class: &Value, before: &Value, errors: &mut Errors) {
     if class["value"].as_i64().unwrap_or(0) != before["value"].as_i64().unwrap_or(0) {
         errors.push(FieldError::forbidden("value", "may not be changed in an update."));

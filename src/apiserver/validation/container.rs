@@ -1,4 +1,5 @@
-//! Containers of new pods. What only a node's agent reads (environment, mounts, probes, security contexts) is not looked at.
+//! Validation of the containers of pods. Fields that only the kubelet reads (environment, mounts, probes, security contexts) are
+//! not checked.
 //!
 //! Follows `pkg/apis/core/validation/validation.go @v1.36.3`.
 
@@ -11,7 +12,7 @@ use crate::apimachinery::FieldError;
 use crate::apiserver::meta;
 use crate::k8s::names;
 
-/// Follows `#validateContainers`.
+/// Checks the containers of a pod spec. Follows `#validateContainers`.
 pub(super) fn regular(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     let list_path = path.child("containers");
     if meta::is_empty(&spec["containers"]) {
@@ -34,7 +35,7 @@ pub(super) fn regular(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#validateInitContainers`.
+/// Checks the init containers of a pod spec. Follows `#validateInitContainers`.
 pub(super) fn initial(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     let list_path = path.child("initContainers");
     let mut known: Vec<&str> = meta::list(&spec["containers"]).map(|container| text(container, "name")).collect();
@@ -48,12 +49,13 @@ pub(super) fn initial(spec: &Value, path: Path<'_>, errors: &mut Errors) {
         } else if !name.is_empty() {
             known.push(name);
         }
-        // They run one after the other, so each has the ports to itself; the message calls each the first.
+        // Init containers run one after another, so their host ports cannot conflict. Upstream's messages give each of them index
+        // 0.
         host_port_conflicts(container, list_path.index(0), &mut Vec::new(), errors);
     }
 }
 
-/// Follows `#validateContainerCommon`.
+/// Checks the fields that containers and init containers share. Follows `#validateContainerCommon`.
 fn common(container: &Value, spec: &Value, path: Path<'_>, errors: &mut Errors) {
     let name = text(container, "name");
     required_name(name, names::dns1123_label_errors, path.child("name"), errors);
@@ -66,7 +68,7 @@ fn common(container: &Value, spec: &Value, path: Path<'_>, errors: &mut Errors) 
     resources::of_container(&container["resources"], &spec["resourceClaims"], path.child("resources"), errors);
 }
 
-/// Follows `#validatePullPolicy` and its siblings.
+/// Checks that a field is set to one of the `known` values. Follows `#validatePullPolicy` and its siblings.
 pub(super) fn one_of(owner: &Value, key: &str, known: &[&str], path: Path<'_>, errors: &mut Errors) {
     let value = text(owner, key);
     if value.is_empty() {
@@ -76,7 +78,8 @@ pub(super) fn one_of(owner: &Value, key: &str, known: &[&str], path: Path<'_>, e
     }
 }
 
-/// Follows `#validateContainerRestartPolicy` and `#validateInitContainerRestartPolicy`, less the codes of rules.
+/// Checks a container's restart policy. Follows `#validateContainerRestartPolicy` and `#validateInitContainerRestartPolicy`,
+/// without the exit codes of restart rules.
 fn restart_policy(container: &Value, path: Path<'_>, errors: &mut Errors) {
     const KNOWN: [&str; 3] = ["Always", "Never", "OnFailure"];
     let (policy, rules) = (&container["restartPolicy"], &container["restartPolicyRules"]);
@@ -92,7 +95,7 @@ fn restart_policy(container: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#validateContainerPorts`.
+/// Checks a container's ports. Follows `#validateContainerPorts`.
 fn ports(container: &Value, path: Path<'_>, errors: &mut Errors) {
     let list = path.child("ports");
     let mut known: Vec<&str> = Vec::new();
@@ -122,6 +125,7 @@ fn ports(container: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
+/// Returns the rules that a port name breaks.
 /// Follows `apimachinery/pkg/util/validation/validation.go#IsValidPortName @v1.36.3`.
 fn port_name_errors(name: &str) -> Vec<String> {
     let is_letter = |byte: u8| byte.is_ascii_lowercase();
@@ -138,7 +142,7 @@ fn port_name_errors(name: &str) -> Vec<String> {
     rules.iter().filter(|(holds, _)| !holds).map(|(_, text)| (*text).to_owned()).collect()
 }
 
-/// Follows `#AccumulateUniqueHostPorts`.
+/// Reports host ports that are already in `known`, and adds the new ones to it. Follows `#AccumulateUniqueHostPorts`.
 fn host_port_conflicts(container: &Value, path: Path<'_>, known: &mut Vec<String>, errors: &mut Errors) {
     let list = path.child("ports");
     for (at, port) in meta::list(&container["ports"]).enumerate() {
@@ -153,7 +157,7 @@ fn host_port_conflicts(container: &Value, path: Path<'_>, known: &mut Vec<String
     }
 }
 
-/// Follows `#validateContainersOnlyForPod`.
+/// Checks that no image has surrounding whitespace. Follows `#validateContainersOnlyForPod`.
 pub(super) fn images(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     for list in ["containers", "initContainers"] {
         let list_path = path.child(list);
@@ -168,7 +172,7 @@ pub(super) fn images(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#validatePodHostNetworkDeps`.
+/// Checks that each host port equals its container port. Follows `#validatePodHostNetworkDeps`.
 pub(super) fn host_network_ports(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     let list = path.child("containers");
     for (at, container) in meta::list(&spec["containers"]).enumerate() {

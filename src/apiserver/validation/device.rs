@@ -1,4 +1,5 @@
-//! New claims of devices and their templates, and the devices that drivers offer. Expressions are not read.
+//! Validation of new resource claims, resource claim templates, resource slices and device classes. CEL expressions are not
+//! checked.
 //!
 //! Follows `pkg/apis/resource/validation/validation.go @v1.36.3`.
 
@@ -12,7 +13,7 @@ use crate::apiserver::kinds::{DEVICE_CLASSES, Kind, RESOURCE_CLAIM_TEMPLATES, RE
 use crate::apiserver::meta;
 use crate::k8s::names;
 
-/// What is wrong with a new object of one of these kinds; nothing with another one.
+/// Checks a new object of one of these kinds. Accepts objects of other kinds.
 pub(super) fn on_create(kind: &Kind, value: &Value, errors: &mut Errors) {
     let (spec, path) = (&value["spec"], Path::Root("spec"));
     let is = |other: &Kind| kind.slot == other.slot;
@@ -32,7 +33,7 @@ pub(super) fn on_create(kind: &Kind, value: &Value, errors: &mut Errors) {
     }
 }
 
-/// Follows `#validateDeviceClaim`.
+/// Checks the device requests and constraints of a claim. Follows `#validateDeviceClaim`.
 fn claim(devices: &Value, path: Path<'_>, errors: &mut Errors) {
     let list = path.child("requests");
     let mut known: Vec<String> = Vec::new();
@@ -89,7 +90,7 @@ fn request_name(name: &str, path: Path<'_>, errors: &mut Errors) {
     required_name(name, names::dns1123_label_errors, path, errors);
 }
 
-/// Follows `#validateExactDeviceRequest`.
+/// Checks an exact request or one of its alternatives. Follows `#validateExactDeviceRequest`.
 fn one_request(request: &Value, path: Path<'_>, errors: &mut Errors) {
     let class = text(request, "deviceClassName");
     required_name(class, names::dns1123_subdomain_errors, path.child("deviceClassName"), errors);
@@ -107,7 +108,7 @@ fn one_request(request: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidateResourceSlice`.
+/// Checks the spec of a resource slice. Follows `#ValidateResourceSlice`.
 fn slice(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     let driver = text(spec, "driver");
     required_name(driver, names::dns1123_subdomain_errors, path.child("driver"), errors);

@@ -1,4 +1,4 @@
-//! What volume drivers and their helpers write: what nodes can do, capacities, attachments, classes.
+//! Validation of CSI nodes, CSI drivers, CSI storage capacities, volume attachments and volume attributes classes.
 //!
 //! Follows `pkg/apis/storage/validation/validation.go @v1.36.3`.
 
@@ -14,7 +14,7 @@ use crate::apiserver::kinds::{
 use crate::apiserver::meta;
 use crate::k8s::names;
 
-/// What is wrong with a new object of one of these kinds; nothing with another one.
+/// Checks a new object of one of these kinds. Accepts objects of other kinds.
 pub(super) fn on_create(kind: &Kind, value: &Value, errors: &mut Errors) {
     let spec = &value["spec"];
     let is = |other: &Kind| kind.slot == other.slot;
@@ -31,12 +31,12 @@ pub(super) fn on_create(kind: &Kind, value: &Value, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with a changed one.
+/// Checks an updated object of one of these kinds. Accepts objects of other kinds.
 pub(super) fn on_update(kind: &Kind, value: &Value, before: &Value, errors: &mut Errors) {
     let is = |other: &Kind| kind.slot == other.slot;
     if is(&CSI_DRIVERS) {
         let spec = Path::Root("spec");
-        // The message has it so.
+        // Upstream's message spells the field `attachedRequired`.
         let path = spec.child("attachedRequired");
         immutable(path, &value["spec"]["attachRequired"], &before["spec"]["attachRequired"], errors);
         driver(&value["spec"], errors);
@@ -65,7 +65,7 @@ pub(super) fn on_update(kind: &Kind, value: &Value, before: &Value, errors: &mut
     }
 }
 
-/// Follows `pkg/apis/core/validation/validation.go#ValidateCSIDriverName @v1.36.3`.
+/// Checks the name of a CSI driver. Follows `pkg/apis/core/validation/validation.go#ValidateCSIDriverName @v1.36.3`.
 fn driver_name(name: &str, path: Path<'_>, errors: &mut Errors) {
     if name.is_empty() {
         errors.push(FieldError::required(path, ""));
@@ -77,7 +77,7 @@ fn driver_name(name: &str, path: Path<'_>, errors: &mut Errors) {
     invalid_each(path, name, names::dns1123_subdomain_errors(&name.to_lowercase()), errors);
 }
 
-/// Follows `#validateCSINodeDrivers`.
+/// Checks the drivers of a CSI node. Follows `#validateCSINodeDrivers`.
 fn node(spec: &Value, errors: &mut Errors) {
     let (root, mut known) = (Path::Root("spec"), Vec::new());
     let list = root.child("drivers");
@@ -107,7 +107,7 @@ fn node(spec: &Value, errors: &mut Errors) {
     }
 }
 
-/// Follows `#validateCSIDriverSpec`.
+/// Checks the spec of a CSI driver. Follows `#validateCSIDriverSpec`.
 fn driver(spec: &Value, errors: &mut Errors) {
     let path = Path::Root("spec");
     let known = ["File", "None", "ReadWriteOnceWithFSType"];
@@ -122,7 +122,7 @@ fn driver(spec: &Value, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidateCSIStorageCapacity`.
+/// Checks a CSI storage capacity. Follows `#ValidateCSIStorageCapacity`.
 fn capacity(value: &Value, errors: &mut Errors) {
     scheduling::label_selector(&value["nodeTopology"], Path::Root("nodeTopology"), errors);
     let name = text(value, "storageClassName");
@@ -132,7 +132,7 @@ fn capacity(value: &Value, errors: &mut Errors) {
     }
 }
 
-/// Follows `#validateVolumeAttachmentSpec`.
+/// Checks the spec of a volume attachment. Follows `#validateVolumeAttachmentSpec`.
 fn attachment(spec: &Value, errors: &mut Errors) {
     let path = Path::Root("spec");
     driver_name(text(spec, "attacher"), path.child("attacher"), errors);

@@ -1,4 +1,4 @@
-//! Validation of events.
+//! Validation of new and updated events.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::apiserver::kinds::Kind;
 use crate::apiserver::meta;
 use crate::k8s::names;
 
-/// Errors of a new event of `events.k8s.io`, in its stored form, besides those that [`always`] finds.
+/// Returns the errors of a new `events.k8s.io` event in its stored form, without the errors of [`always`].
 /// Follows `pkg/apis/core/validation/events.go#ValidateEventCreate @v1.36.3`.
 pub(super) fn on_create(event: &Value) -> Vec<FieldError> {
     let mut errors = series_errors(event);
@@ -33,7 +33,7 @@ pub(super) fn on_create(event: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Errors of a changed event. Follows `pkg/apis/core/validation/events.go#ValidateEventUpdate @v1.36.3`.
+/// Returns the errors of an updated event. Follows `pkg/apis/core/validation/events.go#ValidateEventUpdate @v1.36.3`.
 pub(super) fn on_update(event: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if event["series"] != old["series"] {
@@ -78,7 +78,8 @@ fn series_errors(event: &Value) -> Vec<FieldError> {
     errors
 }
 
-/// Errors of any event, by the rules of both groups. Follows `pkg/apis/core/validation/events.go#legacyValidateEvent @v1.36.3`.
+/// Returns the errors of a new or updated event, by the rules that `v1` and `events.k8s.io` share.
+/// Follows `pkg/apis/core/validation/events.go#legacyValidateEvent @v1.36.3`.
 pub(super) fn always(kind: &Kind, event: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let namespace = meta::text(event, "namespace");

@@ -1,14 +1,14 @@
-//! Fields under validation: their paths, their errors, and the checks that any field can have.
+//! Field paths, the list of errors, and checks that several kinds use.
 
 use std::fmt;
 
 use crate::apimachinery::FieldError;
 use serde_json::Value;
 
-/// Errors in the order in which they are found.
+/// Validation errors in the order in which they were found.
 pub(super) type Errors = Vec<FieldError>;
 
-/// Path of a field. It is formatted only when an error needs it.
+/// Path of a field, formatted only when an error needs it.
 #[derive(Clone, Copy)]
 pub(super) enum Path<'a> {
     Root(&'a str),
@@ -42,12 +42,12 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// Returns a text member of an object, empty if it is absent.
+/// Returns a string member of an object, or "" if the member is absent.
 pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// Adds an error if a number is negative.
+/// Adds an error if the number at `key` is negative.
 /// Follows `apimachinery/pkg/api/validation/generic.go#ValidateNonnegativeField @v1.36.3`.
 pub(super) fn non_negative(owner: &Value, key: &str, path: Path<'_>, errors: &mut Errors) {
     if owner[key].as_i64().is_some_and(|number| number < 0) {
@@ -63,9 +63,9 @@ pub(super) fn immutable(path: impl fmt::Display, new: &Value, old: &Value, error
     }
 }
 
-/// Writes the difference of two values, a line for each member that was removed or added.
+/// Writes the difference of two values to `out`, one line for each removed or added member.
 ///
-/// Upstream prints Go values. These lines have the same members in JSON.
+/// Upstream prints Go values. These lines show the same members as JSON.
 pub(super) fn difference(path: &str, old: &Value, new: &Value, out: &mut String) {
     use std::fmt::Write as _;
     if old == new {

@@ -1,4 +1,4 @@
-//! Limit ranges and runtime classes: what admission will go by.
+//! Validation of limit ranges and runtime classes.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::apiserver::amounts;
 use crate::apiserver::meta;
 use crate::k8s::{Quantity, names};
 
-/// Follows `pkg/apis/core/validation/validation.go#ValidateLimitRange @v1.36.3`.
+/// Checks a new or updated limit range. Follows `pkg/apis/core/validation/validation.go#ValidateLimitRange @v1.36.3`.
 pub(super) fn on_range(range: &Value, errors: &mut Errors) {
     let spec = Path::Root("spec");
     let list = spec.child("limits");
@@ -33,7 +33,7 @@ pub(super) fn on_range(range: &Value, errors: &mut Errors) {
     }
 }
 
-/// What the lists name, and which lists there may be.
+/// Checks the resource names in a limit's lists, and which lists its type forbids or requires.
 fn names_of(limit: &Value, scope: &str, path: Path<'_>, errors: &mut Errors) {
     for list in ["max", "min", "default", "defaultRequest"] {
         if scope == "Pod" && list.starts_with("default") {
@@ -64,7 +64,7 @@ fn resource_names(limit: &Value, list: &str, scope: &str, path: Path<'_>, errors
     }
 }
 
-/// What the lists say of the same resource fits together.
+/// Checks that the amounts of the same resource in different lists are consistent, such as `min` not above `max`.
 fn bounds(limit: &Value, path: Path<'_>, errors: &mut Errors) {
     let lists = ["min", "max", "default", "defaultRequest", "maxLimitRequestRatio"];
     let keys: BTreeSet<&String> =
@@ -137,7 +137,7 @@ fn bounds(limit: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `pkg/apis/node/validation/validation.go#ValidateRuntimeClass @v1.36.3`.
+/// Checks a new runtime class. Follows `pkg/apis/node/validation/validation.go#ValidateRuntimeClass @v1.36.3`.
 pub(super) fn on_runtime_class(class: &Value, errors: &mut Errors) {
     let handler = text(class, "handler");
     required_name(handler, names::dns1123_label_errors, Path::Root("handler"), errors);
@@ -164,7 +164,7 @@ pub(super) fn on_runtime_class(class: &Value, errors: &mut Errors) {
     }
 }
 
-/// Follows `pkg/apis/node/validation/validation.go#ValidateRuntimeClassUpdate`.
+/// Checks an updated runtime class. Follows `pkg/apis/node/validation/validation.go#ValidateRuntimeClassUpdate`.
 pub(super) fn on_runtime_class_update(class: &Value, before: &Value, errors: &mut Errors) {
     immutable("handler", &class["handler"], &before["handler"], errors);
     on_runtime_class(class, errors);

@@ -1,4 +1,4 @@
-//! Names, namespaces, labels, finalizers and owners.
+//! Validation of metadata: names, labels, annotations, finalizers and owner references.
 //!
 //! Follows `apimachinery/pkg/api/validation/objectmeta.go @v1.36.3`.
 
@@ -12,12 +12,13 @@ use crate::k8s::names;
 
 const PATH: Path<'static> = Path::Root("metadata");
 
-/// Whether a kind's own rules include those of metadata. Every other rule of metadata holds for all kinds.
+/// Whether upstream's validation of this kind checks metadata itself. For the other kinds, only the checks for objects of all
+/// kinds apply.
 fn has_own_rules(kind: &Kind) -> bool {
     kind.slot != POD_DISRUPTION_BUDGETS.slot && !kind.is_view()
 }
 
-/// What a kind says of a new object's metadata, which comes before its other rules.
+/// Returns the errors that the validation of a kind finds in a new object's metadata, before it checks other fields.
 pub(super) fn on_create(kind: &Kind, value: &Value) -> Errors {
     let mut errors = Errors::new();
     if has_own_rules(kind) {
@@ -31,8 +32,8 @@ pub(super) fn on_create(kind: &Kind, value: &Value) -> Errors {
     errors
 }
 
-/// What holds for new objects of all kinds, and is asked once a kind has found nothing wrong: the name can be a segment of a
-/// URL's path.
+/// Returns the errors that the checks for all kinds find in a new object's metadata. The caller runs them only if the kind's
+/// own validation found no errors. Kinds that check metadata themselves are skipped: their checks are stricter.
 /// Follows `apiserver/pkg/registry/rest/create.go#BeforeCreate @v1.36.3`.
 pub(super) fn of_any_kind(kind: &Kind, value: &Value) -> Errors {
     let mut errors = Errors::new();
@@ -42,13 +43,14 @@ pub(super) fn of_any_kind(kind: &Kind, value: &Value) -> Errors {
     errors
 }
 
-/// The rule of every name whatever its kind. What other kinds of names must be is stricter.
+/// Checks that an object's name can be a segment of a URL path. Every kind has this rule, and most have a stricter one.
 pub(super) fn path_segment(value: &Value) -> Errors {
     let mut errors = Errors::new();
     name_errors(value, path_segment_errors, &mut errors);
     errors
 }
 
+/// Returns the reasons why a name cannot be a path segment.
 /// Follows `apimachinery/pkg/api/validate/content/path.go#IsPathSegmentName @v1.36.3`.
 fn path_segment_errors(name: &str) -> Vec<String> {
     match name {
@@ -65,7 +67,7 @@ fn name_errors(value: &Value, rule: impl Fn(&str) -> Vec<String>, errors: &mut E
     let metadata = &value["metadata"];
     let prefix = text(metadata, "generateName");
     if !prefix.is_empty() {
-        // The dash before what is made up is no end of the name.
+        // A trailing dash is valid here, because a generated suffix follows it.
         let masked = prefix.strip_suffix('-').map_or_else(|| prefix.to_owned(), |start| format!("{start}a"));
         invalid_each(PATH.child("generateName"), prefix, rule(&masked), errors);
     }
@@ -77,15 +79,15 @@ fn name_errors(value: &Value, rule: impl Fn(&str) -> Vec<String>, errors: &mut E
     }
 }
 
-/// Follows `#ValidateObjectMetaAccessor`.
+/// Checks a new object's metadata, the name by `rule`. Follows `#ValidateObjectMetaAccessor`.
 fn new(value: &Value, rule: impl Fn(&str) -> Vec<String>, errors: &mut Errors) {
     name_errors(value, rule, errors);
     common(value, errors);
     finalizers(value, errors);
 }
 
-/// What is wrong with the metadata of a changed object. A kind that has rules of its own asks again what has been asked of
-/// all kinds, and says it again.
+/// Returns the errors in an updated object's metadata. As in upstream, a kind that checks metadata itself repeats the checks
+/// for all kinds, so that their errors occur twice.
 /// Follows `apiserver/pkg/registry/rest/update.go#BeforeUpdate @v1.36.3`.
 pub(super) fn on_update(kind: &Kind, value: &Value, before: &Value) -> Errors {
     let mut errors = on_update_of_any_kind(value, before);
@@ -95,7 +97,7 @@ pub(super) fn on_update(kind: &Kind, value: &Value, before: &Value) -> Errors {
     errors
 }
 
-/// What holds for changed objects of all kinds.
+/// Returns the errors that the checks for all kinds find in an updated object's metadata.
 pub(super) fn on_update_of_any_kind(value: &Value, before: &Value) -> Errors {
     let mut errors = path_segment(value);
     common(value, &mut errors);
@@ -104,7 +106,7 @@ pub(super) fn on_update_of_any_kind(value: &Value, before: &Value) -> Errors {
     errors
 }
 
-/// Follows `#ValidateObjectMetaAccessorUpdate`.
+/// Returns the errors of an update of metadata. Follows `#ValidateObjectMetaAccessorUpdate`.
 pub(super) fn changed(value: &Value, before: &Value) -> Errors {
     let mut errors = Errors::new();
     let (new, old) = (&value["metadata"], &before["metadata"]);
@@ -130,7 +132,7 @@ pub(super) fn changed(value: &Value, before: &Value) -> Errors {
     errors
 }
 
-/// Rules of new and changed objects.
+/// Checks the rules that new and updated objects share.
 fn common(value: &Value, errors: &mut Errors) {
     let metadata = &value["metadata"];
     non_negative(metadata, "generation", PATH, errors);
@@ -139,13 +141,14 @@ fn common(value: &Value, errors: &mut Errors) {
     owners(&metadata["ownerReferences"], PATH.child("ownerReferences"), errors);
 }
 
-/// Follows `#ValidateAnnotations`, less their size.
+/// Checks the keys of annotations. Follows `#ValidateAnnotations`, without the limit on their size.
 pub(super) fn annotations(annotations: &Value, path: Path<'_>, errors: &mut Errors) {
     for (key, _) in annotations.as_object().into_iter().flatten() {
         invalid_each(path, key, names::qualified_name_errors(&key.to_lowercase()), errors);
     }
 }
 
+/// Checks the names of finalizers, and that `orphan` and `foregroundDeletion` are not both set.
 /// Follows `#ValidateFinalizers`.
 fn finalizers(value: &Value, errors: &mut Errors) {
     let path = PATH.child("finalizers");
@@ -158,6 +161,7 @@ fn finalizers(value: &Value, errors: &mut Errors) {
     }
 }
 
+/// Checks that finalizers without a domain are standard ones.
 /// Follows `pkg/apis/core/validation/validation.go#validateKubeFinalizerName @v1.36.3`.
 fn known_finalizers(value: &Value, errors: &mut Errors) {
     let list = PATH.child("finalizers");
@@ -169,7 +173,7 @@ fn known_finalizers(value: &Value, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidateOwnerReferences`.
+/// Checks the owner references of an object. Follows `#ValidateOwnerReferences`.
 fn owners(owners: &Value, path: Path<'_>, errors: &mut Errors) {
     for owner in meta::list(owners) {
         let api_version = text(owner, "apiVersion");
@@ -207,7 +211,7 @@ fn owners(owners: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// An owner with its members in the order of Go's type.
+/// Formats an owner reference as JSON with its members in the order of Go's type.
 fn owner_text(owner: &Value) -> String {
     let members = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
     let shown: Vec<String> =
@@ -215,6 +219,7 @@ fn owner_text(owner: &Value) -> String {
     format!("{{{}}}", shown.join(","))
 }
 
+/// Checks the keys and values of labels.
 /// Follows `apimachinery/pkg/apis/meta/v1/validation/validation.go#ValidateLabels @v1.36.3`.
 pub(super) fn labels(labels: &Value, path: Path<'_>, errors: &mut Errors) {
     for (key, value) in labels.as_object().into_iter().flatten() {
@@ -224,12 +229,12 @@ pub(super) fn labels(labels: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `apimachinery/pkg/apis/meta/v1/validation/validation.go#ValidateLabelName`.
+/// Checks the key of a label. Follows `apimachinery/pkg/apis/meta/v1/validation/validation.go#ValidateLabelName`.
 pub(super) fn label_name(name: &str, path: Path<'_>, errors: &mut Errors) {
     invalid_each(path, name, names::qualified_name_errors(name), errors);
 }
 
-/// A name that has to be there, and to follow a rule.
+/// Checks that a name is set and follows `rule`.
 pub(super) fn required_name(name: &str, rule: fn(&str) -> Vec<String>, path: Path<'_>, errors: &mut Errors) {
     if name.is_empty() {
         errors.push(FieldError::required(path, ""));
@@ -238,7 +243,7 @@ pub(super) fn required_name(name: &str, rule: fn(&str) -> Vec<String>, path: Pat
     }
 }
 
-/// One error for each complaint about a text.
+/// Adds an error for each of the `complaints` about a value.
 pub(super) fn invalid_each(path: Path<'_>, value: &str, complaints: Vec<String>, errors: &mut Errors) {
     errors.extend(complaints.into_iter().map(|detail| FieldError::invalid(path, value, detail)));
 }

@@ -1,19 +1,22 @@
-//! Validation, as far as scheduling depends on it, with upstream's texts.
+//! Validation of the fields that scheduling depends on, with upstream's messages.
 //!
 //! Follows `pkg/apis/core/validation/validation.go` and its siblings `@v1.36.3`.
 //!
-//! What the real server refuses and this one takes, as `tests/controlplane/embedded/replay/scripts` have it (their lines that begin
-//! with `~`):
+//! This server accepts the following, which kube-apiserver rejects. The requests are in
+//! `tests/controlplane/embedded/replay/scripts`, in the lines that begin with `~`.
 //!
-//! - of containers: environment, mounts, probes, life cycle, security contexts, resize policies, exit codes of restart rules;
-//!   of pods: security contexts and shared process namespaces, and what is in volumes that scheduling does not look into;
-//! - of workloads: roll-out strategies, indexes and other managers of jobs, time zones, status counts, changes of a stateful
-//!   set's or a job's fixed members;
-//! - of services, configuration maps, secrets, controller revisions and namespaces: everything but metadata;
-//! - of devices: expressions, attributes, and changes of what is fixed; of a pod's status: its claims' names;
-//! - a claim that grows although its class does not let it, and an unreadable annotation that nobody reads any more.
+//! - Containers: invalid environment, mounts, probes, lifecycle hooks, security contexts, resize policies, and exit codes of
+//!   restart rules.
+//! - Pods: invalid security contexts, shared process namespaces, contents of volumes that scheduling does not read, and claim
+//!   names in the status.
+//! - Workloads: invalid rollout strategies, `backoffLimitPerIndex`, `maxFailedIndexes` and `managedBy` of jobs, unknown time
+//!   zones, invalid counts in the status, and updates of immutable fields of stateful sets and jobs.
+//! - Services, config maps, secrets, controller revisions and namespaces: errors outside metadata.
+//! - Devices: invalid CEL expressions and attributes, and updates of immutable fields.
+//! - Persistent volume claims: expansion that the storage class does not allow.
+//! - Nodes: an invalid `scheduler.alpha.kubernetes.io/preferAvoidPods` annotation, which is no longer used.
 //!
-//! Advice in `Warning` headers that is not about unknown or repeated members is not given.
+//! `Warning` headers are sent for unknown and duplicate fields only.
 
 mod batch;
 mod budget;
@@ -49,7 +52,7 @@ use super::origin::Origin;
 use super::part::Part;
 use crate::apimachinery::FieldError;
 
-/// What is wrong with a new object.
+/// Returns the errors of a new object.
 pub(super) fn on_create(kind: &Kind, value: &Value, origin: Origin) -> Errors {
     if origin == Origin::Dump {
         return metadata::path_segment(value);
@@ -91,7 +94,7 @@ pub(super) fn on_create(kind: &Kind, value: &Value, origin: Origin) -> Errors {
     if errors.is_empty() { metadata::of_any_kind(kind, value) } else { errors }
 }
 
-/// What is wrong with a changed object.
+/// Returns the errors of an updated object. `part` is the part of the object that the request writes.
 pub(super) fn on_update(kind: &Kind, part: Part, value: &Value, before: &Value, old: &Object) -> Errors {
     if kind.slot == EVENTS.slot {
         let mut errors = metadata::on_update_of_any_kind(value, before);
@@ -115,7 +118,7 @@ pub(super) fn on_update(kind: &Kind, part: Part, value: &Value, before: &Value, 
             budget::check_status(value, &mut errors);
         }
     } else if kind.slot == NODES.slot {
-        // Nodes are asked all that new ones are asked, too.
+        // Upstream also runs the checks for new nodes.
         errors.extend(metadata::on_create(kind, value));
         node::check(value, &mut errors);
         node::check_update(value, before, &mut errors);
@@ -126,7 +129,7 @@ pub(super) fn on_update(kind: &Kind, part: Part, value: &Value, before: &Value, 
     } else if kind.slot == STORAGE_CLASSES.slot {
         storage::on_class_update(value, before, &mut errors);
     } else if kind.slot == PERSISTENT_VOLUMES.slot {
-        // Both the kind's rules and those on its changes ask.
+        // Upstream validates the volume both for itself and as part of the update, so that these errors occur twice.
         volume::on_volume(value, &mut errors);
         volume::on_volume(value, &mut errors);
         storage::on_volume_update(value, before, &mut errors);
@@ -145,7 +148,7 @@ pub(super) fn on_update(kind: &Kind, part: Part, value: &Value, before: &Value, 
     errors
 }
 
-/// Follows `pkg/apis/coordination/validation/validation.go#ValidateLeaseSpec @v1.36.3`.
+/// Checks the spec of a lease. Follows `pkg/apis/coordination/validation/validation.go#ValidateLeaseSpec @v1.36.3`.
 fn lease(lease: &Value, errors: &mut Errors) {
     let (spec, path) = (&lease["spec"], Path::Root("spec"));
     let seconds = &spec["leaseDurationSeconds"];

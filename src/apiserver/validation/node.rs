@@ -1,4 +1,4 @@
-//! Nodes.
+//! Validation of new and updated nodes.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::apimachinery::FieldError;
 use crate::apiserver::meta;
 use crate::k8s::names;
 
-/// Follows `pkg/apis/core/validation/validation.go#ValidateNode @v1.36.3`.
+/// Checks a new node. Follows `pkg/apis/core/validation/validation.go#ValidateNode @v1.36.3`.
 pub(super) fn check(node: &Value, errors: &mut Errors) {
     taints(node, errors);
     amounts(node, errors);
@@ -27,7 +27,7 @@ pub(super) fn check(node: &Value, errors: &mut Errors) {
     }
 }
 
-/// Follows `pkg/apis/core/validation/validation.go#ValidateNodeUpdate`.
+/// Checks an updated node. Follows `pkg/apis/core/validation/validation.go#ValidateNodeUpdate`.
 pub(super) fn check_update(node: &Value, before: &Value, errors: &mut Errors) {
     amounts(node, errors);
     let (spec, old) = (&node["spec"], &before["spec"]);
@@ -44,7 +44,7 @@ pub(super) fn check_update(node: &Value, before: &Value, errors: &mut Errors) {
     taints(node, errors);
 }
 
-/// Whether a text is a network of the newer addresses; none if it is no network.
+/// Returns whether a CIDR is an IPv6 one, or `None` if the text is not a CIDR.
 fn is_ipv6_cidr(text: &str) -> Option<bool> {
     let (address, bits) = text.split_once('/')?;
     let (address, bits): (std::net::IpAddr, u8) = (address.parse().ok()?, bits.parse().ok()?);
@@ -80,6 +80,7 @@ fn taints(node: &Value, errors: &mut Errors) {
     }
 }
 
+/// Checks the amounts of a node's capacity and allocatable resources.
 /// Follows `pkg/apis/core/validation/validation.go#ValidateNodeResources`.
 fn amounts(node: &Value, errors: &mut Errors) {
     let status = Path::Root("status");

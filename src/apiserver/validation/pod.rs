@@ -1,4 +1,4 @@
-//! New pods, and the pods that workloads describe.
+//! Validation of new pods, and of the pod templates of workloads.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::apimachinery::FieldError;
 use crate::apiserver::meta;
 use crate::k8s::names;
 
-/// Follows `pkg/apis/core/validation/validation.go#ValidatePodCreate @v1.36.3`, without metadata.
+/// Checks a new pod, except its metadata. Follows `pkg/apis/core/validation/validation.go#ValidatePodCreate @v1.36.3`.
 pub(super) fn on_create(pod: &Value, errors: &mut Errors) {
     let spec = &pod["spec"];
     let path = Path::Root("spec");
@@ -23,14 +23,15 @@ pub(super) fn on_create(pod: &Value, errors: &mut Errors) {
     }
 }
 
-/// Follows `pkg/apis/core/validation/validation.go#validatePodMetadataAndSpec`, without metadata.
+/// Checks a new or updated pod, except its metadata.
+/// Follows `pkg/apis/core/validation/validation.go#validatePodMetadataAndSpec`.
 pub(super) fn whole(pod: &Value, errors: &mut Errors) {
     let path = Path::Root("spec");
     self::spec(&pod["spec"], path, errors);
     container::images(&pod["spec"], path, errors);
 }
 
-/// Follows `pkg/apis/core/validation/validation.go#ValidatePodSpec`.
+/// Checks the spec of a pod or of a pod template. Follows `pkg/apis/core/validation/validation.go#ValidatePodSpec`.
 pub(super) fn spec(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     volumes::names(&spec["volumes"], path.child("volumes"), errors);
     resources::claims(&spec["resourceClaims"], path.child("resourceClaims"), errors);

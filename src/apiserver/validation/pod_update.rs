@@ -1,6 +1,6 @@
-//! Changed pods: what may change, and what of the status.
+//! Validation of updates of pods and of their status.
 //!
-//! A symbol that is cited without a path is one of `pkg/apis/core/validation/validation.go @v1.36.3`.
+//! A symbol cited without a path is in `pkg/apis/core/validation/validation.go @v1.36.3`.
 
 use serde_json::{Value, json};
 
@@ -12,19 +12,19 @@ use crate::apiserver::kinds::PODS;
 use crate::apiserver::meta;
 use crate::k8s::names;
 
-/// What a pod's update may change, as the refusal lists it.
+/// Fields that a pod's update may change, as the error message lists them.
 /// `pkg/apis/core/validation/validation.go#updatablePodSpecFields @v1.36.3`.
 const UPDATABLE: &str = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
      `spec.tolerations` (only additions to existing tolerations),\
      `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-/// Conditions whose names need not be looked at.
+/// Condition types that are valid without a check of their names.
 /// `pkg/apis/core/validation/validation.go#validatePodConditions @v1.36.3`.
 const OWN_CONDITIONS: [&str; 4] = ["PodScheduled", "Ready", "Initialized", "ContainersReady"];
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
-/// Follows `#ValidatePodUpdate`.
+/// Checks an update of a pod, except its status. Follows `#ValidatePodUpdate`.
 pub(super) fn check(pod: &Value, before: &Value, errors: &mut Errors) {
     let (spec, old) = (&pod["spec"], &before["spec"]);
     let path = Path::Root("spec");
@@ -65,12 +65,12 @@ pub(super) fn check(pod: &Value, before: &Value, errors: &mut Errors) {
     }
 }
 
-/// The new specification with everything that may change put back.
+/// Returns the new spec with every field that may change reset to its old value.
 fn munge(spec: &Value, old: &Value) -> Value {
     let mut munged = spec.clone();
     for list in ["containers", "initContainers"] {
         for (at, container) in munged.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().enumerate() {
-            // The pull policy of a changed image stays: it is defaulted only where it is absent.
+            // The pull policy is not reset: defaulting sets it only if it is absent, so that a new image does not change it.
             container["image"] = old[list][at]["image"].clone();
         }
     }
@@ -95,7 +95,7 @@ fn active_deadline(spec: &Value, old: &Value, path: Path<'_>, errors: &mut Error
     errors.push(FieldError::invalid(path.child(key), &spec[key], detail));
 }
 
-/// Follows `#validateOnlyAddedTolerations`.
+/// Checks that an update only adds tolerations or changes their `tolerationSeconds`. Follows `#validateOnlyAddedTolerations`.
 fn only_added_tolerations(spec: &Value, old: &Value, path: Path<'_>, errors: &mut Errors) {
     let without_seconds = |toleration: &Value| {
         let mut toleration = toleration.clone();
@@ -113,13 +113,13 @@ fn only_added_tolerations(spec: &Value, old: &Value, path: Path<'_>, errors: &mu
     scheduling::tolerations(&spec["tolerations"], path.child("tolerations"), errors);
 }
 
-/// Follows `#validateOnlyDeletedSchedulingGates`.
+/// Checks that an update adds no scheduling gates. Follows `#validateOnlyDeletedSchedulingGates`.
 fn only_deleted_gates(spec: &Value, old: &Value, path: Path<'_>, errors: &mut Errors) {
     let known: Vec<&str> = meta::list(&old["schedulingGates"]).map(|gate| text(gate, "name")).collect();
     let list = path.child("schedulingGates");
     let gates: Vec<&str> = meta::list(&spec["schedulingGates"]).map(|gate| text(gate, "name")).collect();
     for (at, name) in gates.iter().enumerate() {
-        // Of several with the same name, the last one is complained about.
+        // As in upstream, of several gates with the same name only the last one is reported.
         if !known.contains(name) && !gates[at + 1..].contains(name) {
             let path = list.index(at);
             let detail = format!("only deletion is allowed, but found new scheduling gate '{name}'");
@@ -128,7 +128,7 @@ fn only_deleted_gates(spec: &Value, old: &Value, path: Path<'_>, errors: &mut Er
     }
 }
 
-/// What else a pod may change while it is gated: it may become choosier about its node.
+/// Checks that the update of a gated pod only narrows its node selector and node affinity, and resets both in `munged`.
 fn gated(munged: &mut Value, old: &Value, path: Path<'_>, errors: &mut Errors) {
     let selector = &munged["nodeSelector"];
     let mutated =
@@ -153,7 +153,7 @@ fn gated(munged: &mut Value, old: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#validateNodeAffinityMutation`.
+/// Checks that an update only narrows the required node affinity. Follows `#validateNodeAffinityMutation`.
 fn affinity_mutation(new: &Value, old: &Value, path: Path<'_>, errors: &mut Errors) {
     if old[REQUIRED].is_null() {
         return;
@@ -189,7 +189,7 @@ fn affinity_mutation(new: &Value, old: &Value, path: Path<'_>, errors: &mut Erro
     }
 }
 
-/// A term as Go prints the type that upstream keeps it in.
+/// Formats a node selector term with the field names of upstream's internal Go type.
 fn term_text(term: impl std::borrow::Borrow<Value>) -> String {
     let requirements = |list: &Value| {
         if meta::is_empty(list) {
@@ -208,7 +208,7 @@ fn term_text(term: impl std::borrow::Borrow<Value>) -> String {
     format!(r#"{{"MatchExpressions":{expressions},"MatchFields":{fields}}}"#)
 }
 
-/// Follows `#ValidatePodStatusUpdate`; `node` is the one that the pod is bound to.
+/// Checks an update of a pod's status. `node` is the node that the pod is bound to. Follows `#ValidatePodStatusUpdate`.
 pub(super) fn check_status(pod: &Value, before: &Value, node: Option<&str>, errors: &mut Errors) {
     let (status, old) = (&pod["status"], &before["status"]);
     let path = Path::Root("status");

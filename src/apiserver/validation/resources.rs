@@ -1,6 +1,6 @@
-//! Requests and limits.
+//! Validation of resource requests and limits, resource claims and overhead.
 //!
-//! A symbol that is cited without a path is one of `pkg/apis/core/validation/validation.go @v1.36.3`.
+//! A symbol cited without a path is in `pkg/apis/core/validation/validation.go @v1.36.3`.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::apiserver::meta;
 use crate::k8s::requests::is_pod_level_resource;
 use crate::k8s::{Quantity, names};
 
-/// Resources without a domain that the API knows, beside huge pages.
+/// Resource names without a domain that are valid in the API, besides huge pages.
 /// `pkg/apis/core/helper/helpers.go#standardResources @v1.36.3`.
 const STANDARD: [&str; 20] = [
     "cpu",
@@ -37,7 +37,7 @@ const STANDARD: [&str; 20] = [
     "services.loadbalancers",
 ];
 
-/// Of these there are only whole ones, beside extended resources.
+/// Resources whose amounts must be integers, besides extended resources.
 /// `pkg/apis/core/helper/helpers.go#integerResources @v1.36.3`.
 const INTEGERS: [&str; 9] = [
     "pods",
@@ -51,13 +51,14 @@ const INTEGERS: [&str; 9] = [
     "services.loadbalancers",
 ];
 
+/// Checks the resources of a container.
 /// Follows `pkg/apis/core/validation/validation.go#ValidateContainerResourceRequirements @v1.36.3`.
 pub(super) fn of_container(resources: &Value, pod_claims: &Value, path: Path<'_>, errors: &mut Errors) {
     requirements(resources, container_resource_name, path, errors);
     claim_names(resources, pod_claims, path, errors);
 }
 
-/// Follows `#validateResourceClaimNames`.
+/// Checks that the claims in `resources` are unique and are among the pod's claims. Follows `#validateResourceClaimNames`.
 fn claim_names(resources: &Value, pod_claims: &Value, path: Path<'_>, errors: &mut Errors) {
     let mut known: Vec<&str> = meta::list(pod_claims).map(|claim| text(claim, "name")).collect();
     known.sort_unstable();
@@ -87,7 +88,7 @@ fn claim_names(resources: &Value, pod_claims: &Value, path: Path<'_>, errors: &m
     }
 }
 
-/// Follows `#validateResourceRequirements`.
+/// Checks requests and limits, their resource names by `name_rule`. Follows `#validateResourceRequirements`.
 fn requirements(resources: &Value, name_rule: fn(&str, Path<'_>, &mut Errors), path: Path<'_>, errors: &mut Errors) {
     let (mut has_compute, mut has_huge_pages) = (false, false);
     let (limits, requests) = (&resources["limits"], &resources["requests"]);
@@ -112,7 +113,7 @@ fn requirements(resources: &Value, name_rule: fn(&str, Path<'_>, &mut Errors), p
     }
 }
 
-/// An amount of huge pages is so many of them. Follows `#validateResourceQuantityHugePageValue`.
+/// Checks that an amount of huge pages is a multiple of the page size. Follows `#validateResourceQuantityHugePageValue`.
 fn huge_pages(name: &str, amount: &Value, path: Path<'_>, errors: &mut Errors) {
     let size = name.strip_prefix(names::HUGE_PAGES_PREFIX).and_then(|size| Quantity::parse(size).ok());
     let (Some(size), Some(quantity)) = (size, amounts::quantity(amount)) else { return };
@@ -122,7 +123,7 @@ fn huge_pages(name: &str, amount: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Resources of the pod as a whole. Follows `#validatePodResources`.
+/// Checks the pod-level resources of a pod spec. Follows `#validatePodResources`.
 pub(super) fn of_pod(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     let resources = &spec["resources"];
     if resources.is_null() {
@@ -158,7 +159,7 @@ pub(super) fn of_pod(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#validateOverhead`.
+/// Checks the overhead of a pod or a runtime class. Follows `#validateOverhead`.
 pub(super) fn overhead(overhead: &Value, path: Path<'_>, errors: &mut Errors) {
     let Some(list) = overhead.as_object() else { return };
     let limits = path.child("limits");
@@ -169,7 +170,7 @@ pub(super) fn overhead(overhead: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Claims of devices. Follows `#validatePodResourceClaims`.
+/// Checks the resource claims of a pod spec. Follows `#validatePodResourceClaims`.
 pub(super) fn claims(claims: &Value, path: Path<'_>, errors: &mut Errors) {
     let mut known: Vec<&str> = Vec::new();
     for (at, claim) in meta::list(claims).enumerate() {
@@ -205,7 +206,7 @@ pub(super) fn claims(claims: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// A request against its limit.
+/// Checks that a request does not exceed its limit, or equals it if the resource cannot be overcommitted.
 fn against_limit(name: &str, request: &Value, limit: &Value, path: Path<'_>, errors: &mut Errors) {
     let is_overcommitted = names::is_overcommit_allowed(name);
     let (Some(amount), Some(bound)) = (amounts::quantity(request), amounts::quantity(limit)) else {
@@ -226,12 +227,12 @@ fn against_limit(name: &str, request: &Value, limit: &Value, path: Path<'_>, err
     errors.push(FieldError::invalid(path.child("requests"), &json!(as_given(request, amount)), detail));
 }
 
-/// An amount as it is written in the object: Go remembers how a quantity was given for as long as nobody computes with it.
+/// Returns an amount as it is written in the object. Go keeps the original text of a quantity until the quantity is changed.
 fn as_given(given: &Value, amount: Quantity) -> String {
     given.as_str().map_or_else(|| amount.to_string(), str::to_owned)
 }
 
-/// A sum over containers, as Go writes it: what a single one asks for is shown as it was given.
+/// Formats a sum over containers as Go does: if only one container requests the resource, as its amount is written there.
 fn sum_as_given(spec: &Value, name: &str, sum: Quantity) -> String {
     let all = ["containers", "initContainers"].into_iter().flat_map(|list| meta::list(&spec[list]));
     let mut amounts = all.map(|container| &container["resources"]["requests"][name]).filter(|amount| !amount.is_null());
@@ -241,7 +242,7 @@ fn sum_as_given(spec: &Value, name: &str, sum: Quantity) -> String {
     }
 }
 
-/// Follows `#validatePodResourceName`.
+/// Checks the name of a pod-level resource. Follows `#validatePodResourceName`.
 fn pod_resource_name(name: &str, path: Path<'_>, errors: &mut Errors) {
     let before = errors.len();
     resource_name(name, path, errors);
@@ -251,7 +252,7 @@ fn pod_resource_name(name: &str, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#validateContainerResourceName`.
+/// Checks the name of a container's resource. Follows `#validateContainerResourceName`.
 pub(super) fn container_resource_name(name: &str, path: Path<'_>, errors: &mut Errors) {
     let before = errors.len();
     resource_name(name, path, errors);
@@ -266,7 +267,7 @@ pub(super) fn container_resource_name(name: &str, path: Path<'_>, errors: &mut E
     }
 }
 
-/// Follows `#validateResourceName`.
+/// Checks a resource name. Follows `#validateResourceName`.
 pub(super) fn resource_name(name: &str, path: Path<'_>, errors: &mut Errors) {
     let complaints = names::qualified_name_errors(name);
     if !complaints.is_empty() {
@@ -279,7 +280,7 @@ pub(super) fn resource_name(name: &str, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidateResourceQuantityValue`.
+/// Checks an amount of the resource `name`. Follows `#ValidateResourceQuantityValue`.
 pub(super) fn quantity(name: &str, amount: &Value, path: Path<'_>, errors: &mut Errors) {
     let Some(quantity) = amounts::quantity(amount) else { return };
     if quantity.signum() < 0 {

@@ -1,8 +1,8 @@
-//! The schedule of a cron job: whether it can be read.
+//! Validation of the schedules of cron jobs.
 //!
 //! Follows `pkg/util/parsers` and the parser that upstream uses, `github.com/robfig/cron/v3/parser.go: ParseStandard`.
 
-/// The bounds of a field, and names that stand for its numbers.
+/// Smallest and largest number of a schedule's field, and the names of its numbers from `min` on.
 struct Bounds {
     min: u32,
     max: u32,
@@ -12,7 +12,7 @@ struct Bounds {
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// Minute, hour, day of the month, month, day of the week.
+/// Bounds of the five fields: minute, hour, day of the month, month, day of the week.
 const FIELDS: [Bounds; 5] = [
     Bounds { min: 0, max: 59, names: &[] },
     Bounds { min: 0, max: 23, names: &[] },
@@ -21,7 +21,7 @@ const FIELDS: [Bounds; 5] = [
     Bounds { min: 0, max: 6, names: &DAYS },
 ];
 
-/// What is wrong with a schedule; nothing if it can be read.
+/// Returns the error of a schedule, or `None` if the schedule is valid.
 pub(super) fn error(schedule: &str) -> Option<String> {
     check(schedule).err()
 }
@@ -52,7 +52,7 @@ fn descriptor(text: &str) -> Result<(), String> {
     }
 }
 
-/// Follows Go's `time.ParseDuration`.
+/// Returns the error of Go's `time.ParseDuration` for a text, if any.
 fn duration_error(text: &str) -> Option<String> {
     let invalid = Some(format!("invalid duration {text:?}"));
     let mut rest = text.trim_start_matches(['+', '-']);
@@ -81,7 +81,7 @@ fn duration_error(text: &str) -> Option<String> {
     None
 }
 
-/// `number`, `number-number`, `*`, each with `/number` behind it or without.
+/// Checks a range: `number`, `number-number`, `*` or `?`, optionally followed by `/number`.
 fn range(text: &str, bounds: &Bounds) -> Result<(), String> {
     let (span, step) = match text.split('/').collect::<Vec<_>>().as_slice() {
         [span] => (*span, None),

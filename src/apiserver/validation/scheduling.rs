@@ -1,6 +1,6 @@
-//! What a pod wants of nodes: tolerations, spreading, affinity, gates.
+//! Validation of scheduling constraints: taints, tolerations, topology spread, affinity, selectors and scheduling gates.
 //!
-//! A symbol that is cited without a path is one of `pkg/apis/core/validation/validation.go @v1.36.3`.
+//! A symbol cited without a path is in `pkg/apis/core/validation/validation.go @v1.36.3`.
 
 use serde_json::{Value, json};
 
@@ -12,6 +12,7 @@ use crate::k8s::names;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
+/// Checks the effect of a taint or toleration.
 /// Follows `pkg/apis/core/validation/validation.go#validateTaintEffect @v1.36.3`.
 pub(super) fn taint_effect(effect: &str, path: Path<'_>, errors: &mut Errors) {
     if effect.is_empty() {
@@ -21,14 +22,14 @@ pub(super) fn taint_effect(effect: &str, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidateTolerations`, the comparison operators being off.
+/// Checks a list of tolerations. Follows `#ValidateTolerations` with the operators `Lt` and `Gt` disabled.
 pub(super) fn tolerations(list: &Value, path: Path<'_>, errors: &mut Errors) {
     for (at, one) in meta::list(list).enumerate() {
         toleration(one, path.index(at), errors);
     }
 }
 
-/// Follows `#ValidateTolerations` for one of them.
+/// Checks a single toleration. Follows `#ValidateTolerations`.
 pub(super) fn toleration(toleration: &Value, path: Path<'_>, errors: &mut Errors) {
     let (key, value) = (text(toleration, "key"), text(toleration, "value"));
     let (operator, effect) = (text(toleration, "operator"), text(toleration, "effect"));
@@ -69,7 +70,7 @@ pub(super) fn toleration(toleration: &Value, path: Path<'_>, errors: &mut Errors
     }
 }
 
-/// Follows `#validateSchedulingGates`.
+/// Checks the scheduling gates of a pod. Follows `#validateSchedulingGates`.
 pub(super) fn gates(list: &Value, path: Path<'_>, errors: &mut Errors) {
     let gates: Vec<&str> = meta::list(list).map(|gate| text(gate, "name")).collect();
     for (at, gate) in gates.iter().enumerate() {
@@ -80,7 +81,7 @@ pub(super) fn gates(list: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#validateTopologySpreadConstraints`.
+/// Checks the topology spread constraints of a pod. Follows `#validateTopologySpreadConstraints`.
 pub(super) fn spread(list: &Value, path: Path<'_>, errors: &mut Errors) {
     let constraints: Vec<&Value> = meta::list(list).collect();
     for (at, constraint) in constraints.iter().enumerate() {
@@ -117,7 +118,7 @@ pub(super) fn spread(list: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidatePositiveField`.
+/// Checks that a number is positive. Follows `#ValidatePositiveField`.
 fn positive(value: &Value, path: Path<'_>, errors: &mut Errors) {
     let number = value.as_i64().unwrap_or(0);
     if number <= 0 {
@@ -125,8 +126,11 @@ fn positive(value: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidateMatchLabelKeysAndMismatchLabelKeys`. The selector has got the expressions of the keys by now, so a key
-/// that it names twice is one that the client had in both places.
+/// Checks `matchLabelKeys` and `mismatchLabelKeys` of a constraint or an affinity term.
+/// Follows `#ValidateMatchLabelKeysAndMismatchLabelKeys`.
+///
+/// The server has already added an expression for each key to the selector. A key that occurs twice in the selector was
+/// therefore set by the client in both places.
 fn label_keys(owner: &Value, path: Path<'_>, errors: &mut Errors) {
     let selector = &owner["labelSelector"];
     for list in ["matchLabelKeys", "mismatchLabelKeys"] {
@@ -163,6 +167,7 @@ fn label_keys(owner: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
+/// Checks a label selector.
 /// Follows `apimachinery/pkg/apis/meta/v1/validation/validation.go#ValidateLabelSelector @v1.36.3`.
 pub(super) fn label_selector(selector: &Value, path: Path<'_>, errors: &mut Errors) {
     labels(&selector["matchLabels"], path.child("matchLabels"), errors);
@@ -179,7 +184,8 @@ pub(super) fn label_selector(selector: &Value, path: Path<'_>, errors: &mut Erro
     }
 }
 
-/// What an operator asks of the number of values.
+/// Checks the operator of an expression and its number of values: the operators in `some` need at least one value, those in
+/// `none` no value, and those in `one` exactly one.
 fn values(expression: &Value, some: &[&str], none: &[&str], one: &[&str], path: Path<'_>, errors: &mut Errors) {
     let operator = text(expression, "operator");
     let count = meta::list(&expression["values"]).len();
@@ -206,7 +212,7 @@ fn values(expression: &Value, some: &[&str], none: &[&str], one: &[&str], path: 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// Follows `#validateAffinity`.
+/// Checks the affinity of a pod. Follows `#validateAffinity`.
 pub(super) fn affinity(affinity: &Value, path: Path<'_>, errors: &mut Errors) {
     let node = &affinity["nodeAffinity"];
     let node_path = path.child("nodeAffinity");
@@ -241,7 +247,7 @@ fn weight(term: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidateNodeSelector`.
+/// Checks a node selector of required terms. Follows `#ValidateNodeSelector`.
 pub(super) fn node_selector(selector: &Value, path: Path<'_>, errors: &mut Errors) {
     let list = path.child("nodeSelectorTerms");
     if meta::is_empty(&selector["nodeSelectorTerms"]) {
@@ -252,7 +258,8 @@ pub(super) fn node_selector(selector: &Value, path: Path<'_>, errors: &mut Error
     }
 }
 
-/// Follows `#ValidateNodeSelectorTerm`; values of preferred terms need not be valid label values.
+/// Checks a node selector term. The values of preferred terms need not be valid label values.
+/// Follows `#ValidateNodeSelectorTerm`.
 fn node_term(term: &Value, is_required: bool, path: Path<'_>, errors: &mut Errors) {
     let list = path.child("matchExpressions");
     for (at, expression) in meta::list(&term["matchExpressions"]).enumerate() {
@@ -271,7 +278,7 @@ fn node_term(term: &Value, is_required: bool, path: Path<'_>, errors: &mut Error
     }
 }
 
-/// Follows `#ValidateNodeFieldSelectorRequirement`.
+/// Checks an element of a term's `matchFields`. Follows `#ValidateNodeFieldSelectorRequirement`.
 fn node_field(field: &Value, path: Path<'_>, errors: &mut Errors) {
     let (operator, key) = (text(field, "operator"), text(field, "key"));
     if !matches!(operator, "In" | "NotIn") {
@@ -291,7 +298,7 @@ fn node_field(field: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#validatePodAffinityTerm`.
+/// Checks a pod affinity term. Follows `#validatePodAffinityTerm`.
 fn pod_term(term: &Value, path: Path<'_>, errors: &mut Errors) {
     label_selector(&term["labelSelector"], path.child("labelSelector"), errors);
     label_selector(&term["namespaceSelector"], path.child("namespaceSelector"), errors);

@@ -1,4 +1,4 @@
-//! Storage classes, volumes and claims.
+//! Validation of storage classes, and of updates of persistent volumes and claims.
 
 use serde_json::{Value, json};
 
@@ -10,12 +10,13 @@ use crate::apiserver::meta;
 use crate::apiserver::strategy::copy;
 use crate::k8s::names;
 
-/// Follows `pkg/apis/storage/validation/validation.go#ValidateStorageClass @v1.36.3`.
+/// Checks a new storage class. Follows `pkg/apis/storage/validation/validation.go#ValidateStorageClass @v1.36.3`.
 pub(super) fn on_class(class: &Value, errors: &mut Errors) {
     on_class_members(class, errors);
     topologies(&class["allowedTopologies"], errors);
 }
 
+/// Checks the allowed topologies of a storage class.
 /// Follows `pkg/apis/core/validation/validation.go#ValidateTopologySelectorTerm @v1.36.3` for each term.
 fn topologies(terms: &Value, errors: &mut Errors) {
     let root = Path::Root("allowedTopologies");
@@ -70,6 +71,7 @@ fn on_class_members(class: &Value, errors: &mut Errors) {
     }
 }
 
+/// Checks an update of a storage class.
 /// Follows `pkg/apis/storage/validation/validation.go#ValidateStorageClassUpdate`.
 pub(super) fn on_class_update(class: &Value, before: &Value, errors: &mut Errors) {
     for key in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
@@ -77,7 +79,7 @@ pub(super) fn on_class_update(class: &Value, before: &Value, errors: &mut Errors
     }
 }
 
-/// Members of a volume's specification that are not its source.
+/// Members of a persistent volume's spec that do not name its source.
 const NO_SOURCE: [&str; 9] = [
     "accessModes",
     "capacity",
@@ -90,6 +92,7 @@ const NO_SOURCE: [&str; 9] = [
     "volumeMode",
 ];
 
+/// Checks an update of a persistent volume.
 /// Follows `pkg/apis/core/validation/validation.go#ValidatePersistentVolumeUpdate @v1.36.3`.
 pub(super) fn on_volume_update(volume: &Value, before: &Value, errors: &mut Errors) {
     let source = |volume: &Value| -> Value {
@@ -111,7 +114,7 @@ pub(super) fn on_volume_update(volume: &Value, before: &Value, errors: &mut Erro
     }
 }
 
-/// Labels that got a new name, and that a volume's affinity may be moved to.
+/// Beta labels and the stable labels that replace them. An update may replace them in a volume's node affinity.
 /// `pkg/apis/core/validation/validation.go#betaToGALabel @v1.36.3`.
 const RENAMED: [(&str, &str); 5] = [
     ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
@@ -134,6 +137,7 @@ fn with_stable_labels(affinity: &Value) -> Value {
     affinity
 }
 
+/// Checks an update of a persistent volume claim.
 /// Follows `pkg/apis/core/validation/validation.go#ValidatePersistentVolumeClaimUpdate @v1.36.3`.
 pub(super) fn on_claim_update(claim: &Value, before: &Value, errors: &mut Errors) {
     let (mut new, mut old) = (claim["spec"].clone(), before["spec"].clone());
@@ -141,7 +145,7 @@ pub(super) fn on_claim_update(claim: &Value, before: &Value, errors: &mut Errors
         copy(&mut old, &new, "volumeName");
     }
     if old["storageClassName"].is_null() {
-        // A claim that asked for no class may get the default one later.
+        // A claim without a class may get the default class later.
         copy(&mut old, &new, "storageClassName");
     }
     let size = |spec: &Value| quantity(&spec["resources"]["requests"]["storage"]);

@@ -1,4 +1,4 @@
-//! New volumes and claims.
+//! Validation of persistent volumes, and of new persistent volume claims.
 //!
 //! Follows `pkg/apis/core/validation/validation.go @v1.36.3`.
 
@@ -14,7 +14,7 @@ use crate::k8s::names;
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
-/// Sources of volumes in upstream's order, and the members without which each is none.
+/// Volume sources in upstream's order, with the members that each requires.
 const SOURCES: [(&str, &[&str]); 22] = [
     ("hostPath", &["path"]),
     ("gcePersistentDisk", &[]),
@@ -40,7 +40,7 @@ const SOURCES: [(&str, &[&str]); 22] = [
     ("secret", &[]),
 ];
 
-/// Follows `#ValidatePersistentVolumeSpec`.
+/// Checks the spec of a persistent volume. Follows `#ValidatePersistentVolumeSpec`.
 pub(super) fn on_volume(volume: &Value, errors: &mut Errors) {
     let (spec, path) = (&volume["spec"], Path::Root("spec"));
     access_modes(spec, "", path, errors);
@@ -107,7 +107,7 @@ fn source(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidatePersistentVolumeClaimSpec`.
+/// Checks the spec of a persistent volume claim. Follows `#ValidatePersistentVolumeClaimSpec`.
 pub(super) fn on_claim(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     access_modes(spec, "at least 1 access mode is required", path, errors);
     scheduling::label_selector(&spec["selector"], path.child("selector"), errors);
@@ -146,7 +146,7 @@ fn class_and_mode(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidatePositiveQuantityValue`.
+/// Checks that a quantity is positive. Follows `#ValidatePositiveQuantityValue`.
 fn positive(amount: &Value, path: Path<'_>, errors: &mut Errors) {
     if amounts::quantity(amount).is_some_and(|quantity| quantity.signum() <= 0) {
         errors.push(FieldError::invalid(path, amount, "must be greater than zero"));

@@ -1,6 +1,7 @@
-//! Volumes of pods: their names, and that each has one source.
+//! Validation of the volumes of pods: names, and exactly one source each.
 //!
-//! Follows `pkg/apis/core/validation/validation.go#ValidateVolumes @v1.36.3`. What is in a source is a matter of nodes.
+//! Follows `pkg/apis/core/validation/validation.go#ValidateVolumes @v1.36.3`. Most contents of a source are not checked, because
+//! only nodes use them.
 
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ use crate::apimachinery::FieldError;
 use crate::apiserver::meta;
 use crate::k8s::names;
 
-/// What is wrong with a list of volumes.
+/// Checks the volumes of a pod spec.
 pub(super) fn names(volumes: &Value, path: Path<'_>, errors: &mut Errors) {
     let mut known: Vec<&str> = Vec::new();
     for (at, volume) in meta::list(volumes).enumerate() {
@@ -29,7 +30,7 @@ pub(super) fn names(volumes: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#validateVolumeSource`, in its order.
+/// Checks that a volume has exactly one source. Follows `#validateVolumeSource`, with its order of sources.
 fn source(volume: &Value, path: Path<'_>, errors: &mut Errors) {
     const SOURCES: [&str; 29] = [
         "emptyDir",
@@ -73,9 +74,9 @@ fn source(volume: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// What scheduling reads of a source has to be there.
+/// Checks that a source has its required members, as far as scheduling reads them.
 fn content(source: &str, value: &Value, path: Path<'_>, errors: &mut Errors) {
-    // The message calls this one so.
+    // Upstream's message calls this source `persistentDisk`.
     let here = path.child(if source == "gcePersistentDisk" { "persistentDisk" } else { source });
     let required: &[&str] = match source {
         "persistentVolumeClaim" => &["claimName"],

@@ -1,7 +1,7 @@
-//! New and changed workloads: their numbers, their selectors, and the pods that they describe.
+//! Validation of new and updated workloads: numbers, selectors and pod templates.
 //!
-//! Follows `pkg/apis/apps/validation/validation.go` and `pkg/apis/core/validation/validation.go @v1.36.3`. Rules on roll-outs,
-//! which no scheduler sees, are not here.
+//! Follows `pkg/apis/apps/validation/validation.go` and `pkg/apis/core/validation/validation.go @v1.36.3`. Rollout strategies are
+//! not checked, because no scheduler reads them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize as _;
@@ -19,7 +19,7 @@ use crate::k8s::{Selector, StringMap};
 
 const PATH: Path<'static> = Path::Root("spec");
 
-/// What is wrong with a new workload; nothing with an object of another kind.
+/// Checks a new workload. Accepts objects of other kinds.
 pub(super) fn on_create(kind: &Kind, value: &Value, errors: &mut Errors) {
     let spec = &value["spec"];
     if kind.slot == JOBS.slot {
@@ -31,7 +31,7 @@ pub(super) fn on_create(kind: &Kind, value: &Value, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with a changed one. Of jobs only the suspended ones may change their pods, which is not asked here.
+/// Checks an updated workload. Upstream also rejects a change of the pod template of a job that is not suspended.
 pub(super) fn on_update(kind: &Kind, value: &Value, before: &Value, errors: &mut Errors) {
     let (spec, old) = (&value["spec"], &before["spec"]);
     controller(kind, spec, errors);
@@ -73,7 +73,7 @@ fn controller(kind: &Kind, spec: &Value, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidateReplicationControllerSpec`.
+/// Checks the spec of a replication controller. Follows `#ValidateReplicationControllerSpec`.
 fn replication_controller(spec: &Value, errors: &mut Errors) {
     non_negative(spec, "minReadySeconds", PATH, errors);
     if meta::is_empty(&spec["selector"]) {
@@ -90,7 +90,7 @@ fn replication_controller(spec: &Value, errors: &mut Errors) {
     always_restarted(spec, "ReplicationController", errors);
 }
 
-/// Follows `#ValidateStatefulSetSpec`.
+/// Checks the spec of a stateful set. Follows `#ValidateStatefulSetSpec`.
 fn stateful_set(spec: &Value, errors: &mut Errors) {
     let policy = text(spec, "podManagementPolicy");
     if !matches!(policy, "OrderedReady" | "Parallel") {
@@ -118,7 +118,7 @@ fn stateful_set(spec: &Value, errors: &mut Errors) {
     selected(spec, "statefulset", "", "StatefulSet", errors);
 }
 
-/// Follows `#ValidateDaemonSetSpec`.
+/// Checks the spec of a daemon set. Follows `#ValidateDaemonSetSpec`.
 fn daemon_set(spec: &Value, errors: &mut Errors) {
     let (value, here) = (&spec["selector"], PATH.child("selector"));
     scheduling::label_selector(value, here, errors);
@@ -135,9 +135,8 @@ fn is_empty_selector(selector: &Value) -> bool {
     meta::is_empty(&selector["matchLabels"]) && meta::is_empty(&selector["matchExpressions"])
 }
 
-/// The selector is there, can be read, and selects the pods that the workload describes. `kind` is how the message about an
-/// empty one calls the workload, `unreadable` what is said of one that cannot be read, `owner` how messages about pods call
-/// it.
+/// Checks that a workload's selector is set, valid, not empty, and matches the labels of the pod template. Then checks the pod
+/// template. Error messages use `kind` for an empty selector, `unreadable` for an invalid one, and `owner` for the template.
 fn selected(spec: &Value, kind: &str, unreadable: &str, owner: &str, errors: &mut Errors) {
     let (value, here) = (&spec["selector"], PATH.child("selector"));
     if value.is_null() {
@@ -161,7 +160,7 @@ fn selected(spec: &Value, kind: &str, unreadable: &str, owner: &str, errors: &mu
     always_restarted(spec, owner, errors);
 }
 
-/// A selector with the members of its requirements in the order of Go's type.
+/// Formats a selector as JSON with the members of its requirements in the order of Go's type.
 fn selector_text(selector: &Value) -> String {
     let mut parts = Vec::new();
     if !meta::is_empty(&selector["matchLabels"]) {
@@ -180,7 +179,7 @@ fn selector_text(selector: &Value) -> String {
     format!("{{{}}}", parts.join(","))
 }
 
-/// Whether the pods that are described are those that are selected; no selector selects none.
+/// Checks that the selector matches the labels of the pod template. An absent selector matches nothing.
 pub(super) fn matches_template(selector: &Value, spec: &Value, path: Path<'_>, errors: &mut Errors) {
     let template = path.child("template");
     let metadata = template.child("metadata");
@@ -198,7 +197,7 @@ pub(super) fn matches_template(selector: &Value, spec: &Value, path: Path<'_>, e
     }
 }
 
-/// Follows `#ValidatePodTemplateSpec`.
+/// Checks the pod template of a workload. Follows `#ValidatePodTemplateSpec`.
 pub(super) fn template(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     let (value, path) = (&spec["template"], path.child("template"));
     labels(&value["metadata"]["labels"], path.child("labels"), errors);
@@ -211,7 +210,7 @@ pub(super) fn template(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Follows `#ValidatePodTemplateSpecForReplicaSet`.
+/// Checks a pod template whose restart policy must be `Always`. Follows `#ValidatePodTemplateSpecForReplicaSet`.
 fn always_restarted(spec: &Value, owner: &str, errors: &mut Errors) {
     template(spec, PATH, errors);
     let pod = &spec["template"]["spec"];
@@ -257,7 +256,7 @@ mod tests {
             check(kind, &spec(&json!({"matchLabels": {"a": "b"}}), "Always"), &[]);
             let none = r#"spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match template `labels`"#;
             let expected = ["spec.selector: Required value", none];
-            // Daemon sets do not say that it is missing.
+            // The validation of daemon sets does not report a missing selector.
             let said = if kind.slot == DAEMON_SETS.slot { &expected[1..] } else { &expected };
             check(kind, &spec(&Value::Null, "Always"), said);
             check(

@@ -1,4 +1,4 @@
-//! What an event says: its message, and keys with values.
+//! Message and key-value pairs of a log event.
 
 use std::fmt::{Debug, Write as _};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 use tracing::Event;
 use tracing::field::{Field, Visit};
 
-/// An event's message and values, in the order in which they are written.
+/// Message and values of an event, in the order in which they are written.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     pub(super) message: String,

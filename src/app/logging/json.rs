@@ -1,4 +1,4 @@
-//! One JSON object a line, with the members that component-base's JSON logs have.
+//! JSON log lines with the members of component-base's JSON logs.
 
 use jiff::Zoned;
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use super::fields::Fields;
 pub(super) fn line(metadata: &Metadata<'_>, fields: &Fields, now: &Zoned) -> String {
     let micros = now.timestamp().as_microsecond();
     let mut object = Map::new();
-    // Milliseconds with a fraction, which a double has room for.
+    // Milliseconds with a fraction, which fit into a double.
     #[expect(clippy::cast_precision_loss, reason = "microseconds since 1970 fit into 53 bits until 2255")]
     object.insert("ts".to_owned(), json!(micros as f64 / 1000.0));
     object.insert("caller".to_owned(), caller(metadata).into());
@@ -29,7 +29,7 @@ pub(super) fn line(metadata: &Metadata<'_>, fields: &Fields, now: &Zoned) -> Str
     Value::Object(object).to_string() + "\n"
 }
 
-/// The file with the folder that it is in, and the line.
+/// Returns the file with its parent directory, and the line.
 fn caller(metadata: &Metadata<'_>) -> String {
     let file = metadata.file().unwrap_or("unknown");
     let short = file.rmatch_indices('/').nth(1).map_or(file, |(at, _)| &file[at + 1..]);

@@ -1,4 +1,4 @@
-//! How much is logged, which can change while the process runs.
+//! Log verbosity, which can change while the process runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,40 +8,40 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::file_name;
 
-/// The verbosity of all files, and of some. Clones share it.
+/// The verbosity of all files, and of individual ones. Clones share it.
 #[derive(Clone, Debug)]
 pub(in crate::app) struct Verbosity(Arc<Levels>);
 
-/// The levels of all files, and of files by their names.
+/// The levels of all files, and of files by name.
 #[derive(Debug)]
 struct Levels {
     all: AtomicU32,
-    /// Patterns of file names without `.rs`, the first that matches counts.
+    /// Levels by pattern of the file name without `.rs`. The first match counts.
     files: Vec<(String, u32)>,
 }
 
 impl Verbosity {
-    /// A verbosity, and those of files by patterns of their names.
+    /// Creates a verbosity for all files, and for files whose names match patterns.
     pub(in crate::app) fn new(all: u32, files: Vec<(String, u32)>) -> Self {
         Self(Arc::new(Levels { all: AtomicU32::new(all), files }))
     }
 
-    /// Changes the verbosity of all files that have none of their own.
+    /// Changes the verbosity of the files that match no pattern.
     pub(in crate::app) fn set(&self, all: u32) {
         self.0.all.store(all, Ordering::Relaxed);
         tracing::callsite::rebuild_interest_cache();
     }
 
-    /// The most that any file may log.
+    /// Returns the highest level that any file may log.
     pub(super) fn most(&self) -> LevelFilter {
         let files = self.0.files.iter().map(|(_, level)| *level);
-        // What others log is let pass from WARN on.
+        // Other crates may log warnings and errors.
         level(files.fold(self.all(), u32::max)).max(LevelFilter::WARN)
     }
 
     pub(super) fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let target = metadata.target();
-        // kube logs each refused request as an error of its own; ours are logged where they matter.
+        // kube logs each rejected request as an error. This crate logs these errors itself where they matter.
         if target.starts_with("kube_client") {
             return false;
         }
@@ -74,7 +74,7 @@ fn level(verbosity: u32) -> LevelFilter {
     }
 }
 
-/// Whether a pattern of letters, `?` and `*` matches all of a name.
+/// Whether a pattern of letters, `?` and `*` matches a whole name.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     match (pattern.split_first(), name.split_first()) {
         (None, None) => true,

@@ -1,6 +1,6 @@
-//! Logs as klog writes them, as text or as JSON, so that whoever reads upstream's logs reads these.
+//! Logs in klog's formats, text or JSON, so that they can be read like upstream's.
 //!
-//! `-v` and `--vmodule` say how much is written: levels 0 and 1 of upstream's are INFO here, 2 and 3 DEBUG, all above TRACE.
+//! `-v` and `--vmodule` set the verbosity: upstream's levels 0 and 1 are INFO here, 2 and 3 are DEBUG, and higher ones are TRACE.
 //! Follows `k8s.io/klog/v2/klog.go#loggingT.formatHeader`, `k8s.io/klog/v2/internal/serialize` and
 //! `component-base/logs/json @v1.36.3`.
 
@@ -21,7 +21,7 @@ use crate::config::flags::LogFormat;
 use fields::Fields;
 pub(super) use levels::Verbosity;
 
-/// Writes each event to stderr.
+/// Layer that writes each event to stderr.
 struct Lines {
     format: LogFormat,
     verbosity: Verbosity,
@@ -30,7 +30,7 @@ struct Lines {
     zone: TimeZone,
 }
 
-/// Starts writing to stderr. A second App in one process, as tests have it, keeps the first one's log.
+/// Starts logging to stderr. If a process runs several `App`s, as tests do, the first one's log stays.
 pub(super) fn start(format: LogFormat, verbosity: &Verbosity) {
     let (process, clock, zone) = (std::process::id(), Clock::real(), TimeZone::system());
     let lines = Lines { format, verbosity: verbosity.clone(), process, clock, zone };
@@ -53,12 +53,12 @@ impl<S: Subscriber> Layer<S> for Lines {
             LogFormat::Text => text::line(event.metadata(), &fields, &now, self.process),
             LogFormat::Json => json::line(event.metadata(), &fields, &now),
         };
-        // Nobody is left to be told that stderr is gone.
+        // If stderr is closed, there is no other place to report it.
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
     }
 }
 
-/// The file's name without its folders, as klog's header shows it.
+/// Returns the file's name without its directories, as in klog's header.
 fn file_name<'a>(metadata: &Metadata<'a>) -> &'a str {
     let file = metadata.file().unwrap_or("unknown");
     file.rsplit('/').next().unwrap_or(file)

@@ -1,4 +1,4 @@
-//! klog's text: `Lmmdd hh:mm:ss.uuuuuu PID file:line] "message" key="value"`.
+//! Text log lines in klog's format: `Lmmdd hh:mm:ss.uuuuuu PID file:line] "message" key="value"`.
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,7 @@ pub(super) fn line(metadata: &Metadata<'_>, fields: &Fields, now: &Zoned, proces
     line
 }
 
-/// A text of several lines is indented as klog does it.
+/// Appends a key and its value. A text of several lines is indented as in klog.
 fn put(line: &mut String, key: &str, value: &Value) {
     let _ = match value {
         Value::String(text) if text.contains('\n') => {

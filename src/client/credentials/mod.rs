@@ -1,4 +1,4 @@
-//! Credentials of requests: the `Authorization` header, and its renewal.
+//! Credentials of requests: creating the `Authorization` header, and renewing its content.
 //! Follows `client-go/transport/round_trippers.go#HTTPWrappersForConfig @v1.36.3`.
 
 mod plugin;
@@ -20,7 +20,7 @@ use plugin::Plugin;
 use reply::PluginCredentials;
 use token::Token;
 
-/// Credentials for requests.
+/// Credentials that a client uses for its requests.
 pub(super) enum Credentials {
     None,
     Basic(HeaderValue),
@@ -28,7 +28,7 @@ pub(super) enum Credentials {
     Plugin(Arc<Plugin>),
 }
 
-/// Credentials that one request is sent with.
+/// The credentials sent with one request.
 #[derive(Default)]
 pub(super) struct Authorization {
     pub(super) header: Option<HeaderValue>,
@@ -37,13 +37,13 @@ pub(super) struct Authorization {
 }
 
 impl Credentials {
-    /// The credentials of an access. A plugin's new certificate closes the connections in `open`. Fails where the access has
-    /// credentials that exclude each other.
+    /// Chooses the credentials of an access. If a plugin returns a new certificate, the connections in `open` are closed.
+    /// Fails if the access has credentials that exclude each other.
     pub(super) fn of(access: &Access, clock: &Clock, open: &Arc<Connections>) -> Result<Self, String> {
         let user = &access.user;
         let basic = !user.username.is_empty() || !user.password.is_empty();
         let token = !user.token.is_empty() || !user.token_file.is_empty();
-        // A plugin is checked even if it is not used.
+        // A plugin's settings are checked even if another credential takes precedence.
         let plugin = user.exec.as_ref().map(|exec| Plugin::new(exec, access, clock, open)).transpose()?;
         let has_certificate = !access.tls.cert_file.is_empty() || !access.tls.cert_data.is_empty();
         match (basic, token, plugin) {
@@ -75,7 +75,7 @@ impl Credentials {
         }
     }
 
-    /// Handles a response with code 401: a plugin is run again, for the next request.
+    /// Handles a 401 response: runs the plugin again, so that the next request has new credentials.
     pub(super) async fn refused(&self, authorization: &Authorization) {
         if let (Self::Plugin(plugin), Some(given)) = (self, &authorization.given)
             && let Err(error) = plugin.renew(given).await
@@ -84,7 +84,7 @@ impl Credentials {
         }
     }
 
-    /// The last certificate of a plugin.
+    /// The certificate that the plugin last returned.
     pub(super) fn certificate(&self) -> Option<Arc<CertifiedKey>> {
         match self {
             Self::Plugin(plugin) => plugin.certificate(),
@@ -92,7 +92,7 @@ impl Credentials {
         }
     }
 
-    /// Whether connections may present a certificate of a plugin.
+    /// Whether connections may present a certificate from a plugin.
     pub(super) fn may_have_certificate(&self) -> bool {
         matches!(self, Self::Plugin(_))
     }

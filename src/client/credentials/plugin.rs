@@ -1,4 +1,4 @@
-//! Exec plugins: programs that print credentials.
+//! Exec plugins: external programs that print credentials.
 //! Follows `client-go/plugin/pkg/client/auth/exec/exec.go#Authenticator @v1.36.3`.
 
 use std::io::IsTerminal as _;
@@ -16,10 +16,10 @@ use super::reply::{self, PluginCredentials};
 use crate::clock::{Clock, Mono};
 use crate::go::{base64, errno};
 
-/// Versions that plugins may speak.
+/// API versions that plugins may use.
 const VERSIONS: [&str; 2] = ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];
 
-/// How often within which time the error of a missing plugin has the installation hint.
+/// Limit on installation hints in errors about a missing plugin: this many within this time.
 const HINTS: (u32, Duration) = (10, Duration::from_hours(1));
 
 /// The hint for all plugins. From `client-go/plugin/pkg/client/auth/exec/exec.go#installHintVerboseHelp @v1.36.3`.
@@ -27,18 +27,18 @@ const MISSING: &str = "\n\nIt looks like you are trying to use a client-go crede
     To learn more about this feature, consult the documentation available at:\n      \
     https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins";
 
-/// An exec plugin, with its last credentials.
+/// An exec plugin and the credentials it last returned.
 pub(in crate::client) struct Plugin {
     spec: ExecPlugin,
-    /// The cluster as the plugin is told of it.
+    /// The cluster's settings in the form that plugins get.
     cluster: Option<Value>,
     clock: Clock,
     open: Arc<Connections>,
-    /// The lock is held for a moment.
+    /// Credentials of the last run. The lock is never held across I/O.
     last: Mutex<Option<Arc<PluginCredentials>>>,
-    /// Held while the plugin runs, by threads that may block: it runs once at a time, because it may prompt the user.
+    /// Held while the plugin runs, by threads that may block. Only one run at a time is allowed, because it may prompt the user.
     running: Mutex<()>,
-    /// When hints were first given in this hour, and how many.
+    /// Start of the current period of hints, and the number of hints given in it.
     hints: Mutex<(Mono, u32)>,
 }
 
@@ -64,7 +64,7 @@ impl Plugin {
         })
     }
 
-    /// Returns credentials that have not expired. Runs the plugin if there are none.
+    /// Returns credentials that have not expired. Runs the plugin if the last ones have expired or do not exist.
     pub(super) async fn given(self: &Arc<Self>) -> Result<Arc<PluginCredentials>, String> {
         if let Some(given) = self.valid() {
             return Ok(given);
@@ -72,7 +72,7 @@ impl Plugin {
         self.ask(None).await
     }
 
-    /// Returns other credentials than these, which the server refused.
+    /// Returns credentials other than these, which the server rejected.
     pub(super) async fn renew(
         self: &Arc<Self>,
         refused: &Arc<PluginCredentials>,
@@ -80,7 +80,7 @@ impl Plugin {
         self.ask(Some(refused.clone())).await
     }
 
-    /// The last certificate of the plugin.
+    /// The certificate that the plugin last returned.
     pub(super) fn certificate(&self) -> Option<Arc<CertifiedKey>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.certificate.clone()
     }
@@ -99,7 +99,7 @@ impl Plugin {
 
     fn ask_once(&self, refused: Option<&Arc<PluginCredentials>>) -> Result<Arc<PluginCredentials>, String> {
         let _running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        // Another request may have run the plugin meanwhile.
+        // Another request may have run the plugin in the meantime.
         let valid = match refused {
             None => self.valid(),
             Some(refused) => {
@@ -178,7 +178,7 @@ impl Plugin {
     }
 }
 
-/// The cluster as plugins are told of it.
+/// The cluster's settings in the form that plugins get.
 /// Follows `client-go/rest/exec.go#ConfigToExecCluster @v1.36.3`.
 fn cluster(spec: &ExecPlugin, access: &Access) -> Result<Value, String> {
     let tls = &access.tls;

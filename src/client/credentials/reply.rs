@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::super::tls::{certified, provider};
 
-/// Credentials of a plugin.
+/// Credentials that a plugin returned.
 #[derive(Debug, Default)]
 pub(super) struct PluginCredentials {
     pub(super) token: String,
@@ -34,7 +34,7 @@ struct Status {
 
 /// Reads the credentials that a plugin printed, as JSON or YAML.
 pub(super) fn read(stdout: &[u8], version: &str) -> Result<PluginCredentials, String> {
-    // JSON is YAML, too.
+    // The YAML parser reads JSON, too.
     let reply: Option<Reply> = serde_yaml::from_slice(stdout).map_err(|error| format!("decoding stdout: {error}"))?;
     let reply = reply.unwrap_or_default();
     let text = String::from_utf8_lossy(stdout);

@@ -1,4 +1,4 @@
-//! Tokens by a clock of the test's own; plugins are asked in `tests/it/client.rs`.
+//! Tokens, on a simulated clock. The tests of plugins are in `tests/it/client.rs`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Bearer tokens, which are read again from their file.
+//! Bearer tokens; a token in a file is read again periodically.
 //! Follows `client-go/transport/token_source.go#cachingTokenSource`, `#fileTokenSource @v1.36.3`.
 
 use std::path::Path;
@@ -8,18 +8,18 @@ use std::time::Duration;
 use super::super::tls::Source;
 use crate::clock::{Clock, Mono};
 
-/// Time for which a token that was read is used: a minute, less what may pass until the server sees it.
+/// Time for which a token read from a file is cached: one minute, less 10 s until the server sees the token.
 /// From `client-go/transport/token_source.go#NewCachedFileTokenSource @v1.36.3`.
 const USED: Duration = Duration::from_secs(60 - 10);
 
-/// A token that stays, or one in a file.
+/// A fixed token, or a token in a file.
 pub(in crate::client) struct Token {
-    /// Used until the file has been read, and while it never could be.
+    /// Used until the file has been read successfully for the first time.
     first: String,
     file: Option<Source>,
     path: String,
     clock: Clock,
-    /// What was read and when. The lock is held for reading a small file.
+    /// The token last read, and the time of reading. The lock is held while a small file is read.
     last: Mutex<Option<(String, Mono)>>,
 }
 
@@ -47,7 +47,7 @@ impl Token {
         if token.is_empty() { Err(format!("read empty token from file {path:?}")) } else { Ok(token) }
     }
 
-    /// The token to use now. One whose file cannot be read any more is used on.
+    /// Returns the token to use now. If the file has become unreadable, the last token stays in use.
     pub(super) fn current(&self) -> String {
         let Some(file) = &self.file else { return self.first.clone() };
         let now = self.clock.mono();

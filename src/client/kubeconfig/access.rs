@@ -1,108 +1,108 @@
-//! Access to an API server, from a context of a kubeconfig.
+//! Access to an API server, as a context of a kubeconfig describes it.
 
 use http::Uri;
 
 use super::super::access_error::AccessError;
 use super::{check, server, wire};
 use crate::config::TlsSettings;
-use crate::config::decode::Value;
 use crate::go::errno;
+use crate::go::json::Value;
 use crate::go::quote::quote;
 
-/// Name of the cluster's extension that is for plugins.
+/// Name of the cluster extension that holds settings for exec plugins.
 /// `client-go/tools/clientcmd/client_config.go#clusterExtensionKey @v1.36.3`.
 const FOR_PLUGINS: &str = "client.authentication.k8s.io/exec";
 
 /// Address of an API server, and the credentials for it. Follows `client-go/rest/config.go#Config @v1.36.3`.
 #[derive(Clone, PartialEq)]
 pub struct Access {
-    /// The server's URL. The path of every request begins with its path.
+    /// URL of the server. The path of every request begins with this URL's path.
     pub server: Uri,
-    /// The server as it was configured, for plugins.
+    /// The server as written in the configuration, for plugins.
     pub host: String,
-    /// The proxy that was configured for the server.
+    /// The proxy configured for the server, if any.
     pub proxy: Option<Uri>,
-    /// TLS settings of connections, the client certificate included.
+    /// TLS settings of connections, including the client certificate.
     pub tls: TlsSettings,
-    /// Credentials of the client.
+    /// Credentials with which the client authenticates.
     pub user: User,
-    /// User that the client impersonates.
+    /// The user that the client impersonates, if any.
     pub impersonation: Option<Impersonation>,
 }
 
-/// Credentials other than certificates; texts are empty where there are none.
+/// Credentials other than client certificates. An empty string means that a credential is not set.
 #[derive(Clone, Default, PartialEq)]
 pub struct User {
-    /// Bearer token.
+    /// Bearer token for the `Authorization` header.
     pub token: String,
-    /// Path of a file with the token, which is read again and again.
+    /// Path of the token's file, which is read again periodically.
     pub token_file: String,
-    /// Name for basic authentication.
+    /// User name for basic authentication.
     pub username: String,
-    /// Its password.
+    /// Password for basic authentication.
     pub password: String,
-    /// Program that prints credentials.
+    /// Exec plugin that prints credentials.
     pub exec: Option<ExecPlugin>,
 }
 
-/// User that the client makes requests as, other than its own.
+/// The user that the client impersonates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Impersonation {
-    /// The user.
+    /// Name of the impersonated user.
     pub user: String,
-    /// Its UID.
+    /// UID of the impersonated user.
     pub uid: String,
-    /// Its groups.
+    /// Groups of the impersonated user.
     pub groups: Vec<String>,
-    /// Its other attributes.
+    /// Extra attributes of the impersonated user.
     pub extra: Vec<(String, Vec<String>)>,
 }
 
-/// A program that prints credentials.
+/// An exec plugin: a program that prints credentials.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExecPlugin {
-    /// A path, or a name that is looked up.
+    /// Path of the program, or a name to look up in `PATH`.
     pub command: String,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// Environment variables in addition to this process's.
+    /// Environment variables that are added to those of this process.
     pub env: Vec<(String, String)>,
-    /// The version of `client.authentication.k8s.io` it speaks, group included.
+    /// Version of `client.authentication.k8s.io` that the program uses, including the group.
     pub api_version: String,
-    /// Hint for users who do not have the program.
+    /// Hint to install the program, shown if it is missing.
     pub install_hint: String,
-    /// Whether the program is told about the cluster.
+    /// Whether the program gets the cluster's settings.
     pub provide_cluster_info: bool,
-    /// Settings of the cluster for plugins.
+    /// The cluster's extension for plugins.
     pub cluster_config: Option<serde_json::Value>,
-    /// The cluster's `disable-compression`, for plugins.
+    /// The cluster's `disable-compression`, which is passed to plugins.
     pub disable_compression: bool,
     /// Whether the program may prompt the user.
     pub interactive: Interactive,
 }
 
-/// Whether a plugin may prompt the user.
+/// Whether an exec plugin may prompt the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interactive {
-    /// It never prompts.
+    /// The plugin never prompts the user.
     Never,
-    /// It may prompt if there is a terminal.
+    /// The plugin may prompt if there is a terminal.
     IfAvailable,
-    /// It must be able to prompt.
+    /// The plugin must be able to prompt.
     Always,
 }
 
-/// A kubeconfig file, with what flags say instead of it.
+/// A kubeconfig file, with the flags that override parts of it.
 pub(super) struct Contexts<'a> {
     pub(super) file: &'a wire::File,
     /// The context to use instead of the current one.
     pub(super) context: Option<&'a str>,
-    /// The server to use instead of the cluster's; empty for the cluster's.
+    /// The server to use instead of the cluster's server. Empty if it is not overridden.
     pub(super) master: &'a str,
 }
 
 impl Contexts<'_> {
-    /// The access that the context describes. `None` if nothing names a server.
+    /// Resolves the context to an access. Returns `None` if no server is configured.
     /// Follows `client-go/tools/clientcmd/client_config.go#DirectClientConfig.ClientConfig @v1.36.3`.
     pub(super) fn resolve(&self) -> Result<Option<Access>, AccessError> {
         let name = match self.context.filter(|name| !name.is_empty()) {
@@ -123,7 +123,7 @@ impl Contexts<'_> {
         let mut cluster = known.cloned().unwrap_or_default();
         if !self.master.is_empty() {
             self.master.clone_into(&mut cluster.server);
-            // The name belonged to the other server.
+            // `tls-server-name` belongs to the replaced server.
             cluster.tls_server_name.clear();
         }
         faults.extend(check::user(&context.user, &user));
@@ -136,7 +136,7 @@ impl Contexts<'_> {
     }
 }
 
-/// The access to a cluster as a user. Credentials are for servers by TLS only.
+/// The access to a cluster as a user. Credentials are used only if the server's URL is HTTPS.
 fn access(cluster: &wire::Cluster, user: &wire::User) -> Result<Access, AccessError> {
     let proxy = match &*cluster.proxy_url {
         "" => None,
@@ -167,7 +167,7 @@ fn access(cluster: &wire::Cluster, user: &wire::User) -> Result<Access, AccessEr
     access.tls.insecure = cluster.insecure_skip_tls_verify;
     access.tls.server_name.clone_from(&cluster.tls_server_name);
     if let Some(provider) = &user.auth_provider {
-        // Upstream has none of them any more.
+        // Upstream no longer has any auth provider.
         return Err(AccessError::new(format!("no Auth Provider found for name {}", quote(&provider.name))));
     }
     Ok(access)
@@ -187,7 +187,7 @@ fn credentials(user: &wire::User, cluster: &wire::Cluster) -> Result<User, Acces
     })
 }
 
-/// Reads the file of a token.
+/// Reads a token from its file.
 pub(super) fn read_token(path: &str) -> Result<String, AccessError> {
     let bytes = std::fs::read(path).map_err(|error| AccessError::new(errno::file_error(path.as_ref(), &error)))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -212,7 +212,7 @@ fn plugin(exec: &wire::Exec, cluster: &wire::Cluster) -> ExecPlugin {
     }
 }
 
-/// Replaces control characters, which could change the state of a terminal.
+/// Replaces control characters, because they could change the terminal's state.
 /// Follows `client-go/tools/clientcmd/client_config.go#cleanANSIEscapeCodes @v1.36.3`.
 fn printable(text: &str) -> String {
     let is_printable = |character: &char| !character.is_control() || matches!(character, '\t'..='\r');
@@ -235,7 +235,7 @@ fn impersonation(user: &wire::User) -> Option<Impersonation> {
 }
 
 impl Access {
-    /// Access to an address without credentials.
+    /// Access to a server's address, without credentials.
     pub fn new(server: Uri) -> Self {
         Self {
             host: server.to_string(),

@@ -6,10 +6,10 @@ use crate::apimachinery::field_error::aggregate;
 use crate::go::errno;
 use crate::go::quote::quote;
 
-/// The fault of a cluster without any settings.
+/// The fault reported for an empty cluster entry.
 pub(super) const NO_SERVER: &str = "cluster has no server defined";
 
-/// The faults of a user.
+/// Returns the faults of a user.
 /// Follows `client-go/tools/clientcmd/validation.go#validateAuthInfo @v1.36.3`.
 pub(super) fn user(name: &str, user: &wire::User) -> Vec<String> {
     let mut faults = certificate(name, user);
@@ -92,7 +92,7 @@ fn plugin(name: &str, exec: &wire::Exec) -> Vec<String> {
     faults
 }
 
-/// The faults of a cluster; `is_known` is whether the file has it.
+/// Returns the faults of a cluster. `is_known` says whether the file has this cluster.
 /// Follows `client-go/tools/clientcmd/validation.go#validateClusterInfo @v1.36.3`.
 pub(super) fn cluster(name: &str, cluster: &wire::Cluster, is_known: bool) -> Vec<String> {
     if !is_known && *cluster == wire::Cluster::default() {
@@ -123,7 +123,7 @@ pub(super) fn cluster(name: &str, cluster: &wire::Cluster, is_known: bool) -> Ve
     faults
 }
 
-/// The fault of a file that cannot be opened.
+/// Returns the fault of a file that cannot be opened.
 fn unreadable(field: &str, path: &str, name: &str) -> Option<String> {
     if path.is_empty() {
         return None;
@@ -132,7 +132,8 @@ fn unreadable(field: &str, path: &str, name: &str) -> Option<String> {
     Some(format!("unable to read {field} {path} for {name} due to open {path}: {}", errno::text(&error)))
 }
 
-/// The error of a context's faults. Follows `client-go/tools/clientcmd/validation.go#newErrConfigurationInvalid @v1.36.3`.
+/// Combines the faults of a context into one error.
+/// Follows `client-go/tools/clientcmd/validation.go#newErrConfigurationInvalid @v1.36.3`.
 pub(super) fn invalid(faults: &[String]) -> AccessError {
     AccessError::new(format!("invalid configuration: {}", aggregate(faults)))
 }

@@ -1,4 +1,4 @@
-//! Reads kubeconfig files, and makes the paths in them absolute.
+//! Reads kubeconfig files and makes the paths in them absolute.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -18,7 +18,7 @@ pub(super) fn load(path: &str) -> Result<wire::File, AccessError> {
         .ok_or_else(|| AccessError::new(format!("stat {path}: {}", errno::text(&ErrorKind::NotFound.into()))))
 }
 
-/// Reads the file at `path`; `None` if there is none. Likewise.
+/// Reads the file at `path`, or returns `None` if there is no such file.
 pub(super) fn load_if_present(path: &str) -> Result<Option<wire::File>, AccessError> {
     if std::fs::metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
         return Ok(None);
@@ -42,7 +42,7 @@ fn quoted_as_is(path: &str) -> String {
     format!("\"{path}\"")
 }
 
-/// Reads a file's bytes, always as YAML, and leniently: unknown and repeated keys are passed over.
+/// Parses a file's bytes, always as YAML. Unknown and repeated keys are ignored.
 /// Follows `client-go/tools/clientcmd/loader.go#Load @v1.36.3`.
 fn parse(data: &[u8]) -> Result<wire::File, DecodeError> {
     if data.is_empty() {
@@ -52,7 +52,7 @@ fn parse(data: &[u8]) -> Result<wire::File, DecodeError> {
     decode::check_meta(&value, "v1", "Config")?;
     let (mut file, _) = Reader::read::<wire::File>(&value)?;
     for exec in file.users.iter_mut().filter_map(|user| user.user.exec.as_mut()) {
-        // Before version 1, plugins did not say.
+        // v1beta1 has a default for `interactiveMode`; v1 requires the field.
         if exec.interactive_mode.is_empty() && exec.api_version == "client.authentication.k8s.io/v1beta1" {
             "IfAvailable".clone_into(&mut exec.interactive_mode);
         }
@@ -63,7 +63,7 @@ fn parse(data: &[u8]) -> Result<wire::File, DecodeError> {
     Ok(file)
 }
 
-/// Fails if a name is there twice. Upstream's text goes on with all that the list has, tokens among it; here it ends before.
+/// Fails if a name occurs twice. Upstream's text then prints the whole list, including tokens; this text leaves the list out.
 fn unique<'a>(list: &str, entry: &str, names: impl Iterator<Item = &'a str>) -> Result<(), DecodeError> {
     let mut seen = BTreeSet::new();
     for name in names {
@@ -77,7 +77,7 @@ fn unique<'a>(list: &str, entry: &str, names: impl Iterator<Item = &'a str>) -> 
     Ok(())
 }
 
-/// Resolves relative paths against the file's folder. A plugin's command is one if it has a slash.
+/// Resolves relative paths against the file's folder. A plugin's command counts as a path only if it contains a slash.
 /// Follows `client-go/tools/clientcmd/loader.go#ResolveLocalPaths @v1.36.3`.
 fn resolve_paths(file: &mut wire::File, folder: &Path) {
     let resolve = |path: &mut String| {
@@ -101,7 +101,7 @@ fn resolve_paths(file: &mut wire::File, folder: &Path) {
     }
 }
 
-/// A path without `.` and `..`, as Go's `filepath.Join` leaves it.
+/// Removes `.` and `..` from a path, as Go's `filepath.Join` does.
 fn clean(path: &Path) -> PathBuf {
     let mut cleaned = PathBuf::new();
     for component in path.components() {

@@ -1,4 +1,4 @@
-//! The service account inside a cluster. Follows `client-go/rest/config.go#InClusterConfig @v1.36.3`.
+//! The service account of a pod. Follows `client-go/rest/config.go#InClusterConfig @v1.36.3`.
 
 use crate::go::errno;
 use std::path::PathBuf;
@@ -7,14 +7,14 @@ use super::super::access_error::AccessError;
 use super::access::{Access, read_token};
 use super::server;
 
-/// Folder in which pods find their service account.
+/// Folder into which a pod's service account is mounted.
 const FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// The error outside a cluster. `client-go/rest/config.go#ErrNotInCluster @v1.36.3`.
+/// The error of a process outside a cluster. From `client-go/rest/config.go#ErrNotInCluster @v1.36.3`.
 pub(super) const NOT_IN_CLUSTER: &str =
     "unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined";
 
-/// The service account of the process's pod, if the process is in one.
+/// The service account of this process's pod, if the process runs in a pod.
 #[derive(Clone, Debug)]
 pub struct InCluster {
     folder: PathBuf,
@@ -23,13 +23,13 @@ pub struct InCluster {
 }
 
 impl InCluster {
-    /// The service account that the environment variables describe.
+    /// The service account for the address in the environment variables.
     pub fn from_environment() -> Self {
         let variable = |name| std::env::var(name).unwrap_or_default();
         Self::new(FOLDER, &variable("KUBERNETES_SERVICE_HOST"), &variable("KUBERNETES_SERVICE_PORT"))
     }
 
-    /// A service account in a folder; the server's address is empty outside a cluster.
+    /// A service account in a folder. `host` and `port` are empty outside a cluster.
     pub fn new(folder: impl Into<PathBuf>, host: &str, port: &str) -> Self {
         Self { folder: folder.into(), host: host.to_owned(), port: port.to_owned() }
     }
@@ -38,7 +38,7 @@ impl InCluster {
         self.folder.join(name).to_string_lossy().into_owned()
     }
 
-    /// Whether the environment names a server.
+    /// Whether the environment contains the address of a server.
     pub fn names_server(&self) -> bool {
         !self.host.is_empty() && !self.port.is_empty()
     }
@@ -50,7 +50,7 @@ impl InCluster {
         self.names_server() && token.is_ok_and(|file| !file.is_dir())
     }
 
-    /// Access as the service account, to `master` if that is not empty.
+    /// Access to the server as the service account. A non-empty `master` replaces the server's address.
     pub fn access(&self, master: &str) -> Result<Access, AccessError> {
         if !self.names_server() {
             return Err(AccessError::new(NOT_IN_CLUSTER));

@@ -1,4 +1,4 @@
-//! The kubeconfig files that kubectl reads, and how it merges them.
+//! The kubeconfig files that kubectl reads, and their merge.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,20 +11,20 @@ use crate::apimachinery::field_error::aggregate;
 /// Follows `client-go/tools/clientcmd/loader.go#ClientConfigLoadingRules @v1.36.3`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadingRules {
-    /// The file of `--kubeconfig`, which must exist, and is not merged with others.
+    /// The file given with `--kubeconfig`. It must exist and is not merged with other files.
     explicit: Option<String>,
     /// The files to merge if there is no explicit one. Missing files are skipped.
     precedence: Vec<String>,
 }
 
 impl LoadingRules {
-    /// The rules for `--kubeconfig` and the environment: the file of the flag, or the files of `$KUBECONFIG`, or
-    /// `~/.kube/config`.
+    /// The rules for `--kubeconfig` and the environment. The flag's file takes precedence over the files in `$KUBECONFIG`, and
+    /// those over `~/.kube/config`.
     pub fn from_environment(explicit: Option<&str>) -> Self {
         Self::new(explicit, |name| std::env::var(name).ok())
     }
 
-    /// The same with an environment that is given. Follows
+    /// Creates the rules with a given environment. Follows
     /// `client-go/tools/clientcmd/loader.go#NewDefaultClientConfigLoadingRules @v1.36.3`.
     fn new(explicit: Option<&str>, variable: impl Fn(&str) -> Option<String>) -> Self {
         let explicit = explicit.filter(|path| !path.is_empty()).map(str::to_owned);
@@ -38,14 +38,14 @@ impl LoadingRules {
         Self { explicit, precedence }
     }
 
-    /// The paths of the files, as `$KUBECONFIG` separates them.
+    /// Joins the paths of the files with `:`, as in `$KUBECONFIG`.
     pub fn paths(&self) -> String {
         self.explicit.clone().unwrap_or_else(|| self.precedence.join(":"))
     }
 
     /// Reads the files and merges them. Follows
-    /// `client-go/tools/clientcmd/loader.go#ClientConfigLoadingRules.Load @v1.36.3`, which also copies a file of a
-    /// very old location to `~/.kube/config`.
+    /// `client-go/tools/clientcmd/loader.go#ClientConfigLoadingRules.Load @v1.36.3`, which in addition migrates a file from an
+    /// obsolete location to `~/.kube/config`.
     pub(super) fn load(&self) -> Result<wire::File, AccessError> {
         if let Some(path) = &self.explicit {
             return file::load(path);
@@ -62,8 +62,8 @@ impl LoadingRules {
     }
 }
 
-/// Adds what `file` has to the files before it. The first file that sets a value wins; of an entry that several files have,
-/// only the first is used, as a whole.
+/// Adds the content of `file` to that of earlier files. The first file that sets a value wins. If several files have an entry
+/// of the same name, only the first entry is used, as a whole.
 fn merge(merged: &mut wire::File, file: wire::File) {
     if merged.current_context.is_empty() {
         merged.current_context = file.current_context;
@@ -102,7 +102,7 @@ mod tests {
         check(None, &[], ".kube/config");
     }
 
-    /// Writes kubeconfigs into a folder, and loads them with `$KUBECONFIG` as given; `DIR` is the folder.
+    /// Writes kubeconfigs into a folder and loads them with `$KUBECONFIG` set to `list`, in which `DIR` stands for the folder.
     fn load(name: &str, files: &[(&str, &str)], list: &str) -> (String, Result<wire::File, String>) {
         let folder = std::env::temp_dir().join(format!("kubeconfigs-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
@@ -143,12 +143,12 @@ current-context: w
         assert_eq!(file.current_context, "w");
         let context = |name: &str| file.context(name).map(|context| (&*context.cluster, &*context.user));
         assert_eq!((context("x"), context("w")), (Some(("c", "u")), Some(("d", "v"))));
-        // Of an entry that two files have, nothing of the second one is used.
+        // If two files have an entry of the same name, nothing of the second entry is used.
         let (first, second) = (file.cluster("c").expect("c"), file.cluster("d").expect("d"));
         assert_eq!((&*first.server, &*first.tls_server_name), ("https://first", ""));
         let user = file.user("u").expect("u");
         assert_eq!((&*user.token, &user.token_file), ("", &format!("{folder}/a/token")));
-        // Each path begins at the folder of its own file.
+        // Relative paths are resolved against the folder of their own file.
         assert_eq!(first.certificate_authority, format!("{folder}/a/ca.crt"));
         assert_eq!(second.certificate_authority, format!("{folder}/b/ca.crt"));
     }

@@ -6,8 +6,8 @@
 //!                                                       upstream
 //! ```
 //!
-//! Follows `client-go/tools/clientcmd @v1.36.3`. The scheduler reads one file, like upstream's: `$KUBECONFIG`, several files
-//! and `KUBERNETES_MASTER` are unknown to [`access`]. `explain` finds its files by kubectl's rules, in [`kubectl_access`].
+//! Follows `client-go/tools/clientcmd @v1.36.3`. Like upstream, the scheduler reads a single file: [`access`] ignores
+//! `$KUBECONFIG` and `KUBERNETES_MASTER`. `explain` finds its files by kubectl's rules, in [`kubectl_access`].
 
 mod access;
 mod check;
@@ -24,11 +24,11 @@ pub use loading::LoadingRules;
 use super::access_error::AccessError;
 use access::Contexts;
 
-/// The error where nothing names a server.
+/// The error if no server is configured.
 const EMPTY: &str =
     "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable";
 
-/// The access that the client's flags and configuration describe. `path` and `master` may be empty.
+/// Resolves the access from the client's flags and configuration. `path` and `master` may be empty.
 /// Follows `client-go/tools/clientcmd/client_config.go#BuildConfigFromFlags @v1.36.3`.
 pub fn access(path: &str, master: &str, in_cluster: &InCluster) -> Result<Access, AccessError> {
     if path.is_empty() && master.is_empty() {
@@ -44,7 +44,7 @@ pub fn access(path: &str, master: &str, in_cluster: &InCluster) -> Result<Access
     or_in_cluster(Contexts { file: &file, context: None, master }.resolve()?, master, in_cluster)
 }
 
-/// The access that kubectl would use with these files and `--context`.
+/// Resolves the access that kubectl would use with these files and `--context`.
 /// Follows `client-go/tools/clientcmd/merged_client_builder.go#DeferredLoadingClientConfig.ClientConfig @v1.36.3`.
 pub fn kubectl_access(
     rules: &LoadingRules,
@@ -55,7 +55,7 @@ pub fn kubectl_access(
     or_in_cluster(Contexts { file: &file, context, master: "" }.resolve()?, "", in_cluster)
 }
 
-/// The access found in files, or else that of the service account.
+/// Returns the access found in files, or else the service account's access.
 fn or_in_cluster(found: Option<Access>, master: &str, in_cluster: &InCluster) -> Result<Access, AccessError> {
     match found {
         Some(access) => Ok(access),

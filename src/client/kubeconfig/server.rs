@@ -5,7 +5,7 @@ use http::Uri;
 use super::super::access_error::AccessError;
 use crate::go::quote::quote;
 
-/// The URL that a host, a host with its port, or a URL stands for. Without a scheme it is plain HTTP.
+/// Parses a host, a `host:port` pair or a URL. Without a scheme, the scheme is `http`.
 pub(super) fn url(host: &str) -> Result<Uri, AccessError> {
     let host = if host.is_empty() { "localhost" } else { host };
     let host = without_query(host);
@@ -23,7 +23,7 @@ pub(super) fn url(host: &str) -> Result<Uri, AccessError> {
     }
 }
 
-/// A URL with a scheme and a host, the port a number if there is one.
+/// Parses a URL that must have a scheme and a host. A port, if present, must be a number.
 fn whole(text: &str) -> Option<Uri> {
     let url: Uri = text.parse().ok()?;
     let authority = url.authority()?;
@@ -41,7 +41,7 @@ fn without_query(host: &str) -> &str {
     &host[..end]
 }
 
-/// What Go holds against the host of a URL.
+/// Go's reason for rejecting the host of a URL.
 fn why(host: &str) -> String {
     if host.contains('[') && !host.contains(']') {
         return "missing ']' in host".to_owned();
@@ -55,9 +55,10 @@ fn why(host: &str) -> String {
     }
 }
 
-/// A proxy's URL, or what is wrong with it. Follows `client-go/tools/clientcmd/helpers.go#parseProxyURL @v1.36.3`.
+/// Parses a proxy's URL, or returns the reason it is invalid.
+/// Follows `client-go/tools/clientcmd/helpers.go#parseProxyURL @v1.36.3`.
 pub(super) fn proxy(text: &str) -> Result<Uri, String> {
-    // Go takes any path for a URL, and gives it no scheme.
+    // Go parses any path as a URL with an empty scheme.
     if !text.contains(':') {
         return Err("unsupported scheme \"\", must be http, https, or socks5".to_owned());
     }

@@ -1,4 +1,4 @@
-//! What is held to upstream's binary is in `tests/controlplane/surface/clients`; here is what comes of what is good.
+//! Valid kubeconfigs and their results. `tests/controlplane/surface/clients` compares errors with upstream's binary.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ fn paths_begin_at_the_file() {
     assert_eq!((&*access.user.token, &*access.tls.server_name), ("t\n", "name"));
     let exec = access.user.exec.unwrap();
     assert_eq!((exec.command, exec.interactive), (at("conf/x"), Interactive::IfAvailable));
-    // The name is that of the other server.
+    // `tls-server-name` belongs to the replaced server.
     let access = super::access(&path, "https://m", &outside()).unwrap();
     assert_eq!((access.server.to_string(), access.tls.server_name), ("https://m/".to_owned(), String::new()));
     let plain = super::access(&path, "m:80", &outside()).unwrap();
@@ -63,7 +63,7 @@ fn a_service_account_is_used_where_nothing_else_is_said() {
     );
     std::fs::write(folder.join("ca.crt"), "-----BEGIN CERTIFICATE-----").expect("a file");
     assert!(access("", "", &inside).unwrap().tls.ca_file.ends_with("ca.crt"));
-    // A server that is named is asked as nobody; of a file that says nothing, as the service account.
+    // A server from `--master` alone gets no credentials. An empty file falls back to the service account.
     assert!(access("", "https://m", &inside).unwrap().user == User::default());
     let empty = folder.join("kubeconfig");
     std::fs::write(&empty, "").expect("a file");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::config::decode::{Bytes, DecodeError, Raw, Reader, Wire, wire_struct};
 use crate::go::json::Value;
 
-/// A kubeconfig file.
+/// The content of a kubeconfig file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct File {
     pub(super) kind: String,
@@ -30,17 +30,17 @@ wire_struct!(File, "v1.Config", {
 });
 
 impl File {
-    /// The context of this name.
+    /// Finds the context of this name.
     pub(super) fn context(&self, name: &str) -> Option<&Context> {
         self.contexts.iter().find(|context| context.name == name).map(|context| &context.context)
     }
 
-    /// The cluster of this name.
+    /// Finds the cluster of this name.
     pub(super) fn cluster(&self, name: &str) -> Option<&Cluster> {
         self.clusters.iter().find(|cluster| cluster.name == name).map(|cluster| &cluster.cluster)
     }
 
-    /// The user of this name.
+    /// Finds the user of this name.
     pub(super) fn user(&self, name: &str) -> Option<&User> {
         self.users.iter().find(|user| user.name == name).map(|user| &user.user)
     }
@@ -219,7 +219,7 @@ wire_struct!(ExecVariable, "v1.ExecEnvVar", {
     "value" => value,
 });
 
-/// Attributes of a user, each with its values.
+/// Extra attributes of a user, each with its values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Extra(pub(super) BTreeMap<String, Vec<String>>);
 

@@ -6,28 +6,28 @@ use std::time::Duration;
 /// Follows `apimachinery/pkg/util/wait/backoff.go#Backoff @v1.36.3`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Backoff {
-    /// Attempts in all.
+    /// Maximum number of attempts, the first included.
     pub steps: u32,
-    /// The first wait.
+    /// Wait after the first attempt.
     pub duration: Duration,
-    /// Factor by which each wait is longer than the one before.
+    /// Factor by which each wait is longer than the previous one.
     pub factor: f64,
-    /// Up to this share of itself is added to each wait, at random.
+    /// Maximum jitter, as a share of the wait. The jitter is random and added to the wait.
     pub jitter: f64,
 }
 
 impl Backoff {
-    /// Patches of a status: 4 attempts, after 10 ms, 50 ms and 250 ms.
+    /// Policy for status patches: 4 attempts, with waits of 10 ms, 50 ms and 250 ms.
     /// Follows `client-go/util/retry/util.go#DefaultBackoff @v1.36.3`.
     pub const STATUS_PATCH: Self = Self { steps: 4, duration: Duration::from_millis(10), factor: 5.0, jitter: 0.1 };
 
-    /// The wait after the failed attempt number `tried` (from 1), before the next one. `random` is in `[0, 1)`.
+    /// The wait after failed attempt number `tried` (counted from 1). `random` is in `[0, 1)`.
     fn wait_after(&self, tried: u32, random: f64) -> Duration {
         let exponent = i32::try_from(tried.saturating_sub(1)).unwrap_or(i32::MAX);
         self.duration.mul_f64(self.factor.powi(exponent) * (1.0 + random * self.jitter))
     }
 
-    /// The policy that retries what is `retriable` until all attempts are used up. `random` draws the jitter, in `[0, 1)`.
+    /// The policy that retries `retriable` errors until all attempts are used up. `random` draws the jitter, in `[0, 1)`.
     /// Follows `client-go/util/retry/util.go#OnError @v1.36.3`.
     pub fn policy<E>(
         self,
@@ -42,7 +42,7 @@ impl Backoff {
     }
 }
 
-/// `duration` plus up to `share` of itself. `random` is in `[0, 1)`.
+/// Returns `duration` plus up to `share` of itself. `random` is in `[0, 1)`.
 /// Follows `apimachinery/pkg/util/wait/backoff.go#Jitter @v1.36.3`.
 pub fn jitter(duration: Duration, share: f64, random: f64) -> Duration {
     duration.mul_f64(1.0 + random * share)

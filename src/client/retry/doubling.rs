@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Waits that double up to a longest one.
+/// Waits that double up to a maximum.
 #[derive(Clone, Debug)]
 pub struct DoublingWaits {
     first: Duration,
@@ -15,12 +15,12 @@ impl DoublingWaits {
     /// `client-go/tools/cache/reflector.go#defaultBackoffInit`, `#defaultBackoffMax @v1.36.3`.
     pub const LIST_AND_WATCH: Self = Self::new(Duration::from_millis(800), Duration::from_secs(30));
 
-    /// Waits from `first` up to `longest`.
+    /// Waits that start at `first` and grow to `longest`.
     pub const fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest, next: first }
     }
 
-    /// Returns the next wait.
+    /// Returns the next wait and doubles the one after it.
     pub fn next_wait(&mut self) -> Duration {
         let wait = self.next;
         self.next = self.longest.min(wait * 2);

@@ -1,4 +1,4 @@
-//! Retries: one loop, and the policies that say what is tried again, how often and after how long.
+//! Retries: one loop, and the policies that decide which errors are retried, how often and after which wait.
 
 mod backoff;
 mod doubling;

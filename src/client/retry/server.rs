@@ -1,4 +1,4 @@
-//! Retries of single requests: what the server asks to be sent again, and reads whose connection broke.
+//! Retries of single requests: those for which the server asks, and reads whose connection broke.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use http::{HeaderMap, Method, StatusCode, header};
 
 use super::super::error::{ApiError, TransportKind};
 
-/// How often a request is sent again at most. Follows `client-go/rest/request.go#NewRequest @v1.36.3`.
+/// Maximum number of retries of a request. Follows `client-go/rest/request.go#NewRequest @v1.36.3`.
 pub(in super::super) const MAX_RETRIES: u32 = 10;
 
-/// The wait after a broken connection. Follows `client-go/rest/with_retry.go#retryAfterResponse @v1.36.3`.
+/// Wait after a broken connection. Follows `client-go/rest/with_retry.go#retryAfterResponse @v1.36.3`.
 const AFTER_RESET: Duration = Duration::from_secs(1);
 
-/// Marks a request that its sender retries, so that the transport does not.
+/// Marks a request that its caller retries, so that the transport does not.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct RetriedByCaller;
 
@@ -20,12 +20,12 @@ pub(in super::super) struct RetriedByCaller;
 pub(in super::super) struct Unsettled<T> {
     /// The wait before the next attempt; `None` if the outcome is final.
     pub(in super::super) wait: Option<Duration>,
-    /// The outcome if it is not tried again.
+    /// The outcome to return if the request is not sent again.
     pub(in super::super) outcome: T,
 }
 
-/// The policy of single requests: up to [`MAX_RETRIES`] times, after the wait that came with the outcome. `told` hears of
-/// each retry before the wait: the outcome, the wait and the number of the retry.
+/// The policy for single requests: up to [`MAX_RETRIES`] retries, each after the wait in the outcome. `told` is called before
+/// each wait with the outcome, the wait and the number of the retry.
 pub(in super::super) fn as_server_asks<T>(
     mut told: impl FnMut(&T, Duration, u32),
 ) -> impl FnMut(&Unsettled<T>) -> Option<Duration> {
@@ -38,7 +38,7 @@ pub(in super::super) fn as_server_asks<T>(
     }
 }
 
-/// How long to wait before sending a request again that was answered: only if the server says so, with 429 or any 5xx and a
+/// The wait before a request is retried after a response. A request is retried only after a 429 or any 5xx response with a
 /// `Retry-After` in whole seconds. A date, a fraction or no header means no retry.
 /// Follows `client-go/rest/with_retry.go#checkWait @v1.36.3`.
 pub(in super::super) fn wait_after_response(code: StatusCode, headers: &HeaderMap) -> Option<Duration> {
@@ -49,8 +49,8 @@ pub(in super::super) fn wait_after_response(code: StatusCode, headers: &HeaderMa
     Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }
 
-/// How long to wait before sending a request again that was not answered: only a GET, whose connection broke. Writes may have
-/// happened. Follows `client-go/rest/request.go#Request.Do @v1.36.3`.
+/// The wait before a request without a response is retried. Only a GET whose connection broke is retried, because a write may
+/// have been executed. Follows `client-go/rest/request.go#Request.Do @v1.36.3`.
 pub(in super::super) fn wait_after_error(method: &Method, error: &ApiError) -> Option<Duration> {
     let broken = matches!(error, ApiError::Transport { kind: TransportKind::Reset, .. });
     (broken && *method == Method::GET).then_some(AFTER_RESET)

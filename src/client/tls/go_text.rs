@@ -1,4 +1,4 @@
-//! Go's words for TLS errors, which every guide to them quotes.
+//! Go's texts for TLS errors, which guides and operators search for.
 
 use std::error::Error as StdError;
 
@@ -6,14 +6,14 @@ use jiff::Timestamp;
 use rustls::pki_types::{ServerName, UnixTime};
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
-/// Go's text of an error that has one of rustls's among its causes.
+/// Go's text for the first rustls error among an error and its causes.
 pub(crate) fn go_text_of(error: &(dyn StdError + 'static)) -> Option<String> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(error) = error.downcast_ref::<Error>() {
             return Some(go_text(error));
         }
-        // An error of input and output has what it wraps for a source's source only.
+        // `io::Error::source` skips the wrapped error itself, so the wrapped error is visited here.
         if let Some(inner) = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
             let inner: &(dyn StdError + 'static) = inner;
             next = Some(inner);
@@ -24,12 +24,12 @@ pub(crate) fn go_text_of(error: &(dyn StdError + 'static)) -> Option<String> {
     None
 }
 
-/// Go's text of a TLS error.
+/// Go's text for a TLS error.
 pub(crate) fn go_text(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(error) => format!("tls: failed to verify certificate: x509: {}", certificate(error)),
         Error::AlertReceived(alert) => format!("remote error: tls: {}", self::alert(*alert)),
-        // What speaks plainly does not begin with a record.
+        // A server without TLS answers with bytes that are not a TLS record.
         Error::InvalidMessage(InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion) => {
             "tls: first record does not look like a TLS handshake".to_owned()
         }
@@ -39,7 +39,7 @@ pub(crate) fn go_text(error: &Error) -> String {
 
 fn certificate(error: &CertificateError) -> String {
     match error {
-        // The second is one whose issuer has the name of an authority, and is another one.
+        // `BadSignature`: the issuer has the name of a trusted authority but another key.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "certificate signed by unknown authority".to_owned()
         }
@@ -61,11 +61,11 @@ fn certificate(error: &CertificateError) -> String {
     }
 }
 
-/// Follows `crypto/x509.HostnameError.Error` of Go.
+/// Go's text for a certificate with other names. Follows `crypto/x509.HostnameError.Error` of Go.
 fn other_name(expected: &ServerName<'_>, presented: &[String]) -> String {
     let wanted = expected.to_str();
     let is_address = matches!(expected, ServerName::IpAddress(_));
-    // rustls shows each as `DnsName("a")` or `IpAddress(127.0.0.1)`.
+    // rustls formats each name as `DnsName("a")` or `IpAddress(127.0.0.1)`.
     let of_kind = presented.iter().filter_map(|name| {
         let (kind, name) = name.split_once('(')?;
         let name = name.trim_end_matches(')').trim_matches('"');
@@ -84,7 +84,7 @@ fn moment(time: UnixTime) -> String {
     Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |moment| moment.to_string())
 }
 
-/// Follows `crypto/tls/alert.go` of Go.
+/// Go's text for an alert. Follows `crypto/tls/alert.go` of Go.
 fn alert(alert: AlertDescription) -> String {
     match alert {
         AlertDescription::BadCertificate => "bad certificate",

@@ -1,4 +1,4 @@
-//! Client certificates.
+//! Client certificates, and their reload from files.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,27 +13,27 @@ use super::{Source, provider};
 use crate::clock::Mono;
 use crate::config::TlsSettings;
 
-/// Interval at which the files of a certificate are read while connections are open.
-/// `client-go/transport/cert_rotation.go#CertCallbackRefreshDuration @v1.36.3`.
+/// Interval at which a certificate's files are checked for changes while connections are open.
+/// From `client-go/transport/cert_rotation.go#CertCallbackRefreshDuration @v1.36.3`.
 const READ_INTERVAL: Duration = Duration::from_mins(5);
 
-/// A client certificate that is configured.
+/// The client certificate in the configuration.
 #[derive(Debug)]
 pub(in crate::client) enum Identity {
-    /// None, or a plugin's.
+    /// No certificate is configured. A plugin may still provide one.
     None,
-    /// One that stays as it is.
+    /// A certificate that never changes.
     Fixed(Arc<CertifiedKey>),
-    /// One whose files may be replaced.
+    /// A certificate in files, which may be replaced.
     Files {
         certificate: Source,
         key: Source,
-        /// The lock is held for a moment.
+        /// The certificate last presented. The lock is held while the files are read.
         last: Mutex<LastRead>,
     },
 }
 
-/// Content of the files when they were last read.
+/// The certificate that was last presented, and the time of the last read of its files.
 #[derive(Debug, Default)]
 pub(in crate::client) struct LastRead {
     chain: Option<Vec<CertificateDer<'static>>>,
@@ -41,7 +41,7 @@ pub(in crate::client) struct LastRead {
 }
 
 impl Identity {
-    /// The client certificate of these settings. Files are read when a connection is opened, and not before.
+    /// The client certificate in these settings. Certificate files are read only when a connection is opened.
     /// Follows `client-go/transport/transport.go#TLSConfigFor @v1.36.3`.
     pub(in crate::client) fn of(settings: &TlsSettings) -> Result<Self, String> {
         let certificate = Source::of(&settings.cert_data, &settings.cert_file);
@@ -71,7 +71,7 @@ impl Identity {
         }
     }
 
-    /// Whether the files have another certificate than open connections presented. Files are read once in five minutes.
+    /// Whether the files now hold another certificate than open connections presented. Files are read at most every five minutes.
     /// Follows `client-go/transport/cert_rotation.go#dynamicClientCert.loadClientCert @v1.36.3`.
     pub(in crate::client) fn has_changed(&self, now: Mono) -> bool {
         let Self::Files { certificate, key, last } = self else { return false };
@@ -91,7 +91,7 @@ impl Identity {
     }
 }
 
-/// The client certificate that new connections present. The lock is held for an assignment.
+/// The client certificate that new connections present. The lock is held only for an assignment.
 #[derive(Debug, Default)]
 pub(in crate::client) struct PresentedCertificate(Mutex<Option<Arc<CertifiedKey>>>);
 

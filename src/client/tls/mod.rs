@@ -1,4 +1,4 @@
-//! TLS settings of connections to a server: trusted authorities, client certificates, and Go's words for errors.
+//! TLS settings of connections to a server: trusted authorities, client certificates, and Go's error texts.
 //!
 //! Files are read again for each new connection, so that certificates can be replaced while the scheduler runs.
 //! Follows `client-go/transport/transport.go#TLSConfigFor @v1.36.3`.
@@ -26,17 +26,17 @@ pub(super) use identity::{Identity, PresentedCertificate};
 pub(crate) use pair::certified;
 use roots::{Roots, Unchecked};
 
-/// Bytes from the configuration, or from a file.
+/// Bytes given in the configuration, or in a file.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// The bytes themselves.
+    /// Bytes from the configuration itself.
     Data(Vec<u8>),
-    /// Path of the file.
+    /// Path of the file with the bytes.
     File(PathBuf),
 }
 
 impl Source {
-    /// Data takes precedence over a file. `None` if there is neither.
+    /// Creates a source; data takes precedence over a file. `None` if both are empty.
     pub(crate) fn of(data: &[u8], file: &str) -> Option<Self> {
         match (data, file) {
             ([], "") => None,
@@ -45,7 +45,7 @@ impl Source {
         }
     }
 
-    /// Returns the bytes as they are now.
+    /// Returns the bytes of the source. A file is read each time.
     pub(crate) fn read(&self) -> Result<Vec<u8>, String> {
         match self {
             Self::Data(data) => Ok(data.clone()),
@@ -54,14 +54,14 @@ impl Source {
     }
 }
 
-/// The provider of all cryptography in the process.
+/// The cryptography provider used throughout the process.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// The TLS configuration of these settings. `presented` resolves the client certificate. `insecure` turns verification off
-/// even if the settings do not; `is_https` is whether TLS is used at all.
-/// Fails where the settings contradict each other or cannot be used.
+/// Creates the TLS configuration. `presented` resolves the client certificate. `insecure` turns verification off even if the
+/// settings do not. `is_https` says whether TLS is used at all.
+/// Fails if the settings contradict each other or cannot be used.
 pub(crate) fn config(
     settings: &TlsSettings,
     insecure: bool,
@@ -82,9 +82,9 @@ pub(crate) fn config(
             builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
         }
         None if insecure => builder.dangerous().with_custom_certificate_verifier(Arc::new(Unchecked(provider))),
-        // Reading the system's authorities takes a while.
+        // Reading the system's authorities is slow and not needed without TLS.
         None if !is_https => builder.with_root_certificates(RootCertStore::empty()),
-        // Without any authorities no server is trusted, but the process may start.
+        // Without any authorities no server is trusted, but the process can start.
         None => builder
             .clone()
             .with_native_roots()
@@ -94,7 +94,7 @@ pub(crate) fn config(
         Some(presented) => builder.with_client_cert_resolver(presented),
         None => builder.with_no_client_auth(),
     };
-    // A resumed session verifies no certificate again. Go's clients do not resume by default, either.
+    // A resumed session would skip the verification of certificates. Go's clients do not resume by default, either.
     config.resumption = Resumption::disabled();
     Ok(config)
 }

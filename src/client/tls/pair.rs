@@ -1,4 +1,4 @@
-//! A certificate with its key, in PEM, and Go's words for what is none.
+//! A certificate and its key in PEM, with Go's error texts.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::pem::{self, Block};
 
-/// A chain and the key of its first certificate. Texts, and which of several is told, are those of Go's
+/// Parses a certificate chain and the key of its first certificate. Error texts, and the order of checks, are those of Go's
 /// `crypto/tls.X509KeyPair`.
 pub(crate) fn certified(chain: &[u8], key: &[u8], provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, String> {
     let (chain, blocks) = (pem::blocks(chain), pem::blocks(key));
@@ -40,13 +40,13 @@ pub(crate) fn certified(chain: &[u8], key: &[u8], provider: &CryptoProvider) -> 
     }
     let pair = CertifiedKey::new(certificates, key);
     match pair.keys_match() {
-        // Of a key that cannot tell, nothing is known.
+        // Some keys do not reveal their public key. Such a pair is accepted.
         Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => Ok(Arc::new(pair)),
         Err(_) => Err("tls: private key does not match public key".to_owned()),
     }
 }
 
-/// A key in any of its three forms, whatever it says that it is, without what comes after it.
+/// Parses a key as PKCS#1, PKCS#8 or SEC 1, whatever its PEM label is. Bytes after the key are ignored.
 fn private_key(content: &[u8], provider: &CryptoProvider) -> Option<Arc<dyn SigningKey>> {
     let content = outermost(content)?;
     let forms = [
@@ -57,7 +57,7 @@ fn private_key(content: &[u8], provider: &CryptoProvider) -> Option<Arc<dyn Sign
     forms.into_iter().find_map(|form| provider.key_provider.load_private_key(form).ok())
 }
 
-/// The first value in DER, of which no more than its length is looked at.
+/// Returns the first DER value. Only its length is parsed.
 fn outermost(content: &[u8]) -> Option<&[u8]> {
     let (start, length) = match content.get(1)? {
         short @ 0..0x80 => (2, usize::from(*short)),
@@ -70,7 +70,7 @@ fn outermost(content: &[u8]) -> Option<&[u8]> {
     content.get(..start.checked_add(length)?)
 }
 
-/// What blocks say that they are.
+/// Returns the PEM labels of blocks.
 fn kinds(blocks: &[Block]) -> Vec<String> {
     blocks.iter().map(|block| block.kind.clone()).collect()
 }

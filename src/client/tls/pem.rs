@@ -1,26 +1,26 @@
-//! Texts in PEM, as leniently as Go reads them: what operators have, and other programs take, is taken here.
+//! PEM, parsed as leniently as Go does, so that files accepted by other programs are accepted here.
 
 use rustls::pki_types::CertificateDer;
 
 use crate::go::base64;
 
-/// One block.
+/// A block of a PEM text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// What it says that it is.
+    /// Label in the block's BEGIN line, such as `CERTIFICATE`.
     pub(crate) kind: String,
-    /// Whether there are headers before its content.
+    /// Whether the block has headers before its content.
     pub(crate) has_headers: bool,
-    /// Its content.
+    /// The block's decoded content.
     pub(crate) content: Vec<u8>,
 }
 
-/// The blocks of a text; what is none is passed over. Follows Go's `encoding/pem.Decode`.
+/// Returns the blocks of a text, and ignores everything else. Follows Go's `encoding/pem.Decode`.
 pub(crate) fn blocks(text: &[u8]) -> Vec<Block> {
     const BEGIN: &[u8] = b"-----BEGIN ";
 
     let mut found = Vec::new();
-    // Always at the beginning of a line.
+    // `rest` always begins at the start of a line.
     let mut rest = text;
     loop {
         if let Some(after) = rest.strip_prefix(BEGIN) {
@@ -39,14 +39,14 @@ pub(crate) fn blocks(text: &[u8]) -> Vec<Block> {
     }
 }
 
-/// The certificates of authorities in a text. Those with headers are none.
+/// Returns the certificates in a bundle of authorities. Blocks with headers are ignored.
 /// Follows `client-go/util/cert/pem.go#ParseCertsPEM @v1.36.3` and Go's `crypto/x509.CertPool.AppendCertsFromPEM`.
 pub(crate) fn certificates(text: &[u8]) -> impl Iterator<Item = CertificateDer<'static>> {
     let is_one = |block: &Block| block.kind == "CERTIFICATE" && !block.has_headers;
     blocks(text).into_iter().filter(is_one).map(|block| block.content.into())
 }
 
-/// The block whose first line says that it is of this kind, and what comes after it.
+/// Parses a block after its BEGIN line. Returns the block and the text after it.
 fn block<'a>(kind: &[u8], text: &'a [u8]) -> Option<(Block, &'a [u8])> {
     const END: &[u8] = b"-----END ";
 
@@ -74,7 +74,7 @@ fn block<'a>(kind: &[u8], text: &'a [u8]) -> Option<(Block, &'a [u8])> {
     Some((Block { kind: String::from_utf8_lossy(kind).into_owned(), has_headers, content }, after))
 }
 
-/// The first line without blanks at its end, and what comes after it.
+/// Splits off the first line, without trailing blanks. Returns the line and the text after it.
 fn line(text: &[u8]) -> (&[u8], &[u8]) {
     let (line, rest) = match text.iter().position(|byte| *byte == b'\n') {
         Some(end) => (&text[..end], &text[end + 1..]),

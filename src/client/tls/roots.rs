@@ -1,4 +1,4 @@
-//! Authorities that a connection trusts.
+//! The authorities that a connection trusts.
 
 use crate::go::errno;
 use std::fs;
@@ -16,21 +16,21 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 use super::Source;
 use super::pem::certificates;
 
-/// Trusts the certificates that a source has at the time.
+/// Trusts the certificates that the source currently contains.
 #[derive(Debug)]
 pub(super) struct Roots {
     source: Source,
     provider: Arc<CryptoProvider>,
-    /// What was last read, and what came of it. The lock is held for reading a small file.
+    /// The certificates last read. The lock is held while a small file is read.
     last: Mutex<Trusted>,
 }
 
-/// Certificates that are trusted.
+/// The trusted certificates and their verifier.
 #[derive(Clone, Debug)]
 struct Trusted {
     pem: Arc<[u8]>,
     certificates: Arc<[CertificateDer<'static>]>,
-    /// None trusts nobody.
+    /// `None` rejects every certificate.
     verifier: Option<Arc<WebPkiServerVerifier>>,
 }
 
@@ -41,7 +41,7 @@ impl Roots {
         Ok(Self { source, provider, last: Mutex::new(trusted) })
     }
 
-    /// What is trusted now. A file that cannot be used any more leaves it as it was.
+    /// Returns the current certificates. If the file has become unusable, the last ones stay trusted.
     fn trusted(&self) -> Trusted {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Source::File(path) = &self.source {
@@ -59,8 +59,8 @@ impl Roots {
 }
 
 impl Trusted {
-    /// Reads certificates; those that no chain can end in are left out, but one has to be left. Nothing at all is a list of
-    /// nobody, as with the gate `ClientsAllowCARotation`.
+    /// Parses a bundle of certificates. Those that cannot be a trust anchor are ignored, but at least one must remain. An empty
+    /// bundle trusts no server, as with the gate `ClientsAllowCARotation`.
     /// Follows `client-go/transport/transport.go#rootCertPool @v1.36.3`.
     fn read(pem: &[u8], provider: &Arc<CryptoProvider>) -> Result<Self, String> {
         let certificates: Vec<CertificateDer<'static>> = certificates(pem).collect();
@@ -78,6 +78,7 @@ impl Trusted {
     }
 }
 
+/// The reason that a bundle has no usable certificate.
 /// Follows `client-go/transport/transport.go#createErrorParsingCAData @v1.36.3`.
 fn why_none(pem: &[u8], certificates: &[CertificateDer<'_>]) -> String {
     if !String::from_utf8_lossy(pem).contains("-----BEGIN") {
@@ -90,8 +91,8 @@ fn why_none(pem: &[u8], certificates: &[CertificateDer<'_>]) -> String {
 }
 
 impl ServerCertVerifier for Roots {
-    /// A server may also present a certificate of the list itself. That is what `openssl req -x509` makes, with itself for
-    /// an authority; Go takes it, and webpki does not.
+    /// Verifies the server's certificate. A server may also present a certificate of the bundle itself, such as the self-signed
+    /// authority certificate that `openssl req -x509` creates. Go accepts such a certificate, and webpki does not.
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -103,7 +104,7 @@ impl ServerCertVerifier for Roots {
         let trusted = self.trusted();
         let Some(verifier) = &trusted.verifier else { return Err(CertificateError::UnknownIssuer.into()) };
         match verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
-            // webpki says so only of one that is valid at the time.
+            // webpki reports this error only for a certificate that is currently valid.
             Err(error) if is_authority(&error) && trusted.certificates.iter().any(|one| one == end_entity) => {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
@@ -135,13 +136,13 @@ impl ServerCertVerifier for Roots {
     }
 }
 
-/// Whether a certificate was refused because it is an authority's. rustls hands on webpki's error as another crate's.
+/// Whether a certificate was rejected because it is an authority's. rustls wraps webpki's error, so the text is compared.
 fn is_authority(error: &rustls::Error) -> bool {
     let rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(error))) = error else { return false };
     error.to_string() == "CaUsedAsEndEntity"
 }
 
-/// Takes any certificate; what is signed has to be signed with it, though.
+/// Accepts any certificate, but still verifies the signatures made with its key.
 #[derive(Debug)]
 pub(super) struct Unchecked(pub(super) Arc<CryptoProvider>);
 

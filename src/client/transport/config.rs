@@ -21,7 +21,7 @@ pub(super) struct TransportConfig {
     pub(super) tls: rustls::ClientConfig,
     pub(super) proxies: Proxies,
     pub(super) liveness: Liveness,
-    /// The open connections.
+    /// Open connections of all clients.
     pub(super) open: Arc<Connections>,
     pub(super) credentials: Credentials,
     pub(super) clock: Clock,
@@ -30,11 +30,11 @@ pub(super) struct TransportConfig {
 }
 
 impl TransportConfig {
-    /// Checks an access, and loads what it names. Fails where the access contradicts itself or names what cannot be used.
+    /// Checks an access and loads its certificates. Fails if its settings contradict each other or cannot be used.
     pub(super) fn new(access: Access, clock: Clock, liveness: Liveness) -> Result<Self, AccessError> {
         let open = Arc::<Connections>::default();
         let credentials = Credentials::of(&access, &clock, &open);
-        // Of several faults upstream reports that of the plugin first, and that of credentials last.
+        // Matches upstream's order of checks: faults of the plugin come first, other faults of credentials last.
         let (credentials, late) = match credentials {
             Ok(credentials) => (credentials, None),
             Err(error) if error.starts_with("exec plugin") || error.starts_with("failed to load") => {
@@ -63,7 +63,7 @@ impl TransportConfig {
         Ok(())
     }
 
-    /// Closes all connections if the files of the client certificate have changed since those were opened.
+    /// Closes all connections if the files of the client certificate have changed since the connections were opened.
     pub(super) fn close_outdated(&self) {
         if self.identity.has_changed(self.clock.mono()) {
             tracing::info!(

@@ -1,4 +1,4 @@
-//! Opens connections to the API server, within limits of time.
+//! Opens connections to the API server, with time limits.
 
 use std::future::{Ready, ready};
 use std::io;
@@ -18,17 +18,17 @@ use super::super::tls;
 use super::config::TransportConfig;
 use super::dial::Dialler;
 
-/// Time limit for the TCP connection. `client-go/transport/cache.go#tlsTransportCache.get @v1.36.3`.
+/// Time limit for opening the TCP connection. From `client-go/transport/cache.go#tlsTransportCache.get @v1.36.3`.
 const DIAL: Duration = Duration::from_secs(30);
 
-/// Interval of TCP keep-alive probes. `client-go/transport/cache.go#tlsTransportCache.get @v1.36.3`.
+/// Interval of TCP keep-alive probes. From `client-go/transport/cache.go#tlsTransportCache.get @v1.36.3`.
 const PROBES: Duration = Duration::from_secs(30);
 
 /// Time after which an idle HTTP/1.1 connection is closed.
 /// Follows `apimachinery/pkg/util/net/http.go#SetOldTransportDefaults @v1.36.3`, which leaves it at Go's default.
 pub(super) const IDLE: Duration = Duration::from_secs(90);
 
-/// Opens connections: TCP, through a proxy if there is one, then TLS, each with its own time limit.
+/// Opens a TCP connection, through a proxy if there is one, and then TLS. Each step has its own time limit.
 #[derive(Clone)]
 pub(super) struct Connector {
     dialler: Dialler,
@@ -52,7 +52,7 @@ impl Connector {
         tls.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         let names: Arc<dyn ResolveServerName + Send + Sync> = match &*config.access.tls.server_name {
             "" => Arc::new(DefaultServerNameResolver::default()),
-            // The name does not matter if the certificate is not verified.
+            // An invalid name is ignored if the certificate is not verified.
             name if config.access.tls.insecure && ServerName::try_from(name).is_err() => {
                 Arc::new(DefaultServerNameResolver::default())
             }
@@ -81,7 +81,7 @@ impl Connector {
     }
 }
 
-/// Server name that is configured instead of the URL's host.
+/// The configured server name, used instead of the URL's host.
 struct ConfiguredName(String);
 
 impl ResolveServerName for ConfiguredName {
@@ -94,7 +94,7 @@ impl ResolveServerName for ConfiguredName {
     }
 }
 
-/// A stream that is open already, for a connector that adds TLS to it.
+/// A stream that is already open, for a connector that adds TLS to it.
 struct OpenedStream(Option<TrackedStream>);
 
 impl Service<Uri> for OpenedStream {

@@ -17,17 +17,17 @@ use tower::{BoxError, ServiceExt as _};
 use super::super::dial_error::{address, port, unreachable};
 use super::super::stream::{Connections, TrackedStream};
 
-/// Proxies by the servers that are reached through them.
+/// Finds the proxy, if any, for a server.
 #[derive(Clone)]
 pub(super) struct Proxies {
     matcher: Arc<Matcher>,
-    /// Whether loopback addresses are reached without a proxy.
+    /// Whether loopback addresses are always dialed without a proxy.
     spares_loopback: bool,
 }
 
 impl Proxies {
-    /// The configured proxy, or those of the environment variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, in upper
-    /// or lower case. Follows `golang.org/x/net/http/httpproxy`, which `net/http.ProxyFromEnvironment` asks.
+    /// Uses the configured proxy, or those of the environment variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, in upper
+    /// or lower case. Follows `golang.org/x/net/http/httpproxy`, which `net/http.ProxyFromEnvironment` uses.
     pub(super) fn of(configured: Option<&Uri>, variable: impl Fn(&str) -> Option<String>) -> Self {
         let either = |name: &str| {
             let set = |name: &str| variable(name).filter(|value| !value.is_empty());
@@ -48,12 +48,12 @@ impl Proxies {
     }
 }
 
-/// Opens connections without TLS to the server.
+/// Opens plain connections to the server; TLS to the server is added later.
 #[derive(Clone)]
 pub(super) struct Dialler {
     tcp: HttpConnector,
     proxies: Proxies,
-    /// For HTTPS proxies.
+    /// TLS settings for connections to HTTPS proxies.
     tls: Arc<rustls::ClientConfig>,
 }
 
@@ -77,7 +77,7 @@ impl Dialler {
             let texts: Vec<String> = causes.map(ToString::to_string).collect();
             io::Error::other(format!("proxyconnect tcp: {}", texts.join(": "))).into()
         };
-        // Proxies expect the server's port, too.
+        // Requests to proxies must contain the server's port.
         let server = with_port(server, port(server));
         if proxy.uri().scheme_str().is_some_and(|scheme| scheme.starts_with("socks")) {
             let mut socks = SocksV5::new(with_port(proxy.uri(), 1080), self.tcp);
@@ -87,7 +87,7 @@ impl Dialler {
             let opened = socks.oneshot(server).await.map_err(|error| failed(error.to_string().into()))?;
             return Ok(TrackedStream::new(opened, connections));
         }
-        // The proxy's certificate is verified as the server's is.
+        // Verifies the proxy's certificate with the same settings as the server's.
         let https = HttpsConnector::new(self.tcp, self.tls, false, Arc::new(DefaultServerNameResolver::default()));
         let mut tunnel = Tunnel::new(proxy.uri().clone(), https);
         if let Some(value) = proxy.basic_auth() {
@@ -98,8 +98,8 @@ impl Dialler {
     }
 }
 
-/// Replaces an error by Go's for a server that could not be reached. Of a host with several addresses, Go's text does not
-/// name the address.
+/// Replaces an error by Go's text for an unreachable server. Unlike Go's, the text names the host and not the address that was
+/// dialed.
 fn go_error(error: BoxError, server: &Uri) -> BoxError {
     let causes = std::iter::successors(Some(&*error as &(dyn Error + 'static)), |error| (*error).source());
     let Some(cause) = causes.filter_map(|error| error.downcast_ref::<io::Error>()).last() else { return error };

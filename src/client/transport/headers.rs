@@ -1,11 +1,11 @@
-//! Headers that all requests of a client have.
+//! Headers that every request of a client has.
 
 use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::super::kubeconfig::{Access, Impersonation};
 
-/// Headers of all requests: the user agent, and whom the client impersonates.
+/// Returns the user agent header and the impersonation headers.
 /// Follows `client-go/transport/round_trippers.go#impersonatingRoundTripper.RoundTrip @v1.36.3`.
 pub(super) fn common_headers(agent: &str, access: &Access) -> HeaderMap {
     let mut headers = HeaderMap::new();
@@ -29,7 +29,7 @@ pub(super) fn common_headers(agent: &str, access: &Access) -> HeaderMap {
     headers
 }
 
-/// Escapes a text for the name of a header.
+/// Escapes a text for use in a header's name.
 /// Follows `client-go/transport/round_trippers.go#headerKeyEscape @v1.36.3`.
 fn escaped(key: &str) -> String {
     use std::fmt::Write as _;

@@ -1,25 +1,25 @@
-//! Limits after which a connection counts as dead.
+//! Time limits after which a connection counts as dead.
 
 use std::time::Duration;
 
-/// Time limit for the TLS handshake. `client-go/transport/cache.go#tlsTransportCache.get @v1.36.3`.
+/// Time limit for the TLS handshake. From `client-go/transport/cache.go#tlsTransportCache.get @v1.36.3`.
 pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Limits after which an HTTP/2 connection counts as dead: a ping is sent after a time of silence, and must be answered.
+/// Limits after which an HTTP/2 connection counts as dead. A silent connection gets a ping, which must be answered in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Liveness {
-    /// Whether HTTP/2 is used at all.
+    /// Whether HTTP/2 may be used.
     pub(super) http2: bool,
-    /// Silence after which a ping is sent; `None` sends no pings.
+    /// Time without data after which a ping is sent; `None` disables pings.
     pub(super) silence: Option<Duration>,
-    /// Time limit for the answer to a ping.
+    /// Time limit for the response to a ping.
     pub(super) patience: Duration,
     /// Time limit for the TLS handshake.
     pub(super) handshake: Duration,
 }
 
 impl Liveness {
-    /// The limits of client-go, as far as its environment variables do not change them.
+    /// The limits of client-go, which environment variables can override.
     /// Follows `apimachinery/pkg/util/net/http.go#SetTransportDefaults @v1.36.3`.
     pub(super) fn from_environment() -> Self {
         Self::from_variables(|name| std::env::var(name).ok())
@@ -30,7 +30,7 @@ impl Liveness {
             let Some(text) = variable(name).filter(|text| !text.is_empty()) else {
                 return Duration::from_secs(default);
             };
-            // 0 and less turn it off.
+            // Negative values count as 0. A silence of 0 disables pings.
             let parsed = text.parse().map(|seconds: i64| u64::try_from(seconds).unwrap_or(0));
             Duration::from_secs(parsed.unwrap_or_else(|error| {
                 tracing::warn!("Illegal {name}({text:?}): {error}. Default value {default} is used");

@@ -26,16 +26,16 @@ use connector::{Connector, IDLE};
 use liveness::Liveness;
 use sender::Sender;
 
-/// Flow control windows of one response and of all responses of a connection, in bytes. The second is so large that no
-/// response holds up the others. From Go's HTTP/2 transport.
+/// HTTP/2 flow control windows in bytes: per response, and per connection. The second one is so large that a slow response
+/// cannot block the others. From Go's HTTP/2 transport.
 const WINDOWS: [u32; 2] = [4 << 20, 1 << 30];
 
-/// Makes clients of the API server that an access describes. The clients share credentials; each has its own connections.
+/// Creates clients for one API server. The clients share credentials, but each has its own connections.
 #[derive(Clone)]
 pub struct Transport(Arc<TransportConfig>);
 
 impl Transport {
-    /// Checks an access. Fails where the access contradicts itself or names what cannot be used.
+    /// Checks an access and loads its certificates. Fails if its settings contradict each other or cannot be used.
     pub fn new(access: Access, clock: Clock) -> Result<Self, AccessError> {
         Self::with_liveness(access, clock, Liveness::from_environment())
     }
@@ -44,7 +44,7 @@ impl Transport {
         Ok(Self(Arc::new(TransportConfig::new(access, clock, liveness)?)))
     }
 
-    /// Address of the API server with its port, as metrics name it.
+    /// Host and port of the API server, as used in metrics' labels.
     pub fn host(&self) -> String {
         self.0.access.server.authority().map(ToString::to_string).unwrap_or_default()
     }
@@ -54,13 +54,14 @@ impl Transport {
         self.0.access.server.to_string()
     }
 
-    /// A client with its own connections and this user agent. With metrics, responses and failed attempts are counted. Must be
-    /// called inside a tokio runtime.
+    /// Creates a client with its own connections and this user agent. Metrics, if given, count responses and failed attempts.
+    /// Must be called inside a tokio runtime.
     ///
-    /// kube's own retries are off, because they would retry what client-go does not, and hide that from the retries here.
-    /// Lists and watches are retried where the server asks for it; a [`RestClient`](super::RestClient) does that itself. Like
-    /// client-go's, the client speaks HTTP/2 where the server does, over one connection that pings check; kube's own client
-    /// speaks HTTP/1.1 only, where a dead watch looks like an idle one. Nothing is compressed, as in upstream.
+    /// kube's own retries are off, because they differ from client-go's and would be invisible to the retries here. Lists and
+    /// watches are retried if the server asks for it; a [`RestClient`](super::RestClient) does its own retries.
+    ///
+    /// Like client-go's, the client uses HTTP/2 if the server supports it, over one connection that is checked with pings. kube's
+    /// own client supports HTTP/1.1 only, where a dead watch looks like an idle one. As in upstream, nothing is compressed.
     pub fn client(&self, agent: &str, metrics: Option<RestMetrics>) -> Client {
         let config = &self.0;
         let liveness = &config.liveness;
@@ -68,7 +69,7 @@ impl Transport {
         builder.timer(TokioTimer::new()).pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE);
         builder.http2_initial_stream_window_size(WINDOWS[0]).http2_initial_connection_window_size(WINDOWS[1]);
         builder.http2_keep_alive_interval(liveness.silence).http2_keep_alive_timeout(liveness.patience);
-        // An idle connection that is dead is noticed before the next request is lost on it.
+        // Pings idle connections, too, so that a dead one is closed before the next request is sent on it.
         builder.http2_keep_alive_while_idle(true);
         let http: legacy::Client<_, Body> = builder.build(Connector::new(config.clone()));
         let headers = headers::common_headers(agent, &config.access);

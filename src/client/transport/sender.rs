@@ -1,4 +1,4 @@
-//! The sender of a client's requests: credentials, retries of reads, metrics.
+//! Sends a client's requests: adds credentials, retries reads, counts responses.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::metrics::RestMetrics;
 pub(super) struct Sender {
     pub(super) config: Arc<TransportConfig>,
     pub(super) http: legacy::Client<Connector, Body>,
-    /// Headers of every request that does not have its own of that name.
+    /// Default headers: each is added to a request that does not set the same header.
     pub(super) headers: HeaderMap,
     pub(super) metrics: Option<RestMetrics>,
 }
@@ -55,7 +55,7 @@ impl Sender {
         Ok(answer?)
     }
 
-    /// Sends a request, and retries a read where the server asks for that, unless the caller retries it.
+    /// Sends a request until it is answered. Retries a read if the server asks for it, unless the caller does its own retries.
     async fn send_until_answered(&self, request: Request<Body>) -> Outcome {
         let method = request.method().clone();
         if method != Method::GET || request.extensions().get::<RetriedByCaller>().is_some() {

@@ -1,4 +1,4 @@
-//! Against a server of HTTP/2 on a loopback socket, with a way to it that can go silent.
+//! Tests against an HTTP/2 server on a loopback socket, through a relay that can go silent.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -23,21 +23,21 @@ use crate::clock::Clock;
 
 const POD: Target<'static> = Target::pod("ns", "p");
 
-/// Impatient, so that tests need not wait.
+/// Short time limits, so that tests do not wait long.
 fn impatient() -> Liveness {
     let silence = Some(Duration::from_millis(200));
     Liveness { http2: true, silence, patience: Duration::from_millis(200), handshake: Duration::from_millis(200) }
 }
 
-/// A server that answers requests with the protocol's version, those for events never.
+/// A server that answers a request with the major HTTP version, and never answers requests for events.
 struct Server {
     port: u16,
     connections: Arc<AtomicUsize>,
-    /// Requests that are not answered.
+    /// Notified for each request that is not answered.
     unanswered: Arc<Notify>,
-    /// Silent connections that the client has closed.
+    /// Notified when the client closes a silent connection.
     given_up: Arc<Notify>,
-    /// How often everything that was open has gone silent.
+    /// Number of times that all open connections have gone silent.
     silences: watch::Sender<usize>,
 }
 
@@ -83,7 +83,7 @@ fn tls() -> rustls::ServerConfig {
     config
 }
 
-/// Carries a connection to the server until it is to go silent; then it stays open, and nobody reads it.
+/// Relays a connection to the server until told to go silent. The connection then stays open, but the server gets nothing.
 async fn relay(
     mut client: TcpStream,
     acceptor: TlsAcceptor,
@@ -115,7 +115,7 @@ async fn relay(
         silent = silences.wait_for(|now| *now > born) => drop(silent),
         _ = carried => return,
     }
-    // What comes goes nowhere, until the client gives up.
+    // Discards the client's data until the client closes the connection.
     let _ = tokio::io::copy(&mut client, &mut tokio::io::sink()).await;
     given_up.notify_one();
 }
@@ -168,7 +168,7 @@ async fn a_connection_that_went_silent_is_noticed_and_replaced() {
     let error = lost.unwrap_err();
     let url = format!("https://127.0.0.1:{}/api/v1/namespaces/ns/events", server.port);
     assert_eq!(error.to_string(), format!("Post \"{url}\": http2: client connection lost"));
-    // As after a reset: a read is sent again.
+    // The error counts as a reset, so a read is retried.
     assert!(matches!(error, ApiError::Transport { kind: TransportKind::Reset, .. }), "{error:?}");
     assert_eq!(client.send(&Call::Get, &POD).await.unwrap(), "2");
     assert_eq!(server.connections.load(Ordering::SeqCst), 2);
@@ -180,7 +180,7 @@ async fn an_idle_connection_that_went_silent_loses_no_request() {
     let client = server.client(&impatient());
     client.send(&Call::Get, &POD).await.unwrap();
     server.silences.send_modify(|silences| *silences += 1);
-    // A write is not sent again, so it must not get there.
+    // A write is not retried, so it must not be sent on the dead connection.
     server.given_up.notified().await;
     assert_eq!(client.send(&Call::Put(Bytes::from_static(b"{}")), &POD).await.unwrap(), "2");
 }

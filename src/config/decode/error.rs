@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::go::json::SyntaxError;
 
-/// Error of a document that cannot be read; the text that upstream prints.
+/// The error of a document that cannot be read, with upstream's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DecodeError(pub(crate) String);
 

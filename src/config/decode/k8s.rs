@@ -1,4 +1,4 @@
-//! Types of the core API that arguments of plugins contain.
+//! Types of the core API that plugin arguments contain.
 
 use k8s_openapi::api::core::v1::{
     NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm,

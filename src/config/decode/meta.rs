@@ -4,18 +4,18 @@ use super::DecodeError;
 use crate::go::json::Value;
 use crate::go::quote::quote;
 
-/// The group and version of the configuration API.
+/// Group and version of the configuration API.
 pub(in super::super) const GROUP_VERSION: &str = "kubescheduler.config.k8s.io/v1";
-/// The group of the configuration API.
+/// Group of the configuration API.
 pub(in super::super) const GROUP: &str = "kubescheduler.config.k8s.io";
-/// Where upstream registers its kinds, as its messages have it.
+/// Source position of upstream's scheme, which its messages contain.
 const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
-/// The type that apiVersion and kind are read into, as Go prints it.
+/// Go's name for the type into which apiVersion and kind are decoded.
 const META_TYPE: &str =
     r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
-/// The type that an object says it is.
+/// The group, version and kind of an object.
 #[derive(Debug)]
 pub(in super::super) struct Meta {
     pub(in super::super) group: String,
@@ -24,7 +24,7 @@ pub(in super::super) struct Meta {
 }
 
 impl Meta {
-    /// Reads apiVersion and kind, whatever the case of their keys. Follows
+    /// Reads apiVersion and kind; the keys are case-insensitive. Follows
     /// `apimachinery/pkg/runtime/serializer/json/meta.go#SimpleMetaFactory.Interpret @v1.36.3`.
     pub(in super::super) fn of(value: &Value) -> Result<Self, DecodeError> {
         let failed = |text: String| DecodeError(format!("couldn't get version/kind; json parse error: {text}"));
@@ -79,7 +79,7 @@ impl Meta {
     }
 }
 
-/// Whether a value is of a version of the core group and a kind, or does not say.
+/// Checks that a value has this kind and this version of the core group. Missing fields are accepted.
 /// Follows `apimachinery/pkg/runtime/serializer/json/json.go#gvkWithDefaults @v1.36.3`.
 pub(crate) fn check_meta(value: &Value, version: &str, kind: &str) -> Result<(), DecodeError> {
     let mut meta = Meta::of(value)?;

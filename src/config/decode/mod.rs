@@ -1,7 +1,7 @@
 //! Decoding of YAML and JSON into structs, with upstream's strictness and error texts.
 //!
-//! Text that begins with `{` is JSON, anything else YAML. Both become [`Value`]s, which a [`Reader`] puts into types that
-//! are [`Wire`].
+//! A text that begins with `{` is parsed as JSON, any other text as YAML. Both result in [`Value`]s, which a [`Reader`] decodes
+//! into types that implement [`Wire`].
 
 mod error;
 mod k8s;
@@ -20,10 +20,9 @@ pub(crate) use meta::check_meta;
 pub(super) use meta::{GROUP, GROUP_VERSION, Meta};
 pub(crate) use reader::{Bytes, Raw, Reader, Wire, wire_args, wire_struct};
 
-use crate::go::json;
-pub(crate) use crate::go::json::Value;
+use crate::go::json::{self, Value};
 
-/// The text of `data`, which may be UTF-8 or, with a byte order mark, UTF-16.
+/// Decodes `data` as UTF-8 or, if it has a byte order mark, UTF-16.
 pub(crate) fn to_text(data: &[u8]) -> Result<String, DecodeError> {
     let wide = |bytes: &[u8], read: fn([u8; 2]) -> u16| {
         let units = bytes.chunks_exact(2).map(|pair| read([pair[0], pair[1]]));
@@ -41,11 +40,11 @@ pub(crate) fn to_text(data: &[u8]) -> Result<String, DecodeError> {
     let data = data.strip_prefix(b"\xef\xbb\xbf").unwrap_or(data);
     match std::str::from_utf8(data) {
         Ok(text) => Ok(text.to_owned()),
-        // Go replaces what is not UTF-8 in JSON, and refuses it in YAML.
+        // Go replaces invalid UTF-8 in JSON, and rejects it in YAML.
         Err(_) if is_json(&String::from_utf8_lossy(data)) => Ok(String::from_utf8_lossy(data).into_owned()),
         Err(error) => {
             let valid = String::from_utf8_lossy(&data[..error.valid_up_to()]);
-            // What is no text at all usually fails on an earlier byte.
+            // Binary data usually fails at an earlier control character.
             let control = valid.chars().any(|c| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}'));
             Err(match (control, error.error_len()) {
                 (true, _) => "yaml: control characters are not allowed".into(),
@@ -63,17 +62,17 @@ fn is_json(text: &str) -> bool {
     text.trim_start().starts_with('{')
 }
 
-/// Reads the YAML documents of a text one after another, each with what strict reading holds against it.
+/// Parses the YAML documents of a text in order, each with the error of strict parsing, if any.
 pub(super) fn documents(text: &str) -> impl Iterator<Item = Result<(Value, Option<DecodeError>), DecodeError>> {
     yaml::parse_all(text).map(|document| document.map(|document| (document.value, document.repeated)))
 }
 
-/// The value of a text that is YAML even if it looks like JSON; repeated keys are passed over.
+/// Parses a text as YAML even if it looks like JSON. Repeated keys are ignored.
 pub(crate) fn parse_yaml(text: &str) -> Result<Value, DecodeError> {
     yaml::parse(text).map(|document| document.value)
 }
 
-/// The value, and what is held against repeated keys in YAML.
+/// Parses a text as JSON or YAML. Returns the value, and the error about repeated keys in YAML, if any.
 pub(super) fn parse(text: &str) -> Result<(Value, Option<DecodeError>), DecodeError> {
     if is_json(text) {
         let value = json::parse(text.as_bytes())

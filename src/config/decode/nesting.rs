@@ -1,14 +1,13 @@
-//! How deep the `[]` and `{}` of a text are nested, found without parsing it.
+//! Estimates the nesting depth of `[]` and `{}` in a text without parsing it.
 //!
-//! libyaml's scanner looks at every open bracket for each token, so a hundred thousand of them in one another keep it busy
-//! for minutes. No document may be nested so deep (see [`super::nodes`]); but that is only found out once it has been
-//! scanned. What is told here may be too deep, since a bracket in a block of text is taken for one that opens; whoever
-//! asks has to make sure.
+//! libyaml's scanner visits every open bracket for each token, so a hundred thousand nested brackets take it minutes. Such
+//! depths are not allowed in a document (see [`super::nodes`]), but the parser detects them only after scanning. The estimate
+//! may be too high, because brackets in a block scalar count as opening. The caller has to check the result.
 
-/// Brackets in one another that a scanner copes with. Documents are refused long before.
+/// Depth of brackets that the scanner handles fast enough. Documents are rejected at a much smaller depth.
 const DEEP: usize = 1000;
 
-/// The text up to where its brackets are nested too deep, if they are.
+/// The text up to the bracket that exceeds [`DEEP`]; `None` if there is no such bracket.
 pub(super) fn up_to_deep(text: &str) -> Option<&str> {
     let mut scanner = Scanner { depth: 0, is_start: true };
     let bytes = text.as_bytes();
@@ -16,7 +15,7 @@ pub(super) fn up_to_deep(text: &str) -> Option<&str> {
     while at < bytes.len() {
         at = scanner.step(bytes, at);
         if scanner.depth > DEEP {
-            // A bracket has just been read, so this is between two characters.
+            // The last byte read is a bracket, so `at` is a character boundary.
             return text.get(..at);
         }
     }
@@ -25,12 +24,12 @@ pub(super) fn up_to_deep(text: &str) -> Option<&str> {
 
 struct Scanner {
     depth: usize,
-    /// Whether a token may begin here; elsewhere a quote is a part of a word.
+    /// Whether a token may begin here. If not, a quote is part of a word.
     is_start: bool,
 }
 
 impl Scanner {
-    /// Reads what begins at `at`, and returns where it ends.
+    /// Scans the token at `at` and returns the position after it.
     fn step(&mut self, bytes: &[u8], at: usize) -> usize {
         let byte = bytes[at];
         match byte {
@@ -42,7 +41,7 @@ impl Scanner {
                 self.depth = self.depth.saturating_sub(1);
                 self.is_start = false;
             }
-            // Outside brackets only brackets matter.
+            // Outside brackets, only brackets matter.
             _ if self.depth == 0 => {}
             b',' => self.is_start = true,
             b':' | b'?'
@@ -54,7 +53,7 @@ impl Scanner {
                 self.is_start = false;
                 return quoted(bytes, at);
             }
-            // A tag or an anchor; what it belongs to follows.
+            // Skips a tag or an anchor; the node itself follows.
             b'!' | b'&' if self.is_start => {
                 let end = |byte: &u8| byte.is_ascii_whitespace() || b"[]{},".contains(byte);
                 return bytes[at..].iter().position(end).map_or(bytes.len(), |length| at + length);
@@ -69,7 +68,7 @@ impl Scanner {
     }
 }
 
-/// Where the quoted text that begins at `at` ends.
+/// The position after the quoted text that begins at `at`.
 fn quoted(bytes: &[u8], at: usize) -> usize {
     let mut end = at + 1;
     while end < bytes.len() {

@@ -1,12 +1,12 @@
-//! YAML text to nodes whose plain scalars are resolved by YAML 1.1.
+//! Parses YAML text into nodes, with plain scalars resolved by YAML 1.1.
 //!
-//! `serde_yaml` parses with libyaml, whose port upstream uses, but resolves scalars by YAML 1.2 and does not say which ones
-//! are plain: `yes` and `"yes"` are the same text to its visitors. They are told apart by what stands before them in the
-//! file, as `serde_yaml` lends texts out of it; a text that it cannot lend has escapes or line breaks in it, and such a one
-//! is no number, boolean or null in either version.
+//! `serde_yaml` parses with libyaml, and upstream uses a port of libyaml. But `serde_yaml` resolves scalars by YAML 1.2 and
+//! does not tell whether a scalar is plain: its visitors get the same text for `yes` and `"yes"`. This module tells them apart
+//! by the characters before the scalar in the file, since `serde_yaml` borrows texts from the file. A text that cannot be
+//! borrowed has escapes or line breaks, so it is not a number, boolean or null in either version.
 //!
-//! libyaml is newer than the port in one point: inside `[]` and `{}` it lets a word hold `?` and wants a space after a word's
-//! colon, so `{name:, x: 1}` fails with other words, and `{a?b: 1}` does not fail.
+//! libyaml is newer than the port in one respect. Inside `[]` and `{}`, it allows `?` in a word and requires a space after a
+//! word's colon. So `{name:, x: 1}` fails with another text than upstream's, and `{a?b: 1}` does not fail.
 
 use std::cell::Cell;
 use std::fmt;
@@ -20,45 +20,45 @@ use super::size::is_too_large;
 use super::syntax::{Lines, too_deep, yaml_error};
 use super::tag::{Tags, Written};
 
-/// A node, with aliases replaced by what they stand for.
+/// A YAML node, with aliases replaced by their anchors' nodes.
 #[derive(Clone, Debug)]
 pub(super) enum Node {
     Scalar(Scalar),
-    /// A plain `<<`.
+    /// The merge key: a plain `<<`.
     Merge,
     Sequence(Vec<Node>),
-    /// Key, number of the value (see [`line_of`]), and value of each entry.
+    /// Each entry's key, the number of its value (see [`line_of`]), and its value.
     Mapping(Vec<(Node, usize, Node)>),
 }
 
-/// What the texts of a document may be longer than the text that it is read from, by aliases: this many times, and a bit.
+/// Limit on the growth of a document by aliases: its texts may have this many times the bytes of the file, plus [`MAX_EXTRA`].
 const MAX_GROWTH: usize = 10;
 
-/// The bit.
+/// Bytes that the texts of a document may have in addition to the limit by [`MAX_GROWTH`].
 const MAX_EXTRA: usize = 1 << 20;
 
-/// The root of the first document of `text`; null for an empty text.
+/// Parses the first document of `text`; an empty text is null.
 pub(super) fn read(text: &str) -> Result<Node, DecodeError> {
     Documents::new(text, Lines::Upstream).next().unwrap_or(Ok(Node::Scalar(Scalar::Null)))
 }
 
-/// Reads the roots of a text's documents, one after another; after an error there are no more.
+/// Parses the documents of a text in order. Ends after an error.
 pub(super) struct Documents<'a> {
     text: &'a str,
     rest: serde_yaml::Deserializer<'a>,
     lines: Lines,
-    /// An error to begin with.
+    /// An error to return before any document.
     refused: Option<DecodeError>,
     has_failed: bool,
 }
 
 impl<'a> Documents<'a> {
-    /// The documents of `text`.
+    /// Prepares to parse the documents of `text`.
     pub(super) fn new(text: &'a str, lines: Lines) -> Self {
         let is_deep = |part: &str| Documents::raw(part, lines).any(|node| node.is_err_and(|error| error == too_deep()));
         let refused = is_too_large(text)
             .then(|| "yaml: a document has more values than are read at once: divide it, or write it as JSON".into());
-        // What is nested too deep is read up to there, where reading fails; the rest would take too long.
+        // If nested too deep, the text is cut there. Parsing fails before the cut, and parsing the rest would take too long.
         let text = up_to_deep(text).filter(|part| refused.is_none() && is_deep(part)).unwrap_or(text);
         Self { refused, ..Self::raw(text, lines) }
     }
@@ -85,23 +85,23 @@ impl Iterator for Documents<'_> {
     }
 }
 
-/// The line, counted from 1, of the node that was read as the `number`th of a document. Only an error carries a position, so
-/// the text is read again up to there.
+/// The line, counted from 1, of the node with this number in a document. Only errors carry a position, so the text is parsed
+/// again and fails at that node.
 pub(super) fn line_of(text: &str, document: usize, number: usize) -> usize {
     let document = serde_yaml::Deserializer::from_str(text).nth(document);
     let error = document.and_then(|document| Reader::new(text, Some(number)).deserialize(document).err());
     error.and_then(|error| error.location()).map_or(0, |location| location.line())
 }
 
-/// Reads nodes, counting them.
+/// Parses nodes and counts them.
 struct Reader<'a> {
     tags: Tags<'a>,
-    /// How long the text is.
+    /// Length of the file's text in bytes.
     len: usize,
     count: Cell<usize>,
-    /// Bytes of the texts so far.
+    /// Total bytes of the texts parsed so far.
     bytes: Cell<usize>,
-    /// The number of the node at which to stop with an error.
+    /// Number of the node at which to fail, to find its line.
     trap: Option<usize>,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
         Self { tags: Tags::new(text), len: text.len(), count: Cell::new(0), bytes: Cell::new(0), trap }
     }
 
-    /// Fails once aliases have made more of the text than it says.
+    /// Adds to the parsed bytes. Fails if aliases have made them exceed the limit.
     fn grow<E: serde::de::Error>(&self, bytes: usize) -> Result<(), E> {
         self.bytes.set(self.bytes.get() + bytes);
         let limit = self.len.saturating_mul(MAX_GROWTH).saturating_add(MAX_EXTRA);
@@ -225,7 +225,7 @@ impl<'de> Visitor<'de> for NodeVisitor<'_, 'de> {
         Ok(Node::Mapping(nodes))
     }
 
-    /// A node with a tag of its own (`!mine`): the tag means nothing, but a scalar under it stays a text.
+    /// A node with a custom tag (`!mine`). The tag is ignored, but a scalar with it becomes a string.
     fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Node, A::Error> {
         let (_tag, content): (String, A::Variant) = data.variant()?;
         let node = content.newtype_variant_seed(self.reader)?;

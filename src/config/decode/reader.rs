@@ -1,4 +1,4 @@
-//! [`Value`]s into wire types, as Go's decoder fills structs: strict, and with its words for what is wrong.
+//! Decodes [`Value`]s into wire types as Go's strict decoder does, with its error texts.
 //!
 //! Follows `sigs.k8s.io/json/internal/golang/encoding/json/decode.go` and
 //! `sigs.k8s.io/json/internal/golang/encoding/json/kubernetes_patch.go`, the version that `@v1.36.3` depends on.
@@ -10,35 +10,35 @@ use crate::go::duration::GoDuration;
 use crate::go::json::Value;
 use crate::go::quote::quote;
 
-/// How many faults of strictness are kept.
+/// Maximum number of strict decoding errors that are kept.
 const MAX_STRICT_ERRORS: usize = 100;
 
-/// Something that a [`Value`] is read into.
+/// A type into which a [`Value`] can be decoded.
 pub(crate) trait Wire {
-    /// The type's name in Go's messages, such as `int32` or `v1.PluginSet`.
+    /// Go's name for the type in messages, such as `int32` or `v1.PluginSet`.
     fn go_type() -> String;
 
-    /// Reads `value` over what is there. `go` names the type where a field has a named one. A wrong type is noted in
-    /// `reader` and reading goes on; an error ends it.
+    /// Decodes `value` into `self`, and keeps the parts that `value` does not set. `go` is Go's name of the type if the field
+    /// has a named type. A value of a wrong type is noted in `reader`, and decoding goes on. `Err` ends the decoding.
     fn read(&mut self, value: &Value, go: Option<&'static str>, reader: &mut Reader) -> Result<(), DecodeError>;
 }
 
-/// Where reading is, and what it found so far.
+/// The current position of decoding, and the errors found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
-    /// The struct last entered, for messages.
+    /// Name of the innermost struct, for messages.
     in_struct: &'static str,
-    /// Fields from the root, embedded structs included, without indices.
+    /// Field names from the root, including embedded structs but not indices.
     fields: Vec<&'static str>,
-    /// The path from the root, with indices.
+    /// Path segments from the root, including indices.
     path: Vec<String>,
-    /// The first value of a wrong type.
+    /// The first type mismatch, if any.
     type_error: Option<String>,
     strict: Vec<String>,
 }
 
 impl Reader {
-    /// Reads `value` into `T` and returns it with its faults of strictness; a wrong type is an error.
+    /// Decodes `value` into `T`. Returns the result with its strict decoding errors. A type mismatch is an `Err`.
     pub(crate) fn read<T: Wire + Default>(value: &Value) -> Result<(T, Vec<String>), DecodeError> {
         let mut reader = Self::default();
         let mut out = T::default();
@@ -49,7 +49,7 @@ impl Reader {
         }
     }
 
-    /// Notes that a value described by `what` cannot become a `go_type`.
+    /// Records that a value, described by `what`, cannot be decoded into `go_type`.
     pub(crate) fn mismatch(&mut self, what: &str, go_type: &str) {
         let text = self.mismatch_text(what, go_type);
         self.type_error.get_or_insert(text);
@@ -63,7 +63,7 @@ impl Reader {
         format!("json: cannot unmarshal {what} into Go struct field {}.{field} of type {go_type}", self.in_struct)
     }
 
-    /// Reads the entries of an object, each through `read_field`, which says whether it knows the key.
+    /// Decodes the entries of an object. `read_field` decodes one entry and returns whether it knows the key.
     pub(crate) fn object(
         &mut self,
         value: &Value,
@@ -92,7 +92,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads one field of a struct; `fields` is its name, after those of the structs it is embedded through.
+    /// Decodes one field of a struct. `fields` is the field's name, after the names of embedded structs that contain it.
     pub(crate) fn field(
         &mut self,
         go_type: &'static str,
@@ -128,8 +128,8 @@ impl Reader {
     }
 }
 
-/// Implements [`Wire`] for a struct: its Go type, and its fields as `"key" => field`, with `in "Embedded"` for one that
-/// Go has through an embedded struct, and `as "type"` for one of a named type.
+/// Implements [`Wire`] for a struct, from its Go type and its fields. A field is `"key" => field`. `in "Embedded"` marks a
+/// field that Go has in an embedded struct, and `as "type"` one whose Go type is a named type.
 macro_rules! wire_struct {
     ($type:ty, $go:literal, {
         $($key:literal $(in $embedded:literal)? $(as $named:literal)? => $field:ident),+ $(,)?
@@ -160,8 +160,8 @@ macro_rules! wire_struct {
     };
 }
 
-/// Implements [`Wire`] and `ReadArgs` for a type of plugin arguments with the name of its kind in Go: its fields as
-/// [`wire_struct!`] takes them, with apiVersion and kind beside them.
+/// Implements [`Wire`] and `ReadArgs` for a type of plugin arguments whose Go kind has the same name. The fields are those of
+/// [`wire_struct!`]; apiVersion and kind are added.
 macro_rules! wire_args {
     ($type:ident, { $($key:literal $(as $named:literal)? => $field:ident),+ $(,)? }) => {
         impl $crate::config::decode::Wire for $type {
@@ -261,7 +261,7 @@ macro_rules! wire_number {
     };
 }
 
-/// Whether a parsed number is one that Go takes: a float must not have overflowed.
+/// Whether Go accepts a parsed number: a float must not have overflowed.
 trait InRange {
     fn is_in_range(value: Self) -> bool;
 }
@@ -339,7 +339,7 @@ impl Wire for BTreeMap<String, String> {
     }
 }
 
-/// A Go duration; what is no duration ends the reading.
+/// Decodes a Go duration from a string. An invalid duration ends the decoding.
 impl Wire for GoDuration {
     fn go_type() -> String {
         "v1.Duration".to_owned()
@@ -356,7 +356,7 @@ impl Wire for GoDuration {
     }
 }
 
-/// Bytes, in base64.
+/// Bytes encoded as base64.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bytes(pub(crate) Vec<u8>);
 
@@ -380,7 +380,7 @@ impl Wire for Bytes {
     }
 }
 
-/// Anything, kept as written; null is nothing.
+/// Any value, kept as written. Null becomes `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Raw(pub(crate) Option<Value>);
 

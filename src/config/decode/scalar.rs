@@ -1,25 +1,25 @@
-//! What a plain YAML scalar means: the rules of YAML 1.1 as `go-yaml` has them, which differ from YAML 1.2 in what is a
-//! boolean (`yes`, `off`, `n`, …) and an integer (`0755`, `1_000`, `0b11`).
+//! Resolves plain YAML scalars by the rules of YAML 1.1, as `go-yaml` implements them. They differ from YAML 1.2 in booleans
+//! (`yes`, `off`, `n`, …) and integers (`0755`, `1_000`, `0b11`).
 //!
 //! Follows `go.yaml.in/yaml/v2/resolve.go#resolve`, the version that `@v1.36.3` depends on.
 
 use super::DecodeError;
 use crate::go::json;
 
-/// What a scalar means.
+/// The value of a scalar.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Scalar {
     Null,
     Bool(bool),
     Int(i64),
-    /// Beyond [`i64::MAX`].
+    /// An integer above [`i64::MAX`].
     Uint(u64),
     Float(f64),
     String(String),
 }
 
 impl Scalar {
-    /// Its tag in YAML, without `!!`.
+    /// The scalar's YAML tag, without `!!`.
     pub(super) fn tag(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -30,7 +30,7 @@ impl Scalar {
         }
     }
 
-    /// The JSON literal of a number; an error for one that JSON has no word for.
+    /// The JSON literal of a number. Fails for a number that JSON cannot represent.
     pub(super) fn number_literal(&self) -> Option<Result<String, DecodeError>> {
         match self {
             Self::Int(value) => Some(Ok(value.to_string())),
@@ -46,7 +46,7 @@ impl Scalar {
     }
 }
 
-/// The meaning of a plain scalar without a tag. A date is a text to upstream too.
+/// Resolves a plain scalar without a tag. A date is a string, as in upstream.
 pub(super) fn resolve(text: &str) -> Scalar {
     match text {
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => Scalar::Bool(true),
@@ -70,7 +70,7 @@ fn number(text: &str) -> Option<Scalar> {
     }
 }
 
-/// An integer as Go's `strconv.ParseInt` reads it with base 0: `0x`, `0o`, `0b` and the old octal `0755`.
+/// Parses an integer like Go's `strconv.ParseInt` with base 0: `0x`, `0o`, `0b` and the old octal `0755`.
 fn integer(text: &str) -> Option<Scalar> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -96,12 +96,12 @@ fn integer(text: &str) -> Option<Scalar> {
     }
     match i64::try_from(magnitude) {
         Ok(value) => Some(Scalar::Int(value)),
-        // An unsigned number takes no sign.
+        // An unsigned number must not have a sign.
         Err(_) => (!text.starts_with('+')).then_some(Scalar::Uint(magnitude)),
     }
 }
 
-/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`
+/// Whether a text matches `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`.
 fn is_yaml_float(text: &str) -> bool {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
@@ -117,7 +117,7 @@ fn is_yaml_float(text: &str) -> bool {
     mantissa_ok && exponent.is_none_or(|exponent| !exponent.is_empty() && digits(exponent))
 }
 
-/// A float as Go's `strconv.ParseFloat` reads it; none if it overflows.
+/// Parses a float like Go's `strconv.ParseFloat`. Returns `None` if it overflows.
 fn go_float(text: &str) -> Option<f64> {
     if !is_yaml_float(text) {
         return None;
@@ -160,7 +160,7 @@ mod tests {
         check("9223372036854775807", Scalar::Int(i64::MAX));
         check("-9223372036854775808", Scalar::Int(i64::MIN));
         check("18446744073709551615", Scalar::Uint(u64::MAX));
-        // No octal digits, so read as a decimal float.
+        // Not octal digits, so this is parsed as a decimal float.
         check("09", Scalar::Float(9.0));
         check("190:20:30", Scalar::String("190:20:30".to_owned()));
         check("0x", Scalar::String("0x".to_owned()));

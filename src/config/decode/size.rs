@@ -1,15 +1,15 @@
-//! How many values a document may have, found without parsing it.
+//! Estimates the number of values in a document without parsing it.
 //!
-//! libyaml's events are all kept until a document ends, at more than a hundred bytes each: a file of `a: b` lines takes
-//! thirty times its length in memory. What is told here may be too much, since a comma in a text counts like one in a list.
+//! libyaml keeps all events until a document ends, at more than a hundred bytes each, so a file of `a: b` lines takes thirty
+//! times its size in memory. The estimate may be too high, because a comma in a text counts like one in a list.
 
-/// Separators of values in one document: a gigabyte of memory. Dumps of clusters have more, but are read in parts.
+/// Maximum number of separators in one document, which take a gigabyte of memory. Larger cluster dumps are read in parts.
 const MOST: usize = 5_000_000;
 
-/// Whether a document of `text` may have more values than memory is taken for.
+/// Whether a document of `text` may have more than [`MOST`] separators.
 pub(super) fn is_too_large(text: &str) -> bool {
     let bytes = text.as_bytes();
-    // A separator is a byte at least.
+    // Each separator has at least one byte.
     if bytes.len() <= MOST {
         return false;
     }

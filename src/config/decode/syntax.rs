@@ -1,21 +1,21 @@
-//! YAML errors in the words of upstream's parser.
+//! Converts YAML errors to the texts of upstream's parser.
 //!
-//! `serde_yaml` wraps libyaml, whose port upstream uses, so that problems are worded alike; only the line needs care. Follows
-//! `go.yaml.in/yaml/v2/decode.go#fail`, the version that `@v1.36.3` depends on.
+//! `serde_yaml` wraps libyaml, and upstream uses a port of libyaml, so the problems have the same texts. Only the line numbers
+//! differ. Follows `go.yaml.in/yaml/v2/decode.go#fail`, the version that `@v1.36.3` depends on.
 
 use super::DecodeError;
 use super::scalar::resolve;
 
-/// Which lines errors name.
+/// The line numbers that errors contain.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Lines {
-    /// Upstream's, which are off by one, or none, in some errors.
+    /// Upstream's line numbers, which are off by one or missing in some errors.
     Upstream,
-    /// Those on which the problem is.
+    /// The actual lines of the problems.
     True,
 }
 
-/// `error`, met in `text`, as upstream prints it where it has such an error.
+/// Converts an error of parsing `text` to upstream's text, if upstream has a corresponding error.
 pub(super) fn yaml_error(error: &serde_yaml::Error, text: &str, lines: Lines) -> DecodeError {
     let details = format!("{error:?}");
     let shown = error.to_string();
@@ -26,7 +26,7 @@ pub(super) fn yaml_error(error: &serde_yaml::Error, text: &str, lines: Lines) ->
     if let Some(text) = tag_error(problem) {
         return text;
     }
-    // A path to the field may stand before the problem.
+    // The problem may follow the path of the field.
     match problem.rsplit(": ").next().unwrap_or(problem) {
         "unknown anchor" => DecodeError(format!("yaml: unknown anchor '{}' referenced", alias(error, text))),
         "repetition limit exceeded" => "yaml: document contains excessive aliasing".into(),
@@ -35,12 +35,12 @@ pub(super) fn yaml_error(error: &serde_yaml::Error, text: &str, lines: Lines) ->
     }
 }
 
-/// The error about a document that is nested too deep.
+/// The error of a document that is nested too deep.
 pub(super) fn too_deep() -> DecodeError {
     "yaml: exceeded max depth".into()
 }
 
-/// The text for a scalar that is not what its tag says.
+/// Upstream's text for a scalar that does not match its tag.
 fn tag_error(problem: &str) -> Option<DecodeError> {
     let (_, rest) = problem.split_once("invalid value: string \"")?;
     let (text, expected) = rest.rsplit_once("\", expected ")?;
@@ -58,7 +58,7 @@ fn tag_error(problem: &str) -> Option<DecodeError> {
 fn syntax_error(kind: &str, details: &str, shown: &str, lines: Lines) -> DecodeError {
     let end = [" at line ", " at position ", ", while ", ", block "].iter().filter_map(|word| shown.find(word)).min();
     let problem = &shown[..end.unwrap_or(shown.len())];
-    // Lines here are counted from 0; a scanner is still on the line before.
+    // These lines are counted from 0. A scanner error is reported on the previous line.
     let line = match line_of(details, "problem_mark") {
         line if matches!(lines, Lines::True) && (line > 0 || details.contains("problem_mark: ")) => line + 1,
         0 => line_of(details, "context_mark"),
@@ -71,14 +71,14 @@ fn syntax_error(kind: &str, details: &str, shown: &str, lines: Lines) -> DecodeE
     })
 }
 
-/// The line, counted from 0, of the mark called `name`; 0 where there is none.
+/// The line, counted from 0, of the mark called `name`; 0 if there is no such mark.
 fn line_of(details: &str, name: &str) -> usize {
     let mark = details.split_once(&format!("{name}: Mark {{ line: ")).map(|(_, rest)| rest);
     let digits = mark.and_then(|rest| rest.split(',').next());
     digits.and_then(|digits| digits.parse::<usize>().ok()).map_or(0, |line| line.saturating_sub(1))
 }
 
-/// The name of the alias at which `error` was met.
+/// The name of the alias that caused `error`.
 fn alias<'a>(error: &serde_yaml::Error, text: &'a str) -> &'a str {
     let at = error.location().map_or(0, |location| location.index());
     let rest = text.get(at..).unwrap_or_default().trim_start_matches('*');

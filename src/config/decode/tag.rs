@@ -1,24 +1,24 @@
-//! What stands before a scalar in its file: quotes, and a tag.
+//! Finds the quotes and the tag of a scalar by looking at the text before it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// What is looked back over at once; what is farther away is remembered, since an alias asks about it again and again.
+/// Bytes that a look-back may cover without being cached. Longer ones are cached, because each alias repeats them.
 const NEAR: usize = 64;
 
-/// How a scalar is written.
+/// The notation of a scalar in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Written<'a> {
     pub(super) is_quoted: bool,
-    /// Its tag, as `!!str`, `!mine` or `!`.
+    /// The scalar's tag, such as `!!str`, `!mine` or `!`.
     pub(super) tag: Option<&'a str>,
 }
 
-/// Looks scalars up in the text of a file.
+/// Finds the notation of scalars in the text of a file.
 #[derive(Debug)]
 pub(super) struct Tags<'a> {
     text: &'a str,
-    /// What was found before positions that have much white space before them. Looked up only, never iterated.
+    /// Cache for positions with much white space before them. Used only for lookups, never iterated.
     far: RefCell<HashMap<usize, Written<'a>>>,
 }
 
@@ -27,8 +27,8 @@ impl<'a> Tags<'a> {
         Self { text, far: RefCell::default() }
     }
 
-    /// How `lent`, a part of the text, is written there. What is no part of it has escapes or line breaks in it, so it is
-    /// quoted or as good as that.
+    /// The notation of `lent`, a slice of the file's text. A text that is not a slice of the file has escapes or line breaks, so
+    /// it counts as quoted.
     pub(super) fn before(&self, lent: &str) -> Written<'a> {
         let at = (lent.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
         let Some(before) = self.text.get(..at) else { return Written { is_quoted: true, tag: None } };
@@ -45,7 +45,7 @@ impl<'a> Tags<'a> {
     }
 }
 
-/// The tag at the end of a text, behind which anchors, comments and white space may stand, and how far the look back went.
+/// The last tag in a text, if only anchors, comments and white space follow it, and the position where the search ended.
 fn tag_before(text: &str) -> (Option<&str>, usize) {
     let mut rest = text;
     loop {
@@ -68,7 +68,7 @@ fn tag_before(text: &str) -> (Option<&str>, usize) {
     }
 }
 
-/// `!!x` for its long forms.
+/// Shortens the verbatim form of a tag to `!!x`.
 fn short(tag: &str) -> &str {
     match tag {
         "!<tag:yaml.org,2002:str>" => "!!str",
@@ -77,7 +77,7 @@ fn short(tag: &str) -> &str {
     }
 }
 
-/// The text less a comment that ends it, if white space up to `with_space` says that a line ended there.
+/// Removes a comment at the end of the text. The white space after it in `with_space` tells whether a line ended there.
 fn without_comment<'a>(text: &'a str, with_space: &str) -> &'a str {
     if !with_space[text.len()..].contains(['\n', '\r']) {
         return text;
@@ -88,7 +88,7 @@ fn without_comment<'a>(text: &'a str, with_space: &str) -> &'a str {
         match (quote, c) {
             (Some(open), c) if open == c => quote = None,
             (None, '#') if previous.is_whitespace() => return &text[..line + at],
-            // Elsewhere a quote is a part of a word.
+            // In other places, a quote is part of a word.
             (None, '"' | '\'') if previous.is_whitespace() || "[{,".contains(previous) => quote = Some(c),
             _ => {}
         }

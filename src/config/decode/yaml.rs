@@ -1,7 +1,7 @@
-//! YAML text to [`Value`]s: what `sigs.k8s.io/yaml` turns into JSON before anything is decoded.
+//! Converts YAML text to [`Value`]s, as `sigs.k8s.io/yaml` converts it to JSON before decoding.
 //!
 //! Follows `go.yaml.in/yaml/v2/decode.go` and `sigs.k8s.io/yaml/yaml.go#convertToJSONableObject`, the versions that
-//! `@v1.36.3` depends on. `nodes` reads the text; here mappings are merged, repeated keys found, and keys made texts.
+//! `@v1.36.3` depends on. `nodes` parses the text; this module merges mappings, finds repeated keys, and makes keys strings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,24 +13,24 @@ use crate::go::json::Value;
 use crate::go::number::general;
 use crate::go::quote::quote;
 
-/// What a document says, and what strict reading holds against it.
+/// The content of a document, and the error of strict parsing, if any.
 #[derive(Debug)]
 pub(super) struct Document {
-    /// The document's content; keys of mappings are sorted, and of repeated ones the last counts.
+    /// Content of the document. Mappings are sorted by key; of repeated keys, the last one is used.
     pub(super) value: Value,
-    /// Upstream's text about repeated keys. To upstream's strict reading a key that overrides a merged one is one, too.
+    /// Upstream's text about repeated keys. In strict parsing, a key that overrides a merged key counts as repeated.
     pub(super) repeated: Option<DecodeError>,
 }
 
-/// Repeated keys that an error lists; a text of nothing else would make it as long as itself.
+/// Maximum number of repeated keys in an error, so that the error does not become as long as the document.
 const MAX_LISTED: usize = 10;
 
-/// Reads the first document of `text`; an empty text is null.
+/// Parses the first document of `text`; an empty text is null.
 pub(super) fn parse(text: &str) -> Result<Document, DecodeError> {
     document(text, 0, read(text)?, true)
 }
 
-/// Reads all documents of `text`, one after another; after an error there are no more. Here a key may override a merged one.
+/// Parses all documents of `text` in order. Ends after an error. A key may override a merged key here.
 pub(super) fn parse_all(text: &str) -> impl Iterator<Item = Result<Document, DecodeError>> {
     Documents::new(text, Lines::True).enumerate().map(move |(number, node)| document(text, number, node?, false))
 }
@@ -52,19 +52,19 @@ fn document(text: &str, number: usize, node: Node, strict: bool) -> Result<Docum
     Ok(Document { value, repeated: Some(DecodeError(format!("yaml: unmarshal errors:{faults}"))) })
 }
 
-/// A key of a mapping: what makes two of them the same.
+/// A key of a mapping; repeated keys are equal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Null,
     Bool(bool),
     Int(i64),
     Uint(u64),
-    /// As its bits.
+    /// A float as its bits.
     Float(u64),
     String(String),
 }
 
-/// A node after merges, before keys become texts.
+/// The value of a node after merges, before keys are converted to strings.
 #[derive(Clone, Debug)]
 enum Meaning {
     Scalar(Scalar),
@@ -72,11 +72,11 @@ enum Meaning {
     Mapping(BTreeMap<Key, Meaning>),
 }
 
-/// Gives nodes their meaning.
+/// Converts nodes to their values.
 struct NodeReader {
     /// Whether a key that overrides a merged one counts as repeated.
     strict: bool,
-    /// The value (by number) and key of each entry that repeats a key.
+    /// Number of the value, and key, of each entry that repeats a key.
     repeated: Vec<(usize, Key)>,
 }
 
@@ -97,9 +97,9 @@ impl NodeReader {
         })
     }
 
-    /// Adds entries to `map`.
+    /// Adds the entries of a mapping to `map`.
     fn fill(&mut self, entries: Vec<(Node, usize, Node)>, map: &mut BTreeMap<Key, Meaning>) -> Result<(), DecodeError> {
-        // Where keys come from elsewhere, too, it matters which are this mapping's own.
+        // If `map` also contains merged keys, the mapping's own keys are tracked separately.
         let is_mixed = !map.is_empty() || entries.iter().any(|(key, _, _)| matches!(key, Node::Merge));
         let mut own: BTreeSet<Key> = BTreeSet::new();
         for (key, number, value) in entries {
@@ -121,7 +121,7 @@ impl NodeReader {
         Ok(())
     }
 
-    /// Adds the entries of `value`, a mapping or a sequence of them; earlier ones of a sequence go before later ones.
+    /// Adds the entries of `value`, which is a mapping or a sequence of mappings. In a sequence, earlier mappings win.
     fn merge(&mut self, value: Node, map: &mut BTreeMap<Key, Meaning>) -> Result<(), DecodeError> {
         let items = match value {
             Node::Sequence(items) => items,
@@ -150,7 +150,7 @@ fn into_key(meaning: Meaning) -> Result<Key, DecodeError> {
 }
 
 impl Key {
-    /// As Go's `%#v` prints it.
+    /// Formats the key like Go's `%#v`.
     fn in_go(&self) -> String {
         match self {
             Self::Null => "interface {}(nil)".to_owned(),
@@ -162,7 +162,7 @@ impl Key {
         }
     }
 
-    /// The key of the JSON object.
+    /// Converts the key to a key of a JSON object.
     fn into_json_key(self, value: &Meaning) -> Result<String, DecodeError> {
         let unsupported = |kind: &str, key: &str| {
             let value = match value {
@@ -189,7 +189,7 @@ impl Key {
 }
 
 impl Meaning {
-    /// As Go's `%#v` prints it.
+    /// Formats the value like Go's `%#v`.
     fn in_go(&self) -> String {
         match self {
             Self::Scalar(Scalar::Null) => "interface {}(nil)".to_owned(),

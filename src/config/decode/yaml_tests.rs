@@ -1,4 +1,4 @@
-//! Tests of [`super`].
+//! Tests of the YAML parser in [`super`].
 
 use super::parse;
 
@@ -121,7 +121,7 @@ fn what_would_take_too_long_is_refused() {
     check_error(&nested("{a: ", "}"), "yaml: exceeded max depth");
     let aliases = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), "*a, ".repeat(1000));
     check_error(&aliases, "yaml: document contains excessive aliasing");
-    // Was once as long as the product of spaces and aliases.
+    // The time for this input was once proportional to the product of spaces and aliases.
     let spaced = format!("a: &a{}v\nb: [{}]\n", " ".repeat(200_000), "*a, ".repeat(100_000));
     parse(&spaced).expect("reads");
     let document = parse(&"a: 1\n".repeat(20_000)).expect("reads");

@@ -1,6 +1,6 @@
-//! What is wrong with flags beyond their grammar, in upstream's order and words.
+//! Validates flags beyond their grammar, with upstream's texts and in its order.
 //!
-//! Follows `cmd/kube-scheduler/app/options/options.go#Validate @v1.36.3` and what it calls.
+//! Follows `cmd/kube-scheduler/app/options/options.go#Validate @v1.36.3` and the functions that it calls.
 
 use super::super::gates::{FeatureGates, Gate};
 use super::Flags;
@@ -9,7 +9,7 @@ use crate::apimachinery::field_error::aggregate;
 use crate::go::quote::quote;
 
 impl Flags {
-    /// Checks what a file does not change: serving, authentication and metrics.
+    /// Validates the flags that no configuration file overrides: serving, authentication and metrics.
     pub fn check(&self, gates: &FeatureGates) -> Result<(), String> {
         let mut errors = Vec::new();
         let port = self.secure_serving.port();
@@ -27,6 +27,7 @@ impl Flags {
         if errors.is_empty() { Ok(()) } else { Err(aggregate(errors)) }
     }
 
+    /// Validates the request header flags.
     /// Follows `apiserver/pkg/server/options/authentication.go#RequestHeaderAuthenticationOptions.Validate @v1.36.3`.
     fn check_request_headers(&self, gates: &FeatureGates, errors: &mut Vec<String>) {
         let flags = &self.authentication;

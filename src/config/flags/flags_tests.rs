@@ -1,4 +1,4 @@
-//! Tests of [`super`]: command lines in, flags, configurations or texts out.
+//! Tests of [`super`]: command lines, and the flags, configurations or texts expected for them.
 
 use super::{FlagError, Flags, VersionFlag};
 use crate::config::{FeatureGates, Gate};
@@ -111,7 +111,7 @@ fn without_a_file_flags_override_the_defaults() {
     assert_eq!((config.client_connection.qps, config.client_connection.burst), (7.0, 100));
     assert!(!config.leader_election.leader_elect);
     assert_eq!((config.enable_profiling, config.enable_contention_profiling), (false, true));
-    // The defaults are validated, and the flags are not.
+    // Only the defaults are validated, not the flags.
     let config = flags(&["--leader-elect-lease-duration=-1s"]).config(&gates, registry().catalog()).expect("unchecked");
     assert_eq!(config.leader_election.lease_duration, GoDuration::from_secs(-1));
 }

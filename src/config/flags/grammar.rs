@@ -1,6 +1,6 @@
-//! The grammar of the command line, which is pflag's: clap parses, and what differs is settled before and after.
+//! The grammar of the command line, which is pflag's. clap parses; the differences are handled before and after it.
 //!
-//! Names take `_` for `-`; a flag may be repeated, and its last value counts (a list grows); errors have upstream's texts.
+//! Names may have `_` for `-`. A flag may be repeated: its last value is used, and lists grow. Errors have upstream's texts.
 //! Follows `github.com/spf13/pflag/flag.go#parseArgs`, `github.com/spf13/pflag/errors.go` and
 //! `cmd/kube-scheduler/app/server.go#NewSchedulerCommand @v1.36.3`.
 
@@ -10,19 +10,19 @@ use clap::{Command, CommandFactory, Parser};
 use super::Flags;
 use crate::go::quote::quote;
 
-/// Why the command line cannot be taken.
+/// The error of an invalid command line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlagError {
-    /// Printed as `Error: …` after the usage; exit code 1.
+    /// Printed as `Error: …` after the usage, with exit code 1.
     #[error("{0}")]
     Usage(String),
-    /// Printed as `Error: …` without the usage; exit code 1.
+    /// Printed as `Error: …` without the usage, with exit code 1.
     #[error("{0}")]
     Arguments(String),
 }
 
 impl Flags {
-    /// Reads the command line, without the program's name in it.
+    /// Parses the command line, without the program's name.
     pub fn parse<I: IntoIterator<Item = String>>(args: I) -> Result<Self, FlagError> {
         let command = Self::command();
         let (args, no_flag) = normalize(&command, args);
@@ -31,7 +31,7 @@ impl Flags {
         if let Some(text) = no_flag {
             return Err(FlagError::Usage(format!("bad flag syntax: {text}")));
         }
-        // Who asks for help gets it, whatever else there is.
+        // `--help` takes precedence over the error about arguments.
         if flags.global.help != Some(true) && flags.positional.iter().any(|text| !text.is_empty()) {
             let shown: Vec<String> = flags.positional.iter().map(|text| quote(text)).collect();
             let name = quote(command.get_name());
@@ -42,7 +42,7 @@ impl Flags {
     }
 }
 
-/// Turns `_` into `-` in the names of flags, and leaves values alone. What can be no flag ends the line, and is given back.
+/// Replaces `_` by `-` in the names of flags, but not in values. Stops at a text that cannot be a flag, and returns it.
 fn normalize<I: IntoIterator<Item = String>>(command: &Command, args: I) -> (Vec<String>, Option<String>) {
     let mut out = Vec::new();
     let mut args = args.into_iter();
@@ -61,7 +61,7 @@ fn normalize<I: IntoIterator<Item = String>>(command: &Command, args: I) -> (Vec
         }
         let (name, value) = flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
         let normal = name.replace('_', "-");
-        // One that is not known is shown as it was given.
+        // The error about an unknown flag contains the name as given.
         let name = if find(command, &normal).is_some() { normal } else { name.to_owned() };
         let takes_next = value.is_none() && find(command, &name).is_some_and(|arg| !arg.is_require_equals_set());
         out.push(value.map_or_else(|| format!("--{name}"), |value| format!("--{name}={value}")));
@@ -76,7 +76,7 @@ fn find<'a>(command: &'a Command, name: &str) -> Option<&'a clap::Arg> {
     command.get_arguments().find(|arg| arg.get_long() == Some(name))
 }
 
-/// clap's error in pflag's words.
+/// Converts an error of clap to pflag's text.
 fn usage_error(command: &Command, error: &clap::Error, args: &[String]) -> FlagError {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.as_str(),
@@ -96,7 +96,7 @@ fn usage_error(command: &Command, error: &clap::Error, args: &[String]) -> FlagE
     FlagError::Usage(text)
 }
 
-/// The text for a flag that is not known: `--name`, or the first unknown letter of `-letters`.
+/// The error for an unknown flag: `--name`, or the first unknown letter of `-letters`.
 fn unknown(given: &str, args: &[String]) -> String {
     if let Some(name) = given.strip_prefix("--") {
         let name = name.split('=').next().unwrap_or_default();
@@ -108,7 +108,7 @@ fn unknown(given: &str, args: &[String]) -> String {
     format!("unknown shorthand flag: '{letters}' in {cluster}")
 }
 
-/// The flag as pflag names it: `--name`, or `-n, --name` where it has a short form.
+/// pflag's name for a flag: `--name`, or `-n, --name` if it has a short form.
 fn flag_name(command: &Command, given: &str) -> String {
     let long = given.split([' ', '=', '[']).next().unwrap_or_default();
     let name = long.trim_start_matches('-');

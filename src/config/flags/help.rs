@@ -1,4 +1,4 @@
-//! What `--help` prints: the flags section by section, each with its type and default.
+//! The output of `--help`: the flags by section, each with its type and default.
 
 use std::fmt::Write as _;
 
@@ -18,12 +18,12 @@ Usage:
 ";
 
 impl Flags {
-    /// What `--help` prints.
+    /// Returns the output of `--help`.
     pub fn help() -> String {
         INTRODUCTION.to_owned() + &Self::usage()
     }
 
-    /// The same without saying what the program is, as it is printed before an error.
+    /// Returns the usage printed before an error: the help without the introduction.
     pub fn usage() -> String {
         let command = Self::command();
         let values = Self::default().values();
@@ -49,7 +49,7 @@ impl Flags {
     }
 }
 
-/// The flag with its type, and what it is for with its default.
+/// The two columns of a flag: its name with its type, and its help with its default.
 fn row(arg: &Arg, values: &[FlagValue]) -> (String, String) {
     let name = arg.get_long().unwrap_or_default();
     let short = arg.get_short().map_or("    ".to_owned(), |short| format!("-{short}, "));

@@ -1,4 +1,4 @@
-//! Values of flags that are lists, read as pflag and component-base read them, with their error texts.
+//! Flag values that are lists, parsed like pflag and component-base, with their error texts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,44 +6,45 @@ use std::fmt;
 use super::values::{int32, level};
 use crate::go::quote::quote;
 
-/// Items of one value: `a,b`. A flag that is given again adds to the list.
+/// The items of one value, such as `a,b`. A repeated flag adds to the list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Items(pub Vec<String>);
 
-/// Numbers of one value: `1,2`.
+/// The numbers of one value, such as `1,2`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Numbers(pub Vec<i32>);
 
-/// Pairs of one value: `a=1,b=2`.
+/// The pairs of one value, such as `a=1,b=2`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairs(pub BTreeMap<String, String>);
 
-/// Files of a certificate and its key, and the names for which it is: `cert,key[:name,name]`.
+/// The files of a certificate and its key, and the names to serve it for: `cert,key[:name,name]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertKey {
-    /// The file of the certificate, its chain after it.
+    /// File with the certificate, followed by its chain.
     pub cert: String,
-    /// The file of its key.
+    /// File with the certificate's key.
     pub key: String,
-    /// Domain patterns; without any, those that the certificate names.
+    /// Domain patterns; if empty, the names in the certificate are used.
     pub names: Vec<String>,
 }
 
-/// Log levels of files: `pattern=N,…`.
+/// Log levels of source files: `pattern=N,…`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VModule(pub Vec<(String, u32)>);
 
-/// Follows `github.com/spf13/pflag/string_slice.go#readAsCSV`.
+/// Parses a list of texts. Follows `github.com/spf13/pflag/string_slice.go#readAsCSV`.
 pub(super) fn items(text: &str) -> Result<Items, String> {
     if text.is_empty() { Ok(Items::default()) } else { record(text).map(Items) }
 }
 
-/// Follows `github.com/spf13/pflag/int32_slice.go#Set`.
+/// Parses a list of numbers. Follows `github.com/spf13/pflag/int32_slice.go#Set`.
 pub(super) fn numbers(text: &str) -> Result<Numbers, String> {
     text.split(',').map(int32).collect::<Result<Vec<i32>, String>>().map(Numbers)
 }
 
-/// Follows `github.com/spf13/pflag/string_to_string.go#Set`: with a single `=` all of the value is one pair, commas included.
+/// Parses pairs of keys and values. A value with a single `=` is one pair, including any commas.
+/// Follows `github.com/spf13/pflag/string_to_string.go#Set`.
 pub(super) fn pairs(text: &str) -> Result<Pairs, String> {
     let parts = match text.matches('=').count() {
         0 => return Err(format!("{text} must be formatted as key=value")),
@@ -57,6 +58,7 @@ pub(super) fn pairs(text: &str) -> Result<Pairs, String> {
     parts.into_iter().map(pair).collect::<Result<BTreeMap<_, _>, String>>().map(Pairs)
 }
 
+/// Parses the files of a certificate and its key.
 /// Follows `component-base/cli/flag/namedcertkey_flag.go#NamedCertKey.Set @v1.36.3`.
 pub(super) fn cert_key(text: &str) -> Result<CertKey, String> {
     let (files, names) = match text.split_once(':') {
@@ -70,6 +72,7 @@ pub(super) fn cert_key(text: &str) -> Result<CertKey, String> {
     }
 }
 
+/// Parses log levels of source files.
 /// Follows `component-base/logs/api/v1/pflags.go#vmoduleConfigurationPFlag.Set @v1.36.3`.
 pub(super) fn vmodule(text: &str) -> Result<VModule, String> {
     let pattern = |item: &str| match item.split('=').collect::<Vec<_>>()[..] {
@@ -82,8 +85,8 @@ pub(super) fn vmodule(text: &str) -> Result<VModule, String> {
     text.split(',').filter(|item| !item.is_empty()).map(pattern).collect::<Result<_, _>>().map(VModule)
 }
 
-/// The first record of comma-separated values, as Go's `encoding/csv` reads it: a field that begins with a quote ends with
-/// one, two quotes in it are one, and no other field has any.
+/// Parses the first record of comma-separated values, like Go's `encoding/csv`. A field that begins with a quote must end with
+/// a quote, and contains two quotes for each quote in its value. Other fields must not contain quotes.
 fn record(text: &str) -> Result<Vec<String>, String> {
     let line = text.lines().find(|line| !line.is_empty()).ok_or("EOF")?;
     let mut fields = Vec::new();
@@ -110,7 +113,7 @@ fn record(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// A field after its opening quote, and what follows it; or where it goes wrong.
+/// Parses a field after its opening quote. Returns the field and the text after it, or the text at which parsing failed.
 fn quoted_field(text: &str) -> Result<(String, &str), &str> {
     let mut field = String::new();
     let mut rest = text;
@@ -129,7 +132,7 @@ fn quoted_field(text: &str) -> Result<(String, &str), &str> {
     }
 }
 
-/// As pflag writes a list of texts, without the brackets around it: a text with a comma or a quote in it is quoted.
+/// Formats a list as pflag does, without the brackets around it. An item with a comma or a quote is quoted.
 pub(super) fn written<'a>(items: impl IntoIterator<Item = &'a String>) -> String {
     let field = |item: &'a String| {
         if item.contains([',', '"', '\n', '\r']) || item.starts_with([' ', '\t']) {

@@ -1,7 +1,7 @@
-//! What is wrong with the flags about metrics, and which values their labels may have.
+//! Validates the flags about metrics, and reads the allowed values of labels.
 //!
-//! Follows `component-base/metrics/api/v1/config.go#Validate @v1.36.3`. The manifest is a mapping without anything around it,
-//! whatever upstream's help says of `allowListMapping`.
+//! Follows `component-base/metrics/api/v1/config.go#Validate @v1.36.3`. The manifest's top level is the mapping itself, although
+//! upstream's help mentions a field `allowListMapping`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,14 +13,14 @@ use crate::go::json::Value;
 use crate::go::json::text as json;
 use crate::go::quote::quote;
 
-/// The version whose hidden metrics may be shown.
+/// The only version whose hidden metrics may be shown.
 const PREVIOUS: &str = "1.35";
 
-/// Values by `metric,label`.
+/// Allowed values of labels, by `metric,label`.
 type Allowed = BTreeMap<String, String>;
 
 impl MetricsFlags {
-    /// Which values labels may have, by `metric,label`: those of the flag, or else those of the manifest.
+    /// The allowed values of labels, by `metric,label`. The flag takes precedence over the manifest.
     pub fn labels(&self) -> Result<Allowed, String> {
         match (self.allowed_labels(), self.manifest()) {
             (Some(allowed), _) => Ok(allowed),
@@ -71,7 +71,7 @@ impl MetricsFlags {
         }
     }
 
-    /// `MetricsConfiguration` in JSON, in the order that it has in Go.
+    /// Formats `MetricsConfiguration` as JSON, with the fields in Go's order.
     fn whole(&self, allowed: &str) -> String {
         let text = |text: &str| json(&text.into());
         let version = self.show_hidden_metrics_for_version.as_deref().unwrap_or_default();
@@ -86,7 +86,7 @@ impl MetricsFlags {
     }
 }
 
-/// The manifest: a mapping of texts, or what else is in one place. Unlike Go's, errors about its values name no line.
+/// Reads the manifest: a mapping whose values are scalars. Unlike Go's, errors about values contain no line numbers.
 fn read(path: &str) -> Result<Allowed, String> {
     let data = load::read(Path::new(path)).map_err(|error| format!("failed to read allow list manifest: {error}"))?;
     let failed = |why: String| format!("failed to parse allow list manifest: {why}");
@@ -110,7 +110,7 @@ fn read(path: &str) -> Result<Allowed, String> {
     entries.into_iter().map(text).collect()
 }
 
-/// The labels, and what is wrong with the name of one.
+/// Checks the keys of labels. If one is invalid, returns the labels as JSON and the error's text.
 fn wrong_keys(labels: &Allowed) -> Option<(String, String)> {
     let is_key = |key: &String| key.split_once(',').is_some_and(|(metric, label)| is_metric(metric) && is_label(label));
     if labels.keys().all(is_key) {

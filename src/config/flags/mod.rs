@@ -1,7 +1,7 @@
-//! The command line: upstream's flags, one struct a section, in its grammar and with its texts.
+//! The command line: upstream's flags, with one struct per section, and with pflag's grammar and error texts.
 //!
 //! A flag that is not given is `None`, since only flags that are given override the configuration. Sections follow
-//! `cmd/kube-scheduler/app/options/options.go#initFlags @v1.36.3`; a section grows by a field.
+//! `cmd/kube-scheduler/app/options/options.go#initFlags @v1.36.3`. To add a flag, add a field to its section's struct.
 
 mod check;
 mod grammar;
@@ -34,34 +34,34 @@ pub use values::VersionFlag;
 #[derive(Clone, Debug, Default, PartialEq, clap::Parser)]
 #[command(name = "kube-scheduler", disable_help_flag = true, disable_version_flag = true, args_override_self = true)]
 pub struct Flags {
-    /// Where the configuration and the API server are.
+    /// Locations of the configuration and the API server.
     #[command(flatten)]
     pub misc: MiscFlags,
-    /// How HTTPS is served.
+    /// Settings of the HTTPS server.
     #[command(flatten)]
     pub secure_serving: SecureServingFlags,
-    /// Who a request comes from.
+    /// Authentication of requests to the server.
     #[command(flatten)]
     pub authentication: AuthenticationFlags,
-    /// What a request may do.
+    /// Authorization of requests to the server.
     #[command(flatten)]
     pub authorization: AuthorizationFlags,
-    /// Flags that a configuration file replaces.
+    /// Deprecated flags, most of which are ignored if there is a configuration file.
     #[command(flatten)]
     pub deprecated: DeprecatedFlags,
-    /// Leader election.
+    /// Flags about leader election.
     #[command(flatten)]
     pub leader_election: LeaderElectionFlags,
     /// Feature gates and versions.
     #[command(flatten)]
     pub feature_gate: FeatureGateFlags,
-    /// Which metrics there are.
+    /// Flags that hide or restrict metrics.
     #[command(flatten)]
     pub metrics: MetricsFlags,
-    /// Logs.
+    /// Flags about the log.
     #[command(flatten)]
     pub logs: LogFlags,
-    /// Version and help.
+    /// The flags `--version` and `--help`.
     #[command(flatten)]
     pub global: GlobalFlags,
     /// What is no flag; only empty texts are let pass.
@@ -70,7 +70,7 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// The feature gates that the flags ask for.
+    /// Returns the feature gates that the flags set.
     pub fn gates(&self) -> Result<FeatureGates, GateError> {
         let flags = &self.feature_gate;
         FeatureGates::from_flags(GateFlags {
@@ -80,8 +80,8 @@ impl Flags {
         })
     }
 
-    /// The configuration that the flags ask for, validated, for a scheduler with these plugins. A file is validated with the
-    /// leader election flags in it; without a file the defaults are, and the flags are not. Follows
+    /// Builds and validates the configuration, for a scheduler with these plugins. With a file, the leader election flags are
+    /// applied before the validation. Without a file, only the defaults are validated, and the flags are not. Follows
     /// `cmd/kube-scheduler/app/options/options.go#Options.ApplyTo @v1.36.3`.
     pub fn config(&self, gates: &FeatureGates, plugins: &PluginCatalog) -> Result<Config, ConfigError> {
         match self.misc.config.as_deref() {
@@ -101,12 +101,12 @@ impl Flags {
         }
     }
 
-    /// How long a pod stays in unschedulablePods at most: by the flag alone, with a configuration file too.
+    /// Maximum time that a pod stays in unschedulablePods. Only the flag sets it, even if there is a configuration file.
     pub fn pod_max_in_unschedulable_pods(&self) -> GoDuration {
         self.deprecated.pod_max_in_unschedulable_pods_duration.unwrap_or(MAX_IN_UNSCHEDULABLE)
     }
 
-    /// The log level.
+    /// The verbosity of the log (`-v`).
     pub fn verbosity(&self) -> u32 {
         self.logs.v.unwrap_or(0)
     }

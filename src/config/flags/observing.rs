@@ -63,12 +63,12 @@ pub struct LogFlags {
     pub vmodule: Vec<VModule>,
 }
 
-/// How lines are written.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// klog's.
+    /// The text format of klog.
     Text,
-    /// One object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -77,12 +77,12 @@ const TEXT: &str = "text";
 const JSON: &str = "json";
 
 impl MetricsFlags {
-    /// Names of metrics that there shall not be.
+    /// Names of the disabled metrics.
     pub fn disabled(&self) -> Vec<String> {
         self.disabled_metrics.iter().flat_map(|items| items.0.iter().cloned()).collect()
     }
 
-    /// Which values the flag allows labels, by `metric,label`; none if it is not given.
+    /// The values that the flag allows for labels, by `metric,label`. `None` if the flag is not given.
     pub(super) fn allowed_labels(&self) -> Option<BTreeMap<String, String>> {
         let pairs = self.allow_metric_labels.iter().flat_map(|pairs| pairs.0.clone());
         (!self.allow_metric_labels.is_empty()).then(|| pairs.collect())
@@ -99,17 +99,17 @@ impl MetricsFlags {
 }
 
 impl LogFlags {
-    /// How lines are written; the default where the flag is wrong.
+    /// The log format, or the default if the flag's value is invalid.
     pub fn format(&self) -> LogFormat {
         if self.logging_format.as_deref() == Some(JSON) { LogFormat::Json } else { LogFormat::Text }
     }
 
-    /// Levels of files.
+    /// Log levels by source file pattern.
     pub fn levels(&self) -> Vec<(String, u32)> {
         self.vmodule.iter().flat_map(|levels| levels.0.iter().cloned()).collect()
     }
 
-    /// What is wrong with these flags. Follows `component-base/logs/api/v1/options.go#Validate @v1.36.3`.
+    /// Validates the flags of this section. Follows `component-base/logs/api/v1/options.go#Validate @v1.36.3`.
     pub fn check(&self, gates: &FeatureGates) -> Result<(), String> {
         let mut errors = Vec::new();
         let format = self.logging_format.as_deref().unwrap_or(TEXT);

@@ -1,4 +1,4 @@
-//! The sections of flags that say what is scheduled and how: configuration, API server, leader election, feature gates.
+//! The flag sections about scheduling: configuration, API server, leader election and feature gates.
 
 use clap::Args;
 
@@ -8,7 +8,7 @@ use super::values::{VersionFlag, duration, float32, int32, version};
 use crate::go::duration::GoDuration;
 use crate::go::number::parse_bool;
 
-/// How long a pod stays in unschedulablePods at most, where no flag says otherwise.
+/// Default of the maximum time that a pod stays in unschedulablePods.
 pub(super) const MAX_IN_UNSCHEDULABLE: GoDuration = GoDuration::from_secs(5 * 60);
 
 /// Section "misc".
@@ -176,7 +176,7 @@ impl LeaderElectionFlags {
 
 impl FeatureGateFlags {
     pub(super) fn show(&self, shown: &mut Shown) {
-        // What upstream's flags print of themselves: components that were asked for, `[]` without any.
+        // Unlike other lists, these are shown as given and without brackets, as in upstream.
         shown.raw("emulated-version", "strings", &self.emulated_version.join(","), "");
         shown.raw("feature-gates", "colonSeparatedMultimapStringString", &self.feature_gates.join(","), "");
         shown.raw("min-compatibility-version", "strings", &self.min_compatibility_version.join(","), "");

@@ -1,4 +1,4 @@
-//! The sections of flags about what is served, and to whom.
+//! The flag sections about serving, authentication and authorization.
 //!
 //! Follows `apiserver/pkg/server/options/serving.go`, `apiserver/pkg/server/options/serving_with_loopback.go`,
 //! `apiserver/pkg/server/options/authentication.go`, `apiserver/pkg/server/options/authorization.go @v1.36.3`.
@@ -127,7 +127,7 @@ const GROUP_HEADERS: &str = "x-remote-group";
 const EXTRA_PREFIX: &str = "x-remote-extra-";
 const ALLOWED_PATHS: &str = "/healthz,/readyz,/livez";
 
-/// The items of all times that a flag was given, or else those of its default.
+/// The items of all occurrences of a flag, or those of the default if the flag is not given.
 fn given_or(given: &[Items], default: &str) -> Vec<String> {
     match given {
         [] => default.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect(),
@@ -140,22 +140,22 @@ fn all(given: &[Items]) -> Option<String> {
 }
 
 impl SecureServingFlags {
-    /// The address to listen on.
+    /// Address on which the server listens.
     pub fn bind_address(&self) -> IpAddr {
         self.bind_address.unwrap_or(UNSPECIFIED)
     }
 
-    /// The port, which may be out of range; 0 for none.
+    /// The port, which may be out of range; 0 disables serving.
     pub fn port(&self) -> i64 {
         self.secure_port.unwrap_or(PORT)
     }
 
-    /// Names of cipher suites, empty if they are not restricted.
+    /// Names of the allowed cipher suites; empty if all are allowed.
     pub fn cipher_suites(&self) -> Vec<String> {
         given_or(&self.tls_cipher_suites, "")
     }
 
-    /// Numbers of key exchanges, empty if they are not restricted.
+    /// IDs of the allowed key exchanges; empty if all are allowed.
     pub fn curve_preferences(&self) -> Vec<i32> {
         self.tls_curve_preferences.iter().flat_map(|numbers| numbers.0.iter().copied()).collect()
     }
@@ -180,32 +180,32 @@ impl SecureServingFlags {
 }
 
 impl AuthenticationFlags {
-    /// Names of front proxies, empty if all are believed.
+    /// Common names of trusted front proxies; empty if any name is trusted.
     pub fn allowed_names(&self) -> Vec<String> {
         given_or(&self.requestheader_allowed_names, "")
     }
 
-    /// What the names of headers with more about the user begin with.
+    /// Prefixes of the headers that contain extra attributes of the user.
     pub fn extra_prefixes(&self) -> Vec<String> {
         given_or(&self.requestheader_extra_headers_prefix, EXTRA_PREFIX)
     }
 
-    /// Headers with groups.
+    /// Names of the headers that contain the user's groups.
     pub fn group_headers(&self) -> Vec<String> {
         given_or(&self.requestheader_group_headers, GROUP_HEADERS)
     }
 
-    /// Headers with UIDs.
+    /// Names of the headers that contain the user's UID.
     pub fn uid_headers(&self) -> Vec<String> {
         given_or(&self.requestheader_uid_headers, "")
     }
 
-    /// Headers with names of users.
+    /// Names of the headers that contain the user's name.
     pub fn username_headers(&self) -> Vec<String> {
         given_or(&self.requestheader_username_headers, USERNAME_HEADERS)
     }
 
-    /// How long the answer about a token counts.
+    /// Time for which a TokenReview result is cached.
     pub fn token_ttl(&self) -> GoDuration {
         self.authentication_token_webhook_cache_ttl.unwrap_or(TTL)
     }
@@ -228,12 +228,12 @@ impl AuthenticationFlags {
 }
 
 impl AuthorizationFlags {
-    /// Paths that everybody may read.
+    /// Paths that are allowed without authorization.
     pub fn allowed_paths(&self) -> Vec<String> {
         given_or(&self.authorization_always_allow_paths, ALLOWED_PATHS)
     }
 
-    /// How long permissions and refusals count.
+    /// Times for which allowed and denied authorization results are cached.
     pub fn ttls(&self) -> (GoDuration, GoDuration) {
         let (allowed, denied) =
             (self.authorization_webhook_cache_authorized_ttl, self.authorization_webhook_cache_unauthorized_ttl);

@@ -1,24 +1,24 @@
-//! Every flag with its type, default and value, as pflag prints them: for `--help` and `/flagz`.
+//! Every flag with its type, default and value, formatted as pflag does, for `--help` and `/flagz`.
 
 use std::fmt::Display;
 
 use super::Flags;
 use crate::go::quote::quote;
 
-/// A flag and what it is set to.
+/// A flag and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlagValue {
-    /// The name, without dashes.
+    /// Name of the flag, without dashes.
     pub name: &'static str,
-    /// The type as `--help` names it; empty for a switch.
+    /// Type of the flag as `--help` shows it; empty for a switch.
     pub kind: &'static str,
-    /// The value, which is the default where the flag is not given.
+    /// The value; the default if the flag is not given.
     pub value: String,
-    /// The default as `--help` shows it; empty where it is not worth showing.
+    /// The default as `--help` shows it; empty if `--help` omits it.
     pub default: String,
 }
 
-/// Collects flags.
+/// Collects flags and their values.
 #[derive(Debug, Default)]
 pub(super) struct Shown(Vec<FlagValue>);
 
@@ -39,7 +39,7 @@ impl Shown {
         self.put(name, kind, given.unwrap_or(default).to_string(), if is_zero { String::new() } else { shown });
     }
 
-    /// A list, given in brackets; `default` is what it is when it is not given.
+    /// Adds a list, shown in brackets. `default` is the value of a flag that is not given.
     pub(super) fn list(&mut self, name: &'static str, kind: &'static str, given: Option<&str>, default: &str) {
         let shown = if default.is_empty() { String::new() } else { format!("[{default}]") };
         self.put(name, kind, format!("[{}]", given.unwrap_or(default)), shown);
@@ -55,7 +55,7 @@ impl Shown {
 }
 
 impl Flags {
-    /// All flags, section by section.
+    /// All flags with their values, section by section.
     pub fn values(&self) -> Vec<FlagValue> {
         let mut shown = Shown::default();
         self.misc.show(&mut shown);

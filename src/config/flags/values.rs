@@ -1,4 +1,4 @@
-//! Values of flags, read as Go reads them, with its error texts.
+//! Parses values of flags like Go, with its error texts.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -8,16 +8,16 @@ use crate::go::quote::quote;
 use crate::k8s::Quantity;
 use crate::version::KUBERNETES;
 
-/// What `--version` asks for.
+/// The value of the flag `--version`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionFlag {
-    /// `--version=false`: nothing.
+    /// `--version=false`: nothing is printed.
     No,
-    /// `--version`: to print the version and exit.
+    /// `--version`: prints the version and exits.
     Print,
-    /// `--version=raw`: to print all about the build and exit.
+    /// `--version=raw`: prints all build information and exits.
     Raw,
-    /// `--version=vX.Y.Z…`: to report this version.
+    /// `--version=vX.Y.Z…`: reports this version instead of the built one.
     Report(String),
 }
 
@@ -25,7 +25,7 @@ pub(super) fn duration(text: &str) -> Result<GoDuration, String> {
     text.parse().map_err(|error: crate::go::duration::ParseDurationError| error.to_string())
 }
 
-/// Follows `component-base/version/verflag/verflag.go#Set @v1.36.3`.
+/// Parses a value of `--version`. Follows `component-base/version/verflag/verflag.go#Set @v1.36.3`.
 pub(super) fn version(text: &str) -> Result<VersionFlag, String> {
     match text {
         "raw" => Ok(VersionFlag::Raw),
@@ -34,7 +34,7 @@ pub(super) fn version(text: &str) -> Result<VersionFlag, String> {
     }
 }
 
-/// A version to report must be the built one up to its patch number. Follows
+/// Checks a version to report. It must equal the built version up to the patch number. Follows
 /// `component-base/version/dynamic.go#ValidateDynamicVersion @v1.36.3`.
 fn reported_version(text: &str) -> Result<String, String> {
     let numbers = text.strip_prefix('v').unwrap_or(text);
@@ -49,12 +49,12 @@ fn reported_version(text: &str) -> Result<String, String> {
     Err(format!("version {} must match major/minor/patch of default version {}", quote(text), quote(KUBERNETES)))
 }
 
-/// A 32-bit integer: decimal, or with a prefix `0x`, `0o`, `0b`, `0`; `_` may stand between digits, and after a prefix.
+/// Parses a 32-bit integer: decimal, or with the prefix `0x`, `0o`, `0b` or `0`. `_` may separate digits, and follow a prefix.
 pub(super) fn int32(text: &str) -> Result<i32, String> {
     integer(text, |digits, base| i32::from_str_radix(digits, base).ok())
 }
 
-/// The same with 64 bits.
+/// Parses a 64-bit integer in the same notation as [`int32`].
 pub(super) fn int(text: &str) -> Result<i64, String> {
     integer(text, |digits, base| i64::from_str_radix(digits, base).ok())
 }
@@ -72,7 +72,7 @@ fn integer<T>(text: &str, read: impl Fn(&str, u32) -> Option<T>) -> Result<T, St
         [b'0', _, ..] => (8, &lower[1..]),
         _ => (10, lower.as_str()),
     };
-    // A prefix counts as a digit.
+    // A prefix counts as a digit, so `_` may follow it.
     let stray = (base == 10 && digits.starts_with('_')) || digits.ends_with('_') || digits.contains("__");
     let digits = digits.replace('_', "");
     if stray || digits.is_empty() || !digits.chars().all(|c| c.is_digit(base)) {
@@ -81,7 +81,7 @@ fn integer<T>(text: &str, read: impl Fn(&str, u32) -> Option<T>) -> Result<T, St
     read(&format!("{sign}{digits}"), base).ok_or_else(|| out_of_range("ParseInt", text))
 }
 
-/// A log level: decimal, 31 bits, no sign. Follows `component-base/logs/api/v1/pflags.go @v1.36.3`.
+/// Parses a log level: decimal, below 2³¹, without a sign. Follows `component-base/logs/api/v1/pflags.go @v1.36.3`.
 pub(super) fn level(text: &str) -> Result<u32, String> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(invalid_syntax("ParseUint", text));
@@ -101,7 +101,7 @@ pub(super) fn float32(text: &str) -> Result<f32, String> {
     }
 }
 
-/// An address without a port; an empty text stands for any. Follows `github.com/spf13/pflag/ip.go#Set`.
+/// Parses an IP address without a port. An empty text means the unspecified address. Follows `github.com/spf13/pflag/ip.go#Set`.
 pub(super) fn ip(text: &str) -> Result<IpAddr, String> {
     if text.is_empty() {
         return Ok(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
@@ -109,7 +109,7 @@ pub(super) fn ip(text: &str) -> Result<IpAddr, String> {
     text.trim().parse().map_err(|_| format!("failed to parse IP: {}", quote(text)))
 }
 
-/// A quantity, kept as it is written.
+/// Parses a quantity and keeps its notation.
 pub(super) fn quantity(text: &str) -> Result<Quantity, String> {
     Quantity::parse(text).map_err(|error| error.to_string())
 }

@@ -1,4 +1,4 @@
-//! Feature gates: which are on, at the version that is emulated.
+//! Feature gates: whether each one is on at the emulated version.
 //!
 //! Follows `k8s.io/component-base/featuregate/feature_gate.go @v1.36.3`.
 
@@ -10,12 +10,12 @@ pub use table::{Gate, Stage};
 
 use table::{Row, Spec, TABLE};
 
-/// The minor version (of 1.x) that this scheduler stands in for.
+/// The minor version (of 1.x) that this scheduler implements.
 pub const BINARY_MINOR: u8 = 36;
-/// The oldest minor version that can be emulated.
+/// Oldest minor version that can be emulated.
 pub const OLDEST_MINOR: u8 = 33;
 
-/// Which gates are on: a flag for each gate.
+/// The state of every feature gate: on or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeatureGates {
     on: [bool; TABLE.len()],
@@ -29,7 +29,7 @@ impl Default for FeatureGates {
 }
 
 impl FeatureGates {
-    /// The defaults of version 1.`emulated_minor`.
+    /// The default gates of version 1.`emulated_minor`.
     pub fn at(emulated_minor: u8) -> Self {
         let mut gates = Self { on: [false; TABLE.len()], emulated_minor };
         for gate in Gate::ALL {
@@ -48,15 +48,15 @@ impl FeatureGates {
         self.emulated_minor
     }
 
-    /// The same gates with `gate` switched, whatever its lock, dependencies and support: for tests and embedders.
+    /// The same gates with `gate` switched, regardless of its lock, dependencies and support. Meant for tests and embedders.
     #[must_use]
     pub fn with(mut self, gate: Gate, on: bool) -> Self {
         self.set(gate, on);
         self
     }
 
-    /// Gates that are not what they are by default at 1.36, and that the product does not honour in this state yet, named
-    /// in a sentence each. Only emulating an older version leads here: the flag refuses such values.
+    /// Returns a warning for each gate that differs from its default at 1.36 although only the default is supported. This happens
+    /// only when an older version is emulated, because the flag rejects such values.
     pub fn warnings(&self) -> Vec<String> {
         let changed =
             Gate::ALL.iter().filter(|gate| !gate.row().supported && self.enabled(**gate) != gate.default_on());
@@ -82,32 +82,32 @@ impl Gate {
         self.row().name
     }
 
-    /// The gate named `name`.
+    /// Finds the gate of this name.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.binary_search_by(|gate| gate.name().cmp(name)).ok().map(|at| Self::ALL[at])
     }
 
-    /// How mature it is at version 1.`minor`.
+    /// The gate's stage at version 1.`minor`.
     pub fn stage(self, minor: u8) -> Stage {
         self.spec(minor).stage
     }
 
-    /// Whether it is on by default at 1.36.
+    /// Whether the gate is on by default at 1.36.
     pub fn default_on(self) -> bool {
         self.spec(BINARY_MINOR).default
     }
 
-    /// Whether it is on by default at version 1.`minor`.
+    /// Whether the gate is on by default at version 1.`minor`.
     pub fn default_at(self, minor: u8) -> bool {
         self.spec(minor).default
     }
 
-    /// Whether it cannot be switched at version 1.`minor`.
+    /// Whether the gate is locked to its default at version 1.`minor`.
     pub fn locked(self, minor: u8) -> bool {
         self.spec(minor).locked
     }
 
-    /// The gates that have to be on for it to be on, by name.
+    /// The gates that must be on for this one to be on, sorted by name.
     pub fn needs(self) -> impl Iterator<Item = Self> {
         self.row().needs.iter().copied()
     }
@@ -116,7 +116,7 @@ impl Gate {
         &TABLE[self as usize]
     }
 
-    /// The stage at version 1.`minor`: the newest that is not younger. Follows
+    /// The stage at version 1.`minor`: the newest one that began at or before it. Follows
     /// `component-base/featuregate/feature_gate.go#featureSpecAtEmulationAndMinCompatVersion @v1.36.3`; no gate of 1.36 has
     /// a stage that depends on the minimum compatibility version.
     fn spec(self, minor: u8) -> Spec {

@@ -2,8 +2,8 @@
 //!
 //! Follows `component-base/compatibility/registry.go#componentGlobalsRegistry.Set`, `#componentGlobalsRegistry.Validate`,
 //! `component-base/compatibility/version.go#effectiveVersion.Validate` and
-//! `component-base/featuregate/feature_gate.go#unsafeSetFromMap @v1.36.3`. Where upstream walks maps in random order, names
-//! are sorted.
+//! `component-base/featuregate/feature_gate.go#unsafeSetFromMap @v1.36.3`. Names are sorted where upstream iterates maps in
+//! random order.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use super::{BINARY_MINOR, FeatureGates, Gate, OLDEST_MINOR, Stage};
 use crate::apimachinery::field_error::aggregate;
 use crate::go::quote::quote;
 
-/// Why the flags cannot be taken; several reasons read `[a, b]`.
+/// The error of invalid flags. Several errors are joined to `[a, b]`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct GateError(String);
 
-/// The values of the flags, one item for each time that a flag was given.
+/// The values of the flags, one item for each occurrence of a flag.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GateFlags<'a> {
     /// `--feature-gates`: comma lists of `[component:]Name=bool`.
     pub feature_gates: &'a [String],
     /// `--emulated-version`: comma lists of `[component=]major.minor`.
     pub emulated_version: &'a [String],
-    /// `--min-compatibility-version`: likewise.
+    /// `--min-compatibility-version`: comma lists of `[component=]major.minor`.
     pub min_compatibility_version: &'a [String],
 }
 
@@ -31,7 +31,7 @@ pub struct GateFlags<'a> {
 type Version = (u64, u64);
 
 impl FeatureGates {
-    /// The gates that the flags ask for.
+    /// Applies the flags to the default gates.
     pub fn from_flags(flags: GateFlags<'_>) -> Result<Self, GateError> {
         let emulated = component_version(flags.emulated_version)?;
         let oldest: Version = (1, u64::from(OLDEST_MINOR));
@@ -46,7 +46,7 @@ impl FeatureGates {
     }
 }
 
-/// The names and values of `kube`'s gates, as written. The component may be left out, but not just sometimes.
+/// The `Name=bool` pairs of component `kube`, as written. The component may be omitted, but only in all pairs or in none.
 fn split_gates(flags: &[String]) -> Result<Vec<String>, GateError> {
     let mut by_component: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for pair in flags.iter().flat_map(|flag| flag.split(',')).filter(|pair| !pair.is_empty()) {
@@ -63,7 +63,7 @@ fn split_gates(flags: &[String]) -> Result<Vec<String>, GateError> {
     Ok(by_component.into_values().next().unwrap_or_default())
 }
 
-/// `Name=bool` pairs by name; of several the last counts.
+/// Parses a list of `Name=bool` pairs. If a name is repeated, its last value is used.
 fn parse_values(pairs: &[String]) -> Result<BTreeMap<&str, bool>, GateError> {
     let mut values = BTreeMap::new();
     for pair in pairs.iter().filter(|pair| !pair.is_empty()) {
@@ -110,7 +110,7 @@ fn apply(values: &BTreeMap<&str, bool>, minor: u8, compatible: Version) -> Resul
     Ok(gates)
 }
 
-/// `AllAlpha` and `AllBeta` switch every gate of their stage that is not named itself.
+/// Applies `AllAlpha` and `AllBeta` to each gate of their stage that is not set explicitly.
 fn switch_stages(wanted: &mut BTreeMap<Gate, bool>, minor: u8) {
     for (switch, stage) in [(Gate::AllAlpha, Stage::Alpha), (Gate::AllBeta, Stage::Beta)] {
         let Some(on) = wanted.get(&switch).copied() else { continue };
@@ -135,7 +135,7 @@ fn unmet_dependencies(gates: &FeatureGates) -> Vec<String> {
     errors
 }
 
-/// What was asked for and is not built yet: an error, so that nobody relies on it in vain.
+/// Errors for requested values that are not implemented yet, so that nobody relies on them.
 fn unsupported(wanted: &BTreeMap<Gate, bool>) -> Vec<String> {
     let refused = wanted.iter().filter(|(gate, on)| !gate.row().supported && **on != gate.default_on());
     let texts = refused.map(|(gate, on)| match on {
@@ -152,7 +152,7 @@ fn finish(errors: Vec<String>) -> Result<(), GateError> {
     }
 }
 
-/// The version of component `kube` among `[component=]major.minor` pairs.
+/// The version of component `kube` in a list of `[component=]major.minor` pairs.
 fn component_version(flags: &[String]) -> Result<Option<Version>, GateError> {
     let mut found: BTreeMap<&str, Version> = BTreeMap::new();
     for pair in flags.iter().filter(|flag| !flag.is_empty()).flat_map(|flag| flag.split(',')) {
@@ -172,7 +172,7 @@ fn component_version(flags: &[String]) -> Result<Option<Version>, GateError> {
     }
 }
 
-/// Follows `apimachinery/pkg/util/version/version.go#Parse @v1.36.3` for versions without pre-release parts.
+/// Parses a version without pre-release parts. Follows `apimachinery/pkg/util/version/version.go#Parse @v1.36.3`.
 fn parse_version(component: &str, text: &str) -> Result<Version, GateError> {
     let illegal = || GateError(format!("illegal version string {}", quote(text)));
     let trimmed = text.trim();

@@ -1,4 +1,4 @@
-//! Tests of [`super`]: flag values in, the state of a gate or the error's text out.
+//! Tests of [`super`]: flag values, and the states of gates or the errors expected for them.
 
 use super::{FeatureGates, Gate, GateFlags};
 

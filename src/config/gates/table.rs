@@ -1,28 +1,28 @@
-//! Every feature gate that kube-scheduler 1.36 knows: its stages by minor version, its default and lock at each, and the
-//! gates it needs.
+//! Every feature gate of kube-scheduler 1.36: its stages by minor version, its default and lock at each stage, and the gates it
+//! depends on.
 //!
-//! The facts are those of `pkg/features/kube_features.go`, `staging/src/k8s.io/apiserver/pkg/features`,
+//! The data comes from `pkg/features/kube_features.go`, `staging/src/k8s.io/apiserver/pkg/features`,
 //! `client-go/features`, `component-base/logs/api`, `component-base/metrics/features`, `component-base/zpages/features
-//! @v1.36.3`. Most gates do nothing in a scheduler; they are here because one value of `--feature-gates` is often given to
-//! every component of a cluster, and because the metric `kubernetes_feature_enabled` lists them all.
+//! @v1.36.3`. Most gates have no effect in a scheduler. They are listed because clusters often give the same `--feature-gates`
+//! to every component, and because the metric `kubernetes_feature_enabled` lists all gates.
 
-/// How mature a gate is.
+/// The maturity of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Not there yet at the emulated version.
+    /// The gate does not exist yet at the emulated version.
     PreAlpha,
-    /// Off unless asked for.
+    /// The gate is off by default.
     Alpha,
-    /// Mostly on.
+    /// The gate is usually on by default.
     Beta,
-    /// Stable.
+    /// The gate is stable (generally available).
     Ga,
-    /// On its way out.
+    /// The gate will be removed.
     Deprecated,
 }
 
 impl Stage {
-    /// As upstream writes it, which is not at all for what is stable.
+    /// The stage's name in upstream's messages; empty for a stable gate.
     /// Follows `component-base/featuregate/feature_gate.go @v1.36.3`.
     pub fn name(self) -> &'static str {
         match self {
@@ -38,22 +38,22 @@ impl Stage {
 /// One stage in the history of a gate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spec {
-    /// The first minor version (of 1.x) in which it holds; 0 for always.
+    /// The first minor version (of 1.x) with this stage; 0 if it has always applied.
     pub(super) since: u8,
     pub(super) stage: Stage,
     pub(super) default: bool,
     pub(super) locked: bool,
 }
 
-/// One gate.
+/// The table's row for one gate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     pub(super) name: &'static str,
-    /// Oldest first.
+    /// Stages of the gate, oldest first.
     pub(super) history: &'static [Spec],
     /// Gates that must be on for this one to be on, sorted.
     pub(super) needs: &'static [Gate],
-    /// Whether a value other than the default of 1.36 is honoured: true also where the gate has no effect in a scheduler.
+    /// Whether values other than the default of 1.36 are supported. Also true if the gate has no effect in a scheduler.
     pub(super) supported: bool,
 }
 
@@ -75,12 +75,12 @@ macro_rules! flag {
     };
 }
 
-/// `Name: [minor Stage default locked?, …] needs [gate, …]? => later?;` where `later` marks a gate whose other value the
-/// product does not honour yet.
+/// Defines the gates: `Name: [minor Stage default locked?, …] needs [gate, …]? => later?;`. `later` marks a gate for which only
+/// the default is supported.
 macro_rules! gates {
     ($($name:ident: [$($since:literal $stage:ident $default:ident $($locked:ident)?),+]
         $(needs [$($need:ident),+])? $(=> $later:ident)?;)+) => {
-        /// A feature gate.
+        /// A feature gate of kube-scheduler.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Gate {
             $(#[doc = concat!("`", stringify!($name), "`.")] $name,)+
@@ -91,7 +91,7 @@ macro_rules! gates {
             pub const ALL: &'static [Self] = &[$(Self::$name),+];
         }
 
-        /// The rows, at the index of their gate.
+        /// The table's rows, indexed by gate.
         pub(super) const TABLE: &[Row] = &[$(Row {
             name: stringify!($name),
             history: &[$(Spec {

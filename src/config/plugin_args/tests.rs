@@ -1,4 +1,4 @@
-//! Tests of [`super`]: the arguments of a plugin from outside, from a file to its factory.
+//! Tests of [`super`]: the arguments of an out-of-tree plugin, from the file to the plugin's factory.
 
 use serde::{Deserialize, Serialize};
 

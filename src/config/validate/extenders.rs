@@ -1,4 +1,5 @@
-//! Extenders. Follows `pkg/scheduler/apis/config/validation/validation.go#validateExtenders @v1.36.3`.
+//! Validation of the extenders in a configuration.
+//! Follows `pkg/scheduler/apis/config/validation/validation.go#validateExtenders @v1.36.3`.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +7,7 @@ use super::super::types::Extender;
 use crate::apimachinery::field_error::{BadValue, FieldError};
 use crate::k8s::names::{is_extended_resource, qualified_name_errors};
 
-/// What is wrong with `extenders`, which are at `path`.
+/// Returns the errors of `extenders`, whose field path is `path`.
 pub(super) fn faults(path: &str, extenders: &[Extender]) -> Vec<FieldError> {
     let mut faults = Vec::new();
     let mut managed = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Whether a resolved configuration makes sense, in upstream's words.
+//! Validates a resolved configuration, with upstream's error texts.
 //!
 //! Follows `pkg/scheduler/apis/config/validation/validation.go` and
 //! `component-base/config/validation/validation.go @v1.36.3`.
@@ -15,15 +15,15 @@ use crate::apimachinery::field_error::{BadValue, FieldError, FieldErrors, FieldP
 use crate::go::duration::GoDuration;
 use crate::go::json::text as json;
 
-/// Plugins that v1 no longer has.
+/// Plugins that were removed in v1.
 const REMOVED: [&str; 4] = ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"];
 
-/// The points whose enabled lists are searched for removed plugins: all but those of placements.
+/// Number of points whose enabled lists are searched for removed plugins: all but the two placement points.
 const CHECKED_FOR_REMOVED: usize = 12;
 
 impl Config {
-    /// Checks the whole configuration of a scheduler with these plugins. The error has the bare text of a single fault, and
-    /// `[a, b]` for several.
+    /// Validates the configuration of a scheduler with these plugins. The error's text is that of a single fault, or `[a, b]` if
+    /// there are several.
     pub fn validate(&self, gates: &FeatureGates, plugins: &PluginCatalog) -> Result<(), ConfigError> {
         match self.errors(gates, plugins) {
             errors if errors.is_empty() => Ok(()),
@@ -31,7 +31,7 @@ impl Config {
         }
     }
 
-    /// Every fault of the configuration, one text each.
+    /// Returns the text of each validation error.
     pub fn faults(&self, gates: &FeatureGates, plugins: &PluginCatalog) -> Vec<String> {
         self.errors(gates, plugins).iter().map(ToString::to_string).collect()
     }
@@ -124,7 +124,7 @@ fn profiles(profiles: &[Profile], gates: &FeatureGates, plugins: &PluginCatalog)
         faults.extend(removed_plugins(&path, profile));
         faults.extend(plugin_config(&path, profile, gates, plugins));
         if profiles[..i].iter().any(|earlier| earlier.scheduler_name == profile.scheduler_name) {
-            // Upstream shows the path of the earlier profile here, and that prints as an empty object.
+            // Upstream prints the path of the earlier profile here, which results in an empty object.
             faults.push(FieldError::duplicate(format_args!("{path}.schedulerName"), BadValue::plain("{}")));
         }
     }
@@ -166,8 +166,8 @@ fn plugin_config(path: &str, profile: &Profile, gates: &FeatureGates, plugins: &
     faults
 }
 
-/// Checks the args of one plugin, which are at `path`. Those that the factory validates are passed over, but a plugin that
-/// is named as their kind has to have them: that is the name under which upstream looks them up.
+/// Validates the args of one plugin, at `path`. Args that the factory validates are skipped. But a plugin whose name is the
+/// kind of such args must have args of that kind, because upstream looks them up by the plugin's name.
 /// Follows `pkg/scheduler/apis/config/validation/validation.go#validatePluginConfig @v1.36.3`.
 fn args(path: &FieldPath, config: &PluginConfig, gates: &FeatureGates, plugins: &PluginCatalog) -> Vec<FieldError> {
     let wanted = match plugins.args_of(&config.name) {
@@ -186,7 +186,8 @@ fn args(path: &FieldPath, config: &PluginConfig, gates: &FeatureGates, plugins: 
     errors.into_iter().collect()
 }
 
-/// The sets are compared as configured, and args only of a plugin that the first profile enables at queueSort itself.
+/// Checks that all profiles have the same queue sort plugins, as configured, and the same args for them. Args are compared
+/// only for a plugin that the first profile enables in its own `queueSort` set.
 fn common_queue_sort(profiles: &[Profile]) -> Vec<FieldError> {
     let mut faults = Vec::new();
     let [first, others @ ..] = profiles else { return faults };
@@ -200,7 +201,7 @@ fn common_queue_sort(profiles: &[Profile]) -> Vec<FieldError> {
         ));
     }
     let sort = canon.enabled.first().map(|plugin| plugin.name.as_str()).unwrap_or_default();
-    // With several entries of the plugin, its last one counts.
+    // If the plugin has several entries, the last one is used.
     let canon_args = first.plugin_config.iter().rfind(|config| config.name == sort).map_or(&AnyArgs::None, |c| &c.args);
     for (i, profile) in others.iter().enumerate() {
         let path = format!("profiles[{}]", i + 1);
@@ -222,7 +223,7 @@ fn common_queue_sort(profiles: &[Profile]) -> Vec<FieldError> {
     faults
 }
 
-/// A plugin set as upstream's internal type prints in JSON.
+/// Formats a plugin set like the JSON of upstream's internal type.
 fn plugin_set(set: &PluginSet) -> String {
     let list = |list: &[super::types::Plugin]| match list {
         [] => "null".to_owned(),

@@ -1,4 +1,4 @@
-//! Tests of [`super`]: the body of a file in, upstream's text out. Every text here was seen from upstream itself.
+//! Tests of [`super`]: configuration files and their errors. Every text was produced by upstream itself.
 
 use super::super::any_args::AnyArgs;
 use super::super::gates::FeatureGates;

@@ -1,4 +1,4 @@
-//! Reading the embedded API server, on one thread.
+//! Tests that read the embedded API server, on one thread.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -15,12 +15,12 @@ use crate::testing::{node, pod};
 struct World {
     server: ApiServer,
     time: SimClock,
-    /// `GET /path?query` of each request.
+    /// The requests so far, as `GET /path?query`.
     requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl World {
-    /// A cluster with two nodes, a pod on one of them and one that waits.
+    /// Creates a cluster with two nodes, a pod on one of them and a pending pod.
     fn new() -> Self {
         let time = SimClock::new("2026-01-01T00:00:00Z".parse().expect("a time"));
         let clock = time.clock();
@@ -37,7 +37,7 @@ impl World {
         self.server.load(object).unwrap_or_else(|status| panic!("{status:?}"));
     }
 
-    /// Writes down every request, and lets `fault` decide about it by its path.
+    /// Records every request, and lets `fault` decide about it by its path.
     fn inject(&self, fault: impl Fn(&str) -> Option<Fault> + Send + Sync + 'static) {
         let requests = self.requests.clone();
         self.server.faults().set(move |Parts { method, uri, .. }| {
@@ -46,7 +46,7 @@ impl World {
         });
     }
 
-    /// Nodes, pending pods and other pods; or what went wrong.
+    /// Returns the nodes, pending pods and other pods, or the error.
     async fn read(&self) -> Result<String, String> {
         let gates = FeatureGates::default();
         let reader = Reader {
@@ -69,7 +69,7 @@ fn run(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(test);
 }
 
-/// The paths that the role in `deploy` lets a user list.
+/// Returns the paths that the role in `deploy` permits to list.
 fn allowed() -> BTreeSet<String> {
     let role: Value = serde_yaml::from_str(include_str!("../../../deploy/explain-role.yaml")).expect("a manifest");
     let texts = |value: &Value| -> Vec<String> {
@@ -159,7 +159,7 @@ fn objects_are_taken_as_they_are() {
             let object = json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec}).to_string();
             world.server.faults().inject_raw(&kinds::PODS, "default", name, object);
         };
-        // No server would take the first today; the second cannot be read at all.
+        // An API server would reject the first pod today. The second one cannot be parsed.
         raw("odd", json!({"schedulerName": "default-scheduler", "containers": []}));
         raw("broken", json!({"priority": "high"}));
         assert_eq!(world.read().await.as_deref(), Ok("a b; default/odd default/p; there"));

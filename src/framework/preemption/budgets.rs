@@ -1,4 +1,4 @@
-//! Disruption budgets, as far as preemption heeds them.
+//! Disruption budgets, with the fields that preemption uses.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,20 +8,21 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use crate::k8s::Selector;
 use crate::model::PodInfo;
 
-/// A budget that some pod may match.
+/// A disruption budget that can match pods.
 struct Budget {
     namespace: String,
     selector: Selector,
     allowed: i32,
-    /// Names of pods that the budget has counted already.
+    /// Names of pods whose disruption the budget's status already counts.
     disrupted: BTreeSet<String>,
 }
 
-/// All budgets, read once a cycle.
+/// All disruption budgets, read once per cycle.
 pub(super) struct Budgets(Vec<Budget>);
 
 impl Budgets {
-    /// Reads the budgets. One whose selector is missing, empty or malformed matches no pod.
+    /// Reads selectors and limits of the budgets. A budget with a missing, empty or malformed selector matches no pod, and is
+    /// left out.
     pub(super) fn new(budgets: &[Arc<PodDisruptionBudget>]) -> Self {
         let read = |budget: &Arc<PodDisruptionBudget>| {
             let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
@@ -39,7 +40,8 @@ impl Budgets {
         Self(budgets.iter().filter_map(read).collect())
     }
 
-    /// The pods that must not be disrupted once the ones before them are, and the others, each in the given order.
+    /// Splits the pods into those whose eviction violates a budget, given that the pods before them are evicted, and all other
+    /// pods. Both lists keep the order of `pods`.
     /// Follows `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#filterPodsWithPDBViolation @v1.36.3`.
     pub(super) fn split(&self, pods: Vec<Arc<PodInfo>>) -> (Vec<Arc<PodInfo>>, Vec<Arc<PodInfo>>) {
         if self.0.is_empty() {
@@ -49,7 +51,7 @@ impl Budgets {
         pods.into_iter().partition(|pod| self.violates(pod, &mut left))
     }
 
-    /// Takes the pod out of every budget that it counts in, and says whether one of them is overdrawn.
+    /// Subtracts the pod from every budget that matches it. Returns whether this exceeds one of them.
     fn violates(&self, pod: &PodInfo, left: &mut [i64]) -> bool {
         let labels = pod.pod().labels();
         if labels.is_empty() {

@@ -1,4 +1,4 @@
-//! What-ifs: which pods would have to leave a node, and on how many nodes that is found out.
+//! Dry runs of preemption: find the victims on each node, until enough candidates are found.
 
 use std::sync::Arc;
 
@@ -12,28 +12,28 @@ use super::{Candidate, Candidates, NO_VICTIMS, potential_victims};
 use crate::apimachinery::field_error::aggregate;
 use crate::model::{NodeInfo, NodeOrdinal, PodInfo};
 
-/// How many nodes are looked at together while enough candidates are known, but all of them violate budgets: the first one
-/// that does not ends the search, and what was found beyond it is thrown away.
+/// Number of nodes examined together when enough candidates are known but all of them violate budgets. The first candidate
+/// without a violation ends the search, and the results of later nodes are discarded.
 const BATCH_WHILE_VIOLATING: usize = 16;
 
-/// How many nodes one thread looks at before it takes the next ones.
+/// Number of nodes that a thread takes at a time.
 const PIECE: usize = 8;
 
-/// What a dry run needs to know.
+/// The inputs of a dry run.
 pub(super) struct DryRun<'a, 'c> {
     pub(super) cx: &'a CycleContext<'c>,
     pub(super) filters: &'a dyn FilterRunner,
     pub(super) budgets: &'a Budgets,
 }
 
-/// Whether a node is a candidate, or why it is none.
+/// The candidate on this node, or the reason why the node is not a candidate.
 type Outcome = Result<Result<Candidate, Rejection>, PluginError>;
 
-/// A node as it would be without some of its pods.
+/// A hypothetical node, without some of its pods.
 struct WhatIf<'a, 'c> {
     run: &'a DryRun<'a, 'c>,
     state: CycleState,
-    /// The node with all of its pods.
+    /// The node with all its pods.
     original: NodeRef<'a>,
     node: NodeInfo,
 }
@@ -59,7 +59,7 @@ impl WhatIf<'_, '_> {
         filters.run_filters_with_nominated_pods(&what_if, self.original.with_pods_of(&self.node))
     }
 
-    /// Puts a pod back if the preemptor still fits then. A filter that fails counts as one that rejects, as upstream has it.
+    /// Puts a victim back if the preemptor still fits. A failing filter counts as a rejection, as in upstream.
     fn reprieve(&mut self, pod: &Arc<PodInfo>) -> Result<bool, PluginError> {
         self.add(pod)?;
         let fits = matches!(self.fits(), Ok(Verdict::Pass));
@@ -71,9 +71,9 @@ impl WhatIf<'_, '_> {
 }
 
 impl DryRun<'_, '_> {
-    /// The fewest pods that have to leave the node: without all that are less important the preemptor has to fit; then each
-    /// may stay that does not stand in its way, those first that a budget protects, and the most important ones first.
-    /// Follows
+    /// Finds the smallest set of victims on a node. The preemptor must fit without all pods of lower priority. Then each of
+    /// these pods is put back if the preemptor still fits: first the pods protected by a budget, then the others, each group by
+    /// importance. Follows
     /// `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#DefaultPreemption.SelectVictimsOnNode @v1.36.3`.
     fn on(&self, node: NodeOrdinal) -> Outcome {
         let original = NodeRef::new(self.cx.snapshot, node);
@@ -117,7 +117,7 @@ impl DryRun<'_, '_> {
     }
 }
 
-/// Candidates as they are found, node by node, until there are enough.
+/// Candidates collected node by node, until there are enough.
 #[derive(Default)]
 pub(super) struct Shortlist {
     wanted: usize,
@@ -128,8 +128,8 @@ pub(super) struct Shortlist {
 }
 
 impl Shortlist {
-    /// Looks at nodes, the one at `order(0)` first, until so many candidates are found and one of them violates no budget.
-    /// The result is the same for any number of workers.
+    /// Examines nodes, starting with `order(0)`, until `wanted` candidates are found and at least one of them violates no
+    /// budget. The result is the same for any number of workers.
     /// Follows `pkg/scheduler/framework/preemption/preemption.go#Evaluator.DryRunPreemption @v1.36.3` with a single worker.
     pub(super) fn fill(
         run: &DryRun<'_, '_>,
@@ -141,7 +141,7 @@ impl Shortlist {
         let mut list = Self { wanted, ..Self::default() };
         let mut at = 0;
         while at < nodes && !list.is_complete() {
-            // So many nodes upstream looks at in any case, as each gives one candidate at most.
+            // Upstream examines at least this many nodes too, because a node gives at most one candidate.
             let missing = wanted - (list.lawful.len() + list.violating.len()).min(wanted);
             let batch = if missing == 0 { BATCH_WHILE_VIOLATING } else { missing }.min(nodes - at);
             let outcomes = parallelizer.map(batch.div_ceil(PIECE), |piece| {
@@ -168,7 +168,7 @@ impl Shortlist {
         match outcome {
             Ok(Ok(candidate)) => {
                 let list = if candidate.pdb_violations == 0 { &mut self.lawful } else { &mut self.violating };
-                // Neither list grows beyond what is wanted, which may be nothing at all.
+                // Each list holds at most `wanted` candidates, which may be 0.
                 if list.len() < self.wanted {
                     list.push(candidate);
                 }
@@ -178,7 +178,8 @@ impl Shortlist {
         }
     }
 
-    /// The candidates, or what went wrong if there are none. `rejected` says what is said of nodes that were not looked at.
+    /// Returns the candidates, or the errors if there are none. `rejected` has the rejection of the nodes that were not
+    /// examined.
     pub(super) fn finish(self, plugin: &Arc<str>, mut rejected: Diagnosis) -> Result<Candidates, PluginError> {
         let mut candidates = self.lawful;
         candidates.extend(self.violating);

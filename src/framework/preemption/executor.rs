@@ -1,5 +1,5 @@
-//! Carries a preemption out: sends victims away, takes back nominations that have become pointless, and keeps the preemptor
-//! out of activeQ meanwhile.
+//! Executes a preemption: evicts the victims, clears nominations of less important pods, and keeps the preemptor out of activeQ
+//! meanwhile.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,38 +16,38 @@ use crate::listers::Lister;
 use crate::metrics::{Operation, Outcome};
 use crate::model::PodInfo;
 
-/// How many victims are sent away at the same time, like upstream's workers at their default number.
+/// Number of victims evicted in parallel, equal to upstream's default number of workers.
 const AT_ONCE: usize = 16;
 
-/// How far an asynchronous preemption has come. It begins in `Others` and ends by being forgotten.
+/// Progress of an asynchronous preemption. It starts as `Others`, and its entry is removed at the end.
 #[derive(Clone, Debug)]
 pub(super) enum Progress {
-    /// Nominations are taken back, and all victims but the last are sent away. `Last` is next, unless one of them fails.
+    /// Nominations are cleared and all victims but the last are evicted. `Last` comes next, unless an eviction fails.
     Others,
-    /// The last victim, by its key, is sent away. Once it is known to be ending the preemption counts as over, even if its
-    /// task has not come to that conclusion: the event that helps the preemptor may be the very next one.
+    /// The last victim, given by its key, is evicted. The preemption counts as finished once this victim is terminating, even
+    /// if the task has not noticed yet, because the event that makes the preemptor schedulable may be the next one.
     Last(String),
 }
 
-/// Sends victims away. Cheap to clone.
+/// Evicts victims for preemptors. Cheap to clone.
 /// Follows `pkg/scheduler/framework/preemption/executor.go#Executor @v1.36.3`.
 #[derive(Clone)]
 pub struct Executor {
     plugin: Arc<str>,
     handle: Handle,
     pods: Lister<Pod>,
-    /// Whether cycles do not wait for the writes.
+    /// Whether evictions run in a task, so that the cycle does not wait for them.
     asynchronous: bool,
-    /// Asynchronous preemptions by the preemptor's UID. The lock guards the map, is held for one look-up, and is taken under
-    /// the queue's.
+    /// Progress of asynchronous preemptions by the preemptor's UID. The lock guards the map and is held for one lookup. It may
+    /// be taken while the queue's lock is held.
     running: Arc<Mutex<BTreeMap<String, Progress>>>,
 }
 
-/// A preemption to carry out.
+/// A preemption to execute.
 struct Order {
     preemptor: Arc<PodInfo>,
     node: Arc<str>,
-    /// Those that are not ending anyway.
+    /// The victims that are not terminating already.
     victims: Vec<Arc<PodInfo>>,
 }
 
@@ -57,10 +57,11 @@ impl Executor {
         Self { plugin, handle: handle.clone(), pods, asynchronous, running: Arc::default() }
     }
 
-    /// Whether victims of the pod with this UID are still being sent away. Any time, also under the queue's lock.
+    /// Whether victims of the pod with this UID are still being evicted. May be called at any time, also under the queue's
+    /// lock.
     /// Follows `pkg/scheduler/framework/preemption/executor.go#Executor.IsPodRunningPreemption @v1.36.3`.
     pub fn is_running(&self, preemptor: &str) -> bool {
-        // Not a statement of its own: the lock is not held while the victim is looked up.
+        // The guard is a temporary, so the lock is released before the victim is looked up.
         let progress = self.lock().get(preemptor).cloned();
         match progress {
             None => false,
@@ -69,8 +70,8 @@ impl Executor {
         }
     }
 
-    /// Sends the candidate's victims away for the pod: beside the scheduling thread, or before this returns if
-    /// `SchedulerAsyncPreemption` is off. An error means that a victim could not be sent away.
+    /// Evicts the candidate's victims for the pod. The evictions run in a task, or before this function returns if
+    /// `SchedulerAsyncPreemption` is off. An error means that a victim could not be evicted.
     pub(super) fn carry_out(&self, candidate: &Candidate, preemptor: &Arc<PodInfo>) -> Result<(), PluginError> {
         let victims: Vec<_> =
             candidate.victims.iter().filter(|victim| !victim.pod().is_terminating()).cloned().collect();
@@ -89,14 +90,16 @@ impl Executor {
         Ok(())
     }
 
+    /// Evicts all victims, then clears nominations, and waits for both.
     /// Follows `pkg/scheduler/framework/preemption/executor.go#Executor.prepareCandidate @v1.36.3`.
     async fn run_synchronously(&self, order: &Order) -> Result<(), PluginError> {
         self.send_all_away(order, &order.victims).await?;
-        // The victims are on their way out all the same, so a nomination that stays does little harm.
+        // The victims are already evicted, so a remaining nomination does little harm.
         let _ = self.take_nominations_back(order).await;
         Ok(())
     }
 
+    /// Clears nominations, evicts the victims, and ends the preemption's entry in `running`.
     /// Follows `pkg/scheduler/framework/preemption/executor.go#Executor.prepareCandidateAsync @v1.36.3`.
     async fn run_asynchronously(&self, order: &Order) {
         let preemptor = &order.preemptor;
@@ -107,14 +110,15 @@ impl Executor {
             tracing::error!(pod = &**preemptor.key(), node = &*order.node, %error, "Error occurred during async preemption");
         }
         if cleared.is_err() || sent.is_err() {
-            // Nothing may ever happen that would bring the preemptor back.
+            // After a failure there may be no event that would move the preemptor out of unschedulablePods.
             self.handle.activate(&[preemptor.key().to_string()]);
         }
-        // Upstream's labels and durations are fixed before there is anything to measure; dashboards know no others.
+        // Upstream always reports success and a duration of 0 here, because it evaluates both before the work starts.
         self.handle.metrics().preemption_goroutine(Outcome::Success, 0.0);
     }
 
-    /// The last victim goes alone and last, so that the preemption is known to be over as soon as that victim is ending.
+    /// Evicts the last victim after all others, so the preemption is known to be finished as soon as this victim is
+    /// terminating.
     async fn send_last_away_last(&self, order: &Order) -> Result<(), PluginError> {
         let Some((last, others)) = order.victims.split_last() else { return Ok(()) };
         self.send_all_away(order, others).await?;
@@ -122,7 +126,7 @@ impl Executor {
         self.send_away(order, last.clone()).await
     }
 
-    /// Sends victims away together; the first failure gives up those that are not under way yet.
+    /// Evicts victims in parallel. After the first failure, no further eviction starts.
     async fn send_all_away(&self, order: &Order, victims: &[Arc<PodInfo>]) -> Result<(), PluginError> {
         if victims.is_empty() {
             return Ok(());
@@ -136,8 +140,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Sends one victim away. One that waits on Permit, or works towards being bound, is stopped in memory; any other is
-    /// marked and deleted.
+    /// Evicts one victim from its node. A victim that waits on `Permit` or is between `Permit` and `Bind` is stopped in memory.
+    /// Any other victim gets the `DisruptionTarget` condition and is deleted.
     async fn send_away(&self, order: &Order, victim: Arc<PodInfo>) -> Result<(), PluginError> {
         let mut note = format!("Preempted by pod {} on node {}", order.preemptor.uid(), order.node);
         if self.stops_in_memory(&victim) {
@@ -170,13 +174,13 @@ impl Executor {
         on_its_way.is_some_and(|pod| pod.cancel(format!("preempted by {}", self.plugin)))
     }
 
-    /// Takes the node back from less important pods that it is held for: they may not fit there any more, and look for
-    /// another one all the sooner. One that fails does not keep the others.
+    /// Clears the nominations of less important pods for this node, because they may not fit there any more and should find
+    /// another node soon. A failure for one pod does not stop the others.
     async fn take_nominations_back(&self, order: &Order) -> Result<(), PluginError> {
         let nominated = self.handle.nominator().map(|nominator| nominator.nominated_pods_for_node(&order.node));
         let mut failed = Ok(());
         for pod in nominated.into_iter().flatten() {
-            // Only a nomination that was written can be taken back.
+            // Only a nomination in the pod's status can be cleared.
             let less_important = pod.priority() < order.preemptor.priority();
             if !less_important || pod.pod().nominated_node_name().is_none() {
                 continue;

@@ -1,4 +1,4 @@
-//! Which of two pods is the more important one.
+//! Order of pods by importance.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use jiff::Timestamp;
 use crate::go::sort::sort_slice;
 use crate::model::PodInfo;
 
-/// When the pod started; one that has not counts as starting now.
+/// Returns the pod's start time. A pod that has not started counts as starting now.
 /// Follows `pkg/scheduler/util/utils.go#GetPodStartTime @v1.36.3`.
 pub(super) fn start(pod: &PodInfo, now: Timestamp) -> Timestamp {
     pod.pod().status.start_time.as_ref().map_or(now, |time| time.0)
 }
 
-/// Puts the most important pods first: by priority, then those that have run the longest.
+/// Sorts pods by importance: by priority, highest first, and then by start time, earliest first.
 ///
-/// Which of equals comes first is as in upstream, whose sort keeps the order of up to twelve pods and mixes more. Of pods
-/// that have not started, any comes before any: upstream reads the clock twice to compare two of them, and the earlier
-/// reading counts for the earlier start.
+/// Pods of equal importance have the same order as in upstream, whose sort is stable for up to twelve pods only. A pod that has
+/// not started goes before any other such pod: upstream reads the clock twice to compare two of them, and the earlier reading
+/// counts as the earlier start.
 /// Follows `pkg/scheduler/util/utils.go#MoreImportantPod @v1.36.3`.
 pub(super) fn sort_by_importance(pods: &mut Vec<Arc<PodInfo>>, now: Timestamp) {
     let mut keyed: Vec<_> = std::mem::take(pods)

@@ -1,12 +1,13 @@
-//! Preemption: which pods have to go so that another one fits, and sending them away.
+//! Preemption: finds pods to evict so that another pod fits, and evicts them.
 //!
-//! The decision is pure: it is made on the cycle's snapshot with cloned state and copied nodes, and time and chance are
-//! arguments. What follows from it is the [`Executor`]'s business.
+//! The decision is pure: it uses the cycle's snapshot, cloned state and copied nodes, and time and randomness are arguments.
+//! The [`Executor`] carries it out.
 //!
-//! Where upstream's order is that of a map, nodes go in the order of the snapshot here, and of equal candidates the first
-//! one found is taken.
+//! Where upstream's order of nodes is that of a Go map, nodes have the snapshot's order here. Of equal candidates, the first
+//! one found is chosen.
 
 mod budgets;
+mod candidate;
 mod dry_run;
 mod executor;
 mod importance;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
+pub use candidate::{Candidate, CandidateReview};
 pub use executor::Executor;
 
 use budgets::Budgets;
@@ -32,85 +34,52 @@ use crate::listers::Lister;
 use crate::metrics::Operation;
 use crate::model::{NodeInfo, NodeOrdinal, PodInfo, Snapshot};
 
-/// The condition of a pod that is on its way out for the sake of another.
+/// Type of the condition of a pod that is being evicted.
 const DISRUPTION_TARGET: &str = "DisruptionTarget";
 
-/// Its reason where preemption is why. Follows `k8s.io/api/core/v1/types.go#PodReasonPreemptionByScheduler @v1.36.3`.
+/// Reason of this condition after preemption. Follows `k8s.io/api/core/v1/types.go#PodReasonPreemptionByScheduler @v1.36.3`.
 const PREEMPTION_BY_SCHEDULER: &str = "PreemptionByScheduler";
 
-/// What is said of nodes on which no pod was a victim.
+/// Message for nodes without pods of lower priority.
 const NO_VICTIMS: &str = "No preemption victims found for incoming pod";
 
-/// What is said of all other nodes.
+/// Message for all other nodes that are not candidates.
 const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
 
-/// A node that takes the pod once these pods have left it.
-#[derive(Clone, Debug)]
-pub struct Candidate {
-    /// The node.
-    pub node: Arc<str>,
-    /// The pods that have to go, the most important one first.
-    pub victims: Vec<Arc<PodInfo>>,
-    /// How many of them go although a disruption budget forbids it.
-    pub pdb_violations: i64,
-}
-
-/// Webhooks that have a say in whom preemption hits.
-pub trait CandidateReview: Sync {
-    /// Leaves out candidates that are not to be carried out, or changes their victims.
-    fn review(
-        &self,
-        pod: &PodInfo,
-        candidates: Vec<Candidate>,
-        snapshot: &Snapshot,
-    ) -> Result<Vec<Candidate>, PluginError>;
-}
-
-/// Nobody has a say.
-impl CandidateReview for () {
-    fn review(
-        &self,
-        _pod: &PodInfo,
-        candidates: Vec<Candidate>,
-        _snapshot: &Snapshot,
-    ) -> Result<Vec<Candidate>, PluginError> {
-        Ok(candidates)
-    }
-}
-
-/// What a search for candidates found.
+/// The result of a search for candidates.
 #[derive(Clone, Debug, Default)]
 pub struct Candidates {
-    /// The candidates, those that violate no budget first, each group in the order in which nodes were looked at.
+    /// The candidates for preemption. Those that violate no budget come first, and each group has the order in which nodes were
+    /// examined.
     pub candidates: Vec<Candidate>,
-    /// Why the other nodes are none.
+    /// The reasons why the other nodes are not candidates.
     pub rejected: Diagnosis,
 }
 
-/// What preemption comes to for a pod.
+/// The result of preemption for a pod.
 #[derive(Clone, Debug)]
 pub enum Choice {
-    /// This node, without these victims, takes the pod.
+    /// The candidate to carry out.
     Best(Candidate),
-    /// There is none, and why.
+    /// No node becomes feasible by preemption.
     None {
-        /// Why.
+        /// The reason why there is no candidate.
         rejection: Rejection,
-        /// What becomes of the pod's nomination: an empty name clears it, `None` keeps it.
+        /// The pod's new nomination: an empty name clears it, `None` keeps it.
         nominated: Option<String>,
     },
 }
 
-/// The number of candidates after which a search for candidates ends: the greater of a share and a number of nodes.
+/// Minimum number of candidates that ends a search: the larger of a percentage of the nodes and an absolute number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinCandidates {
-    /// Percentage (0–100) of the nodes.
+    /// The percentage of the nodes, 0 to 100.
     pub percentage: i32,
-    /// Number of nodes, whatever the size of the cluster.
+    /// The absolute number of nodes, independent of the cluster's size.
     pub absolute: i32,
 }
 
-/// Makes room for pods that fit nowhere, on behalf of a plugin.
+/// Finds and carries out preemptions, on behalf of a plugin.
 /// Follows `pkg/scheduler/framework/preemption/preemption.go#Evaluator @v1.36.3` with
 /// `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#DefaultPreemption @v1.36.3` behind it.
 #[derive(Clone)]
@@ -124,7 +93,7 @@ pub struct Evaluator {
 }
 
 impl Evaluator {
-    /// An evaluator that acts in the name of `plugin`, and looks for so many candidates. It reads pods and disruption budgets.
+    /// Creates an evaluator that acts in the name of `plugin`. It registers for pods and disruption budgets.
     pub fn new(plugin: &str, handle: &Handle, min_candidates: MinCandidates) -> Result<Self, PluginError> {
         let plugin: Arc<str> = Arc::from(plugin);
         let (pods, budgets) = (handle.lister::<Pod>()?, handle.lister()?);
@@ -132,12 +101,12 @@ impl Evaluator {
         Ok(Self { executor, plugin, handle: handle.clone(), min_candidates, pods, budgets })
     }
 
-    /// What sends victims away, and knows for whom it is doing so.
+    /// Returns the executor, which knows whose victims are being evicted.
     pub fn executor(&self) -> &Executor {
         &self.executor
     }
 
-    /// Chooses a node and victims on it, sends these away, and nominates the node.
+    /// Chooses a node and victims, evicts the victims, and nominates the node.
     /// Follows `pkg/scheduler/framework/preemption/preemption.go#Evaluator.Preempt @v1.36.3`.
     pub fn preempt(
         &self,
@@ -155,7 +124,7 @@ impl Evaluator {
         }
     }
 
-    /// Chooses a node and victims on it, and does nothing else.
+    /// Chooses a node and victims on it, without evicting them.
     pub fn choose(&self, cx: &CycleContext<'_>, failed: &PostFilterContext<'_>) -> Result<Choice, PluginError> {
         if let Some(reason) = ineligible(cx, failed.diagnosis) {
             return Ok(Choice::None { rejection: Rejection::unschedulable(reason), nominated: None });
@@ -173,14 +142,14 @@ impl Evaluator {
         Ok(select::best(&candidates, cx.now.wall).map_or_else(none, |best| Choice::Best(best.clone())))
     }
 
-    /// The pod as the informers know it now.
+    /// Returns the pod in the version that the informers have now.
     fn latest(&self, pod: &Arc<PodInfo>) -> Result<Arc<PodInfo>, PluginError> {
         let known = self.pods.get(pod.key());
         let known = known.ok_or_else(|| PluginError::new(format!("pod \"{}\" not found", pod.name())))?;
         Ok(if Arc::ptr_eq(&known, pod.pod()) { pod.clone() } else { self.handle.pod_info(known) })
     }
 
-    /// The nodes on which preemption would help, with the victims there: as many as the plugin's arguments ask for.
+    /// Finds the nodes on which preemption would help, with their victims, until there are enough candidates.
     /// Follows `pkg/scheduler/framework/preemption/preemption.go#Evaluator.findCandidates @v1.36.3`.
     pub fn candidates(&self, cx: &CycleContext<'_>, failed: &PostFilterContext<'_>) -> Result<Candidates, PluginError> {
         let potential = potential_nodes(cx.snapshot, failed.diagnosis);
@@ -201,7 +170,7 @@ impl Evaluator {
         shortlist.finish(&self.plugin, rejected)
     }
 
-    /// How many candidates are enough, out of so many nodes.
+    /// Returns the number of candidates that is enough for `nodes` potential nodes.
     /// Follows `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#calculateNumCandidates @v1.36.3`.
     fn wanted(&self, nodes: usize) -> usize {
         let number = |given: i32| usize::try_from(given).unwrap_or(0);
@@ -210,13 +179,13 @@ impl Evaluator {
     }
 }
 
-/// A number below `bound` that is as far up as `random` is among all 64-bit numbers.
+/// Scales a random 64-bit number to the range from 0 to `bound`, exclusive.
 fn scale(random: u64, bound: usize) -> usize {
     let wide = u128::from(random) * (bound as u128);
     usize::try_from(wide >> 64).unwrap_or(0)
 }
 
-/// The nodes that rejected the pod in a way that preemption may help, in the order of the snapshot.
+/// Returns the nodes whose rejection preemption may resolve, in the order of the snapshot.
 /// Follows `pkg/scheduler/framework/interface.go#NodeToStatus.NodesForStatusCode @v1.36.3`.
 fn potential_nodes(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Vec<NodeOrdinal> {
     let helps = |rejection: &Rejection| rejection.kind == RejectionKind::Unschedulable;
@@ -229,7 +198,7 @@ fn potential_nodes(snapshot: &Snapshot, diagnosis: &Diagnosis) -> Vec<NodeOrdina
     snapshot.ordinals().filter(|node| helped[node.index()]).collect()
 }
 
-/// Why the pod may not send others away.
+/// Returns the reason why the pod may not preempt other pods, if there is one.
 /// Follows `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#PodEligibleToPreemptOthers @v1.36.3`.
 fn ineligible(cx: &CycleContext<'_>, diagnosis: &Diagnosis) -> Option<&'static str> {
     let pod = cx.pod.pod();
@@ -243,12 +212,12 @@ fn ineligible(cx: &CycleContext<'_>, diagnosis: &Diagnosis) -> Option<&'static s
         .then_some("not eligible due to a terminating pod on the nominated node.")
 }
 
-/// Whether preemption may send `other` away for `pod`.
+/// Whether `other` may be preempted by `pod`.
 fn yields(other: &PodInfo, pod: &PodInfo) -> bool {
     other.priority() < pod.priority()
 }
 
-/// Whether the pod is ending because it was a victim.
+/// Whether the pod is terminating because it was preempted.
 /// Follows `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#podTerminatingByPreemption @v1.36.3`.
 fn is_terminating_by_preemption(pod: &Pod) -> bool {
     pod.is_terminating()
@@ -257,7 +226,7 @@ fn is_terminating_by_preemption(pod: &Pod) -> bool {
         })
 }
 
-/// The node's pods that may have to go.
+/// Returns the node's pods that may be preempted.
 fn potential_victims(node: &NodeInfo, pod: &PodInfo) -> Vec<Arc<PodInfo>> {
     node.pods().iter().filter(|other| yields(other, pod)).cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! Which of several candidates is carried out.
+//! Choice of the best candidate.
 
 use std::cmp::Reverse;
 
@@ -7,13 +7,14 @@ use jiff::Timestamp;
 use super::Candidate;
 use super::importance::start;
 
-/// Added to every priority before they are summed up, so that few pods of a negative priority count less than many.
+/// Added to each priority before the priorities are summed, so that a few pods with negative priorities have a lower sum than
+/// many.
 const ABOVE_ALL: i64 = i32::MAX as i64 + 1;
 
-/// The candidate with the fewest violated budgets; of those, the one with the least important first victim, then with the
-/// smallest sum of priorities, then with the fewest victims, then with the latest start among its most important victims.
-/// The first of those that are still equal.
-/// Follows `pkg/scheduler/framework/preemption/preemption.go#pickOneNodeForPreemption @v1.36.3`.
+/// Returns the candidate with the fewest violated budgets. Ties are broken by the lowest priority of the first victim, then the
+/// smallest sum of priorities, then the fewest victims, then the latest start of the most important victims (of several, the
+/// earliest start counts). If candidates are still equal, the first one is returned. Follows
+/// `pkg/scheduler/framework/preemption/preemption.go#pickOneNodeForPreemption @v1.36.3`.
 pub(super) fn best(candidates: &[Candidate], now: Timestamp) -> Option<&Candidate> {
     candidates.iter().min_by_key(|candidate| {
         let victims = &candidate.victims;
@@ -28,7 +29,7 @@ pub(super) fn best(candidates: &[Candidate], now: Timestamp) -> Option<&Candidat
     })
 }
 
-/// When the first of the most important victims started.
+/// Returns the earliest start time among the victims with the highest priority.
 /// Follows `pkg/scheduler/util/utils.go#GetEarliestPodStartTime @v1.36.3`.
 fn earliest_start(candidate: &Candidate, now: Timestamp) -> Option<Timestamp> {
     let highest = candidate.victims.iter().map(|pod| pod.priority()).max()?;
@@ -46,7 +47,7 @@ mod tests {
         pod("v").priority(priority).set("status.startTime", json!(format!("2026-01-01T00:{minute:02}:00Z")))
     }
 
-    /// Candidates by their violations and victims; the position of the one that is chosen.
+    /// Checks which candidate is chosen, by its position. Candidates are given by their violations and victims.
     #[track_caller]
     fn check(candidates: &[(i64, &[PodFixture])], expected: &str) {
         let candidates: Vec<Candidate> = candidates

@@ -1,4 +1,4 @@
-//! Whom preemption hits, on nodes where CPU is all that counts.
+//! Tests of preemption, on nodes with CPU as the only resource.
 
 mod executing;
 
@@ -16,7 +16,7 @@ use crate::framework::{
 use crate::metrics::Metrics;
 use crate::testing::{NodeFixture, PodFixture, node, pod};
 
-/// Fits where CPU is left. Pods of label `broken` fail whoever looks at a node with them.
+/// A filter by free CPU. It fails on nodes with a pod that has the label `broken`.
 struct Cpu;
 
 impl FilterRunner for Cpu {
@@ -46,15 +46,15 @@ impl FilterRunner for Cpu {
     }
 }
 
-/// What was asked of the API, and tasks that nobody has run yet.
+/// Log of the API calls, and tasks that have not run yet.
 #[derive(Default)]
 struct Asked {
     log: Mutex<Vec<String>>,
     tasks: Mutex<Vec<BoxFuture<'static, ()>>>,
-    /// Keys of pods that cannot be written.
+    /// Keys of pods whose writes fail.
     failing: Mutex<Vec<&'static str>>,
     gone: Mutex<Vec<&'static str>>,
-    /// Whether the API leaves every question unanswered.
+    /// Whether API calls never return.
     silent: AtomicBool,
 }
 
@@ -108,7 +108,7 @@ impl Effects for Asked {
     }
 }
 
-/// A cluster on which a pod found no node.
+/// A cluster in which a pod fits on no node.
 struct Failed {
     asked: Arc<Asked>,
     handle: Handle,
@@ -117,7 +117,7 @@ struct Failed {
     args: MinCandidates,
 }
 
-/// Nodes of so many cores, each with the pods that name it; all of them rejected the pod for now.
+/// Returns a cluster with these nodes and with the pods that name them. All nodes rejected the pod as unschedulable.
 fn failed(nodes: Vec<NodeFixture>, pods: &[PodFixture]) -> Failed {
     let asked = Arc::new(Asked::default());
     let gates = FeatureGates::default();
@@ -182,7 +182,7 @@ impl Failed {
         ask(&evaluator, &mut cx, &context)
     }
 
-    /// `node: victims (violations)` of each candidate.
+    /// Returns each candidate as `node: victims (violations)`.
     fn candidates(&self, preemptor: &PodFixture, random: u64) -> Result<Vec<String>, PluginError> {
         let found = self.with(preemptor, random, |evaluator, cx, failed| evaluator.candidates(cx, failed))?;
         let line = |candidate: &Candidate| {
@@ -217,7 +217,7 @@ fn cores(name: &str, cores: &str) -> NodeFixture {
     node(name).allocatable("cpu", cores)
 }
 
-/// A pod on a node that takes a core and started at this hour.
+/// Returns a pod on the node that requests one core and started at this hour.
 fn on(node: &str, name: &str, priority: i32, hour: u32) -> PodFixture {
     let start = json!(format!("2026-01-01T{hour:02}:00:00Z"));
     pod(name).on(node).cpu("1").priority(priority).set("status.startTime", start)
@@ -269,7 +269,7 @@ fn the_search_begins_anywhere_and_ends_with_enough() {
     assert_eq!(failed.candidates(&preemptor("1"), u64::MAX), Ok(vec!["d: vd (0)".into(), "a: va (0)".into()]));
     failed.args = MinCandidates { percentage: 75, absolute: 0 };
     assert_eq!(failed.candidates(&preemptor("1"), 0).map(|found| found.len()), Ok(3));
-    // Enough may be none at all: then there is no candidate, and nothing is said of the nodes that would be one.
+    // If 0 candidates are wanted, there are none, and all nodes have the same message.
     failed.args = MinCandidates { percentage: 1, absolute: 0 };
     let text = "0/4 nodes are available: 4 Preemption is not helpful for scheduling.";
     failed.check_rejected(&preemptor("1"), text, Some(""));
@@ -279,7 +279,7 @@ fn the_search_begins_anywhere_and_ends_with_enough() {
 fn no_node_is_looked_at_twice_and_none_after_enough() {
     let nodes = || ["a", "b", "c", "d"].map(|name| cores(name, "1")).into();
     let wanted = |number| MinCandidates { percentage: 0, absolute: number };
-    // b and c are no candidates, so there is one node less than is missing.
+    // b and c are not candidates, so fewer candidates exist than are wanted.
     let mut few = failed(nodes(), &[on("a", "va", 1, 1), on("d", "vd", 1, 1)]);
     few.args = wanted(3);
     few.check_candidates(&preemptor("1"), &["a: va (0)", "d: vd (0)"]);
@@ -297,7 +297,7 @@ fn nodes_that_were_not_looked_at_are_said_to_be_beyond_help() {
     assert_eq!(found.rejected.absent, Some(absent));
 }
 
-/// A webhook that wants nobody to go.
+/// An extender that rejects all candidates.
 struct Nobody;
 
 impl CandidateReview for Nobody {
@@ -342,7 +342,7 @@ fn what_breaks_ends_the_attempt_only_where_there_is_no_candidate() {
         &[on("a", "s", 1, 1).label("sticky", ""), on("b", "s", 1, 1).label("sticky", "")],
         Err(PluginError::new("sticky")),
     );
-    // A filter that fails while a pod is put back only says that the pod cannot stay.
+    // A filter that fails while a pod is put back counts as a rejection, so that pod stays a victim.
     check(&[on("a", "v", 1, 1).label("broken", "")], Ok(1));
     let roomy = failed(vec![cores("a", "9")], &[on("a", "v", 1, 1)]);
     let error = PluginError::new("expected at least one victim pod on node \"a\"");
@@ -369,7 +369,8 @@ fn who_may_not_preempt() {
     failed.check_rejected(&never, "not eligible due to preemptionPolicy=Never.", None);
     let waits = preemptor("1").nominated("a");
     failed.check_rejected(&waits, "not eligible due to a terminating pod on the nominated node.", None);
-    // Pods that are more important, or end for another reason, are not waited for, nor is a node that is given up.
+    // Preemption does not wait for pods that are more important, or that terminate for another reason. It does not wait either
+    // if the nominated node became unresolvable.
     let goes_on = |failed: &Failed, pod: PodFixture| {
         assert!(matches!(failed.preempt(&pod), Ok(PostFilterOutcome::Success { .. })));
     };

@@ -1,4 +1,4 @@
-//! `Reserve`, `Permit`, `PreBind`, `Bind` and `PostBind`.
+//! Extension points of the binding: `Reserve`, `Permit`, `PreBind`, `Bind` and `PostBind`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,31 +14,31 @@ use super::{Entry, Framework, PreBindEntry, sampled};
 use crate::metrics::{Operation, Point};
 use crate::model::PodInfo;
 
-/// What `Permit` came to.
+/// The combined outcome of the `Permit` plugins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PermitRun {
     /// All plugins allow the pod.
     Allow,
-    /// These let it wait, each this long at most.
+    /// These plugins make the pod wait, each at most for its duration.
     Wait(Vec<(Arc<str>, Duration)>),
-    /// One rejects it.
+    /// This plugin rejects the pod.
     Reject(Arc<str>, Rejection),
 }
 
-/// What `PreBindPreFlight` came to.
+/// The combined outcome of the `PreBindPreFlight` plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreFlight {
-    /// A plugin has work to do before the pod is bound.
+    /// At least one plugin has work to do before the pod is bound.
     Work,
-    /// None has.
+    /// No plugin has work to do.
     Nothing,
 }
 
-/// A plugin that rejected a pod, and why.
+/// The plugin that rejected a pod, and its rejection.
 pub(crate) type PluginRejection = (Arc<str>, Rejection);
 
 impl Framework {
-    /// Runs `Reserve`; `scratch` is what the filters left for the chosen node, by plugin index.
+    /// Runs the `Reserve` plugins. `scratch` has the slots that the filters filled for the chosen node, by plugin index.
     /// Follows `pkg/scheduler/framework/runtime/framework.go#RunReservePluginsReserve @v1.36.3`.
     pub(crate) fn run_reserve(
         &self,
@@ -74,7 +74,7 @@ impl Framework {
         Ok(None)
     }
 
-    /// Runs `Unreserve` of every plugin, last first, and returns what they want written.
+    /// Runs `Unreserve` of all plugins in reverse order, and returns the API writes that they ask for.
     /// Follows `pkg/scheduler/framework/runtime/framework.go#RunReservePluginsUnreserve @v1.36.3`.
     pub fn run_unreserve(&self, state: &CycleState, pod: &PodInfo, node: &str) -> Vec<BoxFuture<'static, ()>> {
         let started = self.mono();
@@ -90,7 +90,7 @@ impl Framework {
         writes
     }
 
-    /// Runs `Permit`. Follows `pkg/scheduler/framework/runtime/framework.go#RunPermitPlugins @v1.36.3`.
+    /// Runs the `Permit` plugins. Follows `pkg/scheduler/framework/runtime/framework.go#RunPermitPlugins @v1.36.3`.
     pub fn run_permit(&self, cx: &mut CycleContext<'_>, node: &str) -> Result<PermitRun, PluginError> {
         let started = self.mono();
         let run = self.permit(cx, node);
@@ -127,7 +127,7 @@ impl Framework {
         Ok(if waits.is_empty() { PermitRun::Allow } else { PermitRun::Wait(waits) })
     }
 
-    /// Runs `PreBindPreFlight`, and remembers in the state which `PreBind` need not run, and which may run together.
+    /// Runs `PreBindPreFlight`, and stores in the state which `PreBind` plugins are skipped and which may run in parallel.
     /// Follows `pkg/scheduler/framework/runtime/framework.go#RunPreBindPreFlights @v1.36.3`.
     pub fn run_pre_flight(
         &self,
@@ -178,8 +178,9 @@ impl Framework {
         Ok(run)
     }
 
-    /// Runs `PreBind`: neighbours that may run together do, all others one after another. If the pod is `on_its_way`, it can
-    /// be cancelled until all have run; plugins that are running then stop where they wait.
+    /// Runs the `PreBind` plugins. Adjacent plugins that allow it run in parallel, all others one after another. With
+    /// `on_its_way`, the pod can be cancelled until all plugins have finished. Cancelling drops the running plugins at their
+    /// next await.
     /// Follows `pkg/scheduler/framework/runtime/framework.go#RunPreBindPlugins @v1.36.3`.
     pub async fn run_pre_bind(
         &self,
@@ -215,7 +216,7 @@ impl Framework {
         Ok(None)
     }
 
-    /// The first failure ends the group: dropping the others cancels them.
+    /// Runs a group of plugins in parallel. The first failure ends the group, and the other plugins are dropped.
     async fn pre_bind_group(
         &self,
         group: Vec<&Entry<dyn PreBindPlugin>>,
@@ -247,8 +248,8 @@ impl Framework {
         }
     }
 
-    /// Follows `pkg/scheduler/framework/runtime/framework.go#getPreBindPluginGroups @v1.36.3`: a skipped plugin that may
-    /// not run beside others still ends a group.
+    /// Splits the `PreBind` plugins into groups that run in parallel. A skipped plugin that does not allow parallel execution
+    /// still ends a group. Follows `pkg/scheduler/framework/runtime/framework.go#getPreBindPluginGroups @v1.36.3`.
     fn pre_bind_groups(&self, state: &CycleState) -> Vec<Vec<&Entry<dyn PreBindPlugin>>> {
         let mut groups: Vec<Vec<&Entry<dyn PreBindPlugin>>> = Vec::new();
         let mut open = false;
@@ -267,7 +268,7 @@ impl Framework {
         groups
     }
 
-    /// Runs `Bind` until a plugin binds or rejects the pod. `BindOutcome::Skip` if none did.
+    /// Runs `Bind` plugins until one binds or rejects the pod. Returns `BindOutcome::Skip` if none does.
     /// Follows `pkg/scheduler/framework/runtime/framework.go#RunBindPlugins @v1.36.3`.
     pub async fn run_bind(&self, cx: BindContext<'_>) -> Result<Result<BindOutcome, PluginRejection>, PluginError> {
         let started = self.mono();
@@ -304,7 +305,7 @@ impl Framework {
         Ok(Ok(BindOutcome::Skip))
     }
 
-    /// Runs `PostBind`. Follows `pkg/scheduler/framework/runtime/framework.go#RunPostBindPlugins @v1.36.3`.
+    /// Runs the `PostBind` plugins. Follows `pkg/scheduler/framework/runtime/framework.go#RunPostBindPlugins @v1.36.3`.
     pub async fn run_post_bind(&self, cx: BindContext<'_>) {
         let started = self.mono();
         for entry in &self.post_bind {

@@ -1,48 +1,47 @@
-//! Blocks of nodes on their way through the filters.
+//! Filtering of nodes in blocks.
 
-use std::iter::Peekable;
 use std::vec::IntoIter;
 
 use super::super::{Candidates, Code, CycleContext, CycleState, NodeOutcome, NodeRef, Scratch};
 use super::filter::NodeVerdict;
 use super::{Framework, sampled};
 
-/// A filled scratch slot of a block: node position, filter position, slot.
+/// A filled scratch slot of a block, as node position, filter position and slot.
 type BlockSlot = (u32, usize, Scratch);
 
 /// The verdicts of the filters on a block of nodes.
 #[derive(Debug)]
 pub(crate) struct BlockRun {
-    /// Verdicts on the nodes that no pod is nominated to, in order; empty if all of these passed.
+    /// Verdicts on the nodes without nominated pods, in order. Empty if all these nodes passed.
     outcomes: Vec<NodeOutcome>,
-    /// Filled scratch slots of these nodes, by their position among each other.
+    /// Filled scratch slots of the nodes without nominated pods. Positions count these nodes only.
     scratch: Vec<BlockSlot>,
-    /// Duration of one call of each filter in seconds, by position; empty unless this attempt is sampled.
+    /// Duration of one call of each filter in seconds, by filter position. Empty unless this attempt is sampled.
     seconds: Vec<f64>,
-    /// Verdicts on the nodes that pods are nominated to, by position in the block.
+    /// Verdicts on the nodes with nominated pods, by position in the block.
     crowded: Vec<(usize, NodeVerdict)>,
 }
 
 /// The verdict on one node of a block, with the filled scratch slots by filter position.
 pub(crate) type NodeRun = (NodeOutcome, Vec<(usize, Scratch)>);
 
-/// Which filters upstream would have called how often for the nodes of a block.
+/// The number of calls that upstream would have made of each filter for the nodes of a block.
 struct FilterCalls {
-    /// Nodes that passed every filter.
+    /// Number of nodes that passed every filter.
     passed: usize,
-    /// Nodes that did not, by the position of their last filter, then by its status.
+    /// Number of other nodes, by the position of the last filter called and by its status.
     ended: Vec<[usize; Code::ALL.len()]>,
 }
 
-/// Hands out the verdicts of a block node by node. Plugin calls are counted as far as the reader says that upstream would
-/// have made them.
+/// Returns the verdicts of a block node by node. It counts plugin calls only for nodes for which upstream would have made them,
+/// as the caller decides.
 pub(crate) struct BlockReader<'a> {
     framework: &'a Framework,
     state: &'a CycleState,
     plain: IntoIter<NodeOutcome>,
-    scratch: Peekable<IntoIter<BlockSlot>>,
-    crowded: Peekable<IntoIter<(usize, NodeVerdict)>>,
-    /// Position of the next plain node among its like.
+    scratch: IntoIter<BlockSlot>,
+    crowded: IntoIter<(usize, NodeVerdict)>,
+    /// Position of the next node among the nodes without nominated pods.
     next_plain: usize,
     /// Position of the next node in the block.
     next: usize,
@@ -51,8 +50,8 @@ pub(crate) struct BlockReader<'a> {
 }
 
 impl Framework {
-    /// Runs the filters on a block of nodes: plugin by plugin, except for nodes that pods are nominated to, which are
-    /// filtered one by one. [`BlockRun::read`] hands out the verdicts and counts the calls.
+    /// Runs the filters on a block of nodes, plugin by plugin. Nodes with nominated pods are filtered one by one.
+    /// [`BlockRun::read`] returns the verdicts and counts the calls.
     pub(crate) fn run_filters_on_block(&self, cx: &CycleContext<'_>, nodes: &[NodeRef<'_>]) -> BlockRun {
         let crowded = self.crowded(nodes);
         if crowded.is_empty() {
@@ -65,7 +64,7 @@ impl Framework {
         run
     }
 
-    /// Positions of the nodes that pods are nominated to, ascending.
+    /// Returns the positions of the nodes with nominated pods, ascending.
     fn crowded(&self, nodes: &[NodeRef<'_>]) -> Vec<usize> {
         match self.handle.nominator() {
             Some(nominator) if nominator.has_nominated_pods() => {
@@ -92,7 +91,7 @@ impl Framework {
             }
             if let Some((started, calls)) = started {
                 seconds.resize(position, 0.0);
-                // A block's time is shared out evenly among its nodes, since plugins decide them together.
+                // Plugins filter the nodes of a block together, so each node counts with an equal share of the time.
                 #[expect(clippy::cast_precision_loss, reason = "a block has few nodes")]
                 seconds.push(self.mono().seconds_since(started) / calls as f64);
             }
@@ -101,8 +100,8 @@ impl Framework {
         BlockRun { outcomes, scratch, seconds, crowded: Vec::new() }
     }
 
-    /// Counts what upstream would have called for a block's nodes: `scheduler_plugin_evaluation_total`, and the calls'
-    /// durations if this attempt is sampled.
+    /// Counts the calls that upstream would have made for a block's nodes in `scheduler_plugin_evaluation_total`. Also observes
+    /// their durations if this attempt is sampled.
     fn count_block(&self, state: &CycleState, calls: &FilterCalls, seconds: &[f64]) {
         let mut reached = calls.passed + calls.ended.iter().flatten().sum::<usize>();
         for (position, entry) in self.filter.iter().enumerate() {
@@ -126,20 +125,20 @@ impl Framework {
 }
 
 impl BlockRun {
-    /// Whether every node passed, none was filtered by itself, and no filter left anything.
+    /// Whether every node passed, no node has nominated pods, and no filter filled a scratch slot.
     pub(crate) fn is_plain_pass(&self) -> bool {
         self.outcomes.is_empty() && self.scratch.is_empty() && self.crowded.is_empty()
     }
 
-    /// Begins to hand out the verdicts.
+    /// Starts to read the verdicts.
     pub(crate) fn read<'a>(mut self, framework: &'a Framework, state: &'a CycleState) -> BlockReader<'a> {
         self.scratch.sort_unstable_by_key(|(at, filter, _)| (*at, *filter));
         BlockReader {
             framework,
             state,
             plain: self.outcomes.into_iter(),
-            scratch: self.scratch.into_iter().peekable(),
-            crowded: self.crowded.into_iter().peekable(),
+            scratch: self.scratch.into_iter(),
+            crowded: self.crowded.into_iter(),
             next_plain: 0,
             next: 0,
             calls: FilterCalls { passed: 0, ended: vec![[0; Code::ALL.len()]; framework.filter.len()] },
@@ -149,21 +148,21 @@ impl BlockRun {
 }
 
 impl BlockReader<'_> {
-    /// The verdict on the next node, whose calls count if `counts`. There has to be one more node.
+    /// Returns the verdict on the next node, and counts its calls if `counts` is set. The caller must not read beyond the last
+    /// node.
+    #[inline]
     pub(crate) fn next(&mut self, counts: bool) -> NodeRun {
         let at = self.next;
         self.next += 1;
-        if let Some((_, verdict)) = self.crowded.next_if(|(crowded, _)| *crowded == at) {
-            if counts {
-                self.framework.count_verdict(self.state, &verdict);
-            }
-            return (verdict.last.outcome, verdict.last.scratch);
+        // Slices are peeked at: a peekable iterator would move a verdict each time.
+        if self.crowded.as_slice().first().is_some_and(|(crowded, _)| *crowded == at) {
+            return self.next_crowded(counts);
         }
         let index = self.next_plain;
         self.next_plain += 1;
         let mut slots = Vec::new();
-        while let Some((_, filter, slot)) = self.scratch.next_if(|(node, ..)| *node as usize <= index) {
-            slots.push((filter, slot));
+        while self.scratch.as_slice().first().is_some_and(|(node, ..)| *node as usize <= index) {
+            slots.extend(self.scratch.next().map(|(_, filter, slot)| (filter, slot)));
         }
         let outcome = self.plain.next().unwrap_or(NodeOutcome::Feasible);
         if counts {
@@ -172,24 +171,34 @@ impl BlockReader<'_> {
         (outcome, slots)
     }
 
-    /// Counts the calls for so many nodes that passed every filter, without handing them out.
+    #[cold]
+    fn next_crowded(&mut self, counts: bool) -> NodeRun {
+        let (_, verdict) = self.crowded.next().expect("the caller has seen it");
+        if counts {
+            self.framework.count_verdict(self.state, &verdict);
+        }
+        (verdict.last.outcome, verdict.last.scratch)
+    }
+
+    /// Counts the calls for this many nodes that passed every filter, without returning them.
     pub(crate) fn pass(&mut self, nodes: usize) {
         self.calls.passed += nodes;
     }
 
-    /// Counts the calls of the nodes that were filtered together.
+    /// Counts the calls for the nodes that were filtered as a block.
     pub(crate) fn finish(self) {
         self.framework.count_block(self.state, &self.calls, &self.seconds);
     }
 }
 
 impl FilterCalls {
+    #[inline]
     fn count(&mut self, outcome: &NodeOutcome) {
         match outcome {
             NodeOutcome::Rejected(filter, _) | NodeOutcome::Failed(Some(filter), _) => {
                 self.ended[*filter][outcome.code().index()] += 1;
             }
-            // No filter was called where a plugin could not take account of a nominated pod.
+            // No filter was called, because a plugin failed to add a nominated pod.
             NodeOutcome::Failed(None, _) => {}
             NodeOutcome::Feasible => self.passed += 1,
         }

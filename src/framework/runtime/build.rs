@@ -1,4 +1,4 @@
-//! Builds a profile: its plugins from the registry, in the order that its configuration expands to.
+//! Builds a profile: creates its plugins from the registry and orders them as configured.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,25 +8,25 @@ use super::{Entry, EventPlugin, Framework, PreBindEntry, PreFilterEntry, ScoreEn
 use crate::config::{self, ExpandError, ExpandedPlugin, ExpandedPlugins, ExtensionPoint};
 use crate::metrics::{Metrics, Point, ProfileMetrics};
 
-/// Why a profile cannot be built.
+/// Reasons why a profile cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// The configuration does not expand.
+    /// The plugin configuration cannot be expanded.
     #[error(transparent)]
     Expand(#[from] ExpandError),
-    /// A plugin refuses its arguments, or fails otherwise.
+    /// A plugin rejects its arguments, or fails otherwise.
     #[error("initializing plugin \"{plugin}\": {error}")]
     Plugin {
-        /// The plugin.
+        /// Name of the plugin.
         plugin: String,
-        /// What it said.
+        /// Error of the plugin.
         error: PluginError,
     },
 }
 
-/// What entries are made from.
+/// The inputs for the entries of all extension points.
 struct Parts<'a> {
-    /// By name; the order gives every plugin its index.
+    /// The registrations by plugin name. A plugin's position in this map is its index.
     registrations: BTreeMap<String, Registration>,
     expanded: ExpandedPlugins,
     profile: &'a ProfileMetrics,
@@ -34,7 +34,7 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// The entries of one point, in running order.
+    /// Returns the entries of one extension point, in running order.
     fn entries<P: ?Sized>(
         &self,
         point: ExtensionPoint,
@@ -61,7 +61,7 @@ impl Parts<'_> {
         (index, registration)
     }
 
-    /// Every plugin that decides about nodes, once each: all of them have to sign.
+    /// Returns the names of all plugins that filter or score nodes. All of them must be able to sign pods.
     fn deciding(&self) -> BTreeSet<&str> {
         [ExtensionPoint::PreFilter, ExtensionPoint::Filter, ExtensionPoint::PreScore, ExtensionPoint::Score]
             .into_iter()
@@ -72,14 +72,14 @@ impl Parts<'_> {
 }
 
 impl Framework {
-    /// Builds `profile`. The texts of errors are upstream's without their prefix
-    /// `initializing profiles: creating profile for scheduler name <name>: `.
-    /// Follows `pkg/scheduler/framework/runtime/framework.go#NewFramework @v1.36.3`.
+    /// Builds the profile with its plugins. The texts of errors are upstream's without the prefix
+    /// `initializing profiles: creating profile for scheduler name <name>: `. Follows
+    /// `pkg/scheduler/framework/runtime/framework.go#NewFramework @v1.36.3`.
     pub fn new(registry: &Registry, profile: &config::Profile, parts: Arc<HandleParts>) -> Result<Self, BuildError> {
         let handle = Handle::new(parts, &profile.scheduler_name);
         let registrations = build_plugins(registry, profile, &handle)?;
         let expanded = config::expand(profile, &|name, point| {
-            // A plugin that no list enables is never asked for, and one that is not in the registry does not exist.
+            // A plugin that no list enables is not looked up, and a plugin that is not in the registry does not exist.
             registrations.get(name).map(|registration| registration.implements(point))
         })?;
         let metrics = handle.metrics().clone();
@@ -114,13 +114,13 @@ impl Framework {
         })
     }
 
-    /// The plugins of each point, in running order.
+    /// Returns the plugins of each extension point, in running order.
     pub fn expanded(&self) -> &ExpandedPlugins {
         &self.expanded
     }
 }
 
-/// Builds every plugin that an enabled list names, be it disabled at every point.
+/// Builds every plugin that an enabled list names, even if it is disabled at every extension point.
 fn build_plugins(
     registry: &Registry,
     profile: &config::Profile,
@@ -170,7 +170,7 @@ fn score_entries(parts: &Parts<'_>) -> Vec<ScoreEntry> {
         .collect()
 }
 
-/// The signers of all plugins that decide about nodes, sorted by name; none if one of them cannot sign.
+/// Returns the signers of all plugins that filter or score nodes, sorted by name. `None` if one of them cannot sign.
 /// Follows `pkg/scheduler/framework/runtime/framework.go#computeBatchablePlugins @v1.36.3`.
 fn signers(parts: &Parts<'_>) -> Option<Vec<Entry<dyn super::SignPlugin>>> {
     let signer = |name: &str| {
@@ -182,7 +182,7 @@ fn signers(parts: &Parts<'_>) -> Option<Vec<Entry<dyn super::SignPlugin>>> {
     parts.deciding().into_iter().map(signer).collect()
 }
 
-/// What wakes the pods that a plugin rejects: asked of every plugin that can reject one.
+/// Returns the event registrations of every plugin that can reject pods.
 /// Follows `pkg/scheduler/framework/runtime/framework.go#fillEnqueueExtensions @v1.36.3`.
 fn events(parts: &Parts<'_>) -> Vec<EventPlugin> {
     let rejects = |plugin: &Registration| {

@@ -1,4 +1,4 @@
-//! The verdict of the filters on one node. The search for nodes and the dry runs of preemption share it.
+//! Filtering of single nodes. The search for nodes and the dry runs of preemption share this code.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use crate::model::PodInfo;
 pub(crate) struct FilterPass {
     /// The verdict of this run.
     pub(super) outcome: NodeOutcome,
-    /// Number of filters up to the one that decided, those that are skipped in this cycle among them.
+    /// Number of filters up to and including the one that decided. Filters that are skipped in this cycle count too.
     reached: usize,
-    /// Duration of each call in seconds, in order; empty unless this attempt is sampled.
+    /// Duration of each call in seconds, in order. Empty unless this attempt is sampled.
     seconds: Vec<f64>,
     /// Filled scratch slots, by filter position.
     pub(super) scratch: Vec<(usize, Scratch)>,
 }
 
-/// The verdict on one node with regard to the pods that are nominated to it.
+/// The verdict on one node, with the pods nominated to it taken into account.
 #[derive(Debug)]
 pub(crate) struct NodeVerdict {
-    /// An earlier run that passed, with the nominated pods on the node.
+    /// The first run, with the nominated pods on the node, if it passed.
     with_nominated: Option<FilterPass>,
-    /// The run that decided. Its scratch slots are those that count.
+    /// The run that decided. Only its scratch slots are used.
     pub(super) last: FilterPass,
 }
 
 impl Framework {
-    /// Runs the filters on one node and says which one rejected it.
+    /// Runs the filters on one node, and returns the rejection with the name of its plugin.
     /// Follows `pkg/scheduler/framework/runtime/framework.go#RunFilterPlugins @v1.36.3`.
     pub fn run_filters_on(
         &self,
@@ -47,8 +47,8 @@ impl Framework {
         }
     }
 
-    /// Runs the filters on one node, once with the pods nominated to it that are as important as this one, and if there
-    /// were any and it passed, once without. The calls are counted by [`Self::count_verdict`].
+    /// Runs the filters on one node with the pods nominated to it that have at least this pod's priority. If there are such
+    /// pods and the node passes, the filters run again without them. [`Self::count_verdict`] counts the calls.
     /// Follows `pkg/scheduler/framework/runtime/framework.go#RunFilterPluginsWithNominatedPods @v1.36.3`.
     pub(crate) fn verdict(&self, cx: &CycleContext<'_>, node: NodeRef<'_>) -> NodeVerdict {
         let yields_to = |other: &Arc<PodInfo>| other.priority() >= cx.pod.priority() && other.uid() != cx.pod.uid();
@@ -73,7 +73,7 @@ impl Framework {
         NodeVerdict { with_nominated: Some(with), last: self.filter_node(cx, node) }
     }
 
-    /// Runs the filters on one node, as it is given. The calls are counted by [`Self::count_pass`].
+    /// Runs the filters on one node, exactly as it is given. [`Self::count_pass`] counts the calls.
     fn filter_node(&self, cx: &CycleContext<'_>, node: NodeRef<'_>) -> FilterPass {
         let mut pass = FilterPass {
             outcome: NodeOutcome::Feasible,
@@ -108,7 +108,7 @@ impl Framework {
         verdict.with_nominated.iter().chain([&verdict.last]).for_each(|pass| self.count_pass(state, pass));
     }
 
-    /// Counts the calls of one run: `scheduler_plugin_evaluation_total`, and the calls' durations if this attempt is
+    /// Counts the calls of one run in `scheduler_plugin_evaluation_total`. Also observes their durations if this attempt is
     /// sampled.
     fn count_pass(&self, state: &CycleState, pass: &FilterPass) {
         let mut seconds = pass.seconds.iter();
@@ -125,7 +125,7 @@ impl Framework {
         debug_assert!(seconds.next().is_none(), "each call is timed once");
     }
 
-    /// Every filter's own verdict on one node; a filter that is skipped in this cycle passes.
+    /// Returns the verdict of every filter on one node. A filter that is skipped in this cycle passes.
     pub(crate) fn filter_by_all(
         &self,
         cx: &CycleContext<'_>,
@@ -140,7 +140,7 @@ impl Framework {
         self.filter.iter().map(verdict).collect()
     }
 
-    /// The pods that are nominated to the node.
+    /// Returns the pods that are nominated to the node.
     fn nominated_to(&self, node: NodeRef<'_>) -> Vec<Arc<PodInfo>> {
         match self.handle.nominator() {
             Some(nominator) if nominator.has_nominated_pods() => nominator.nominated_pods_for_node(node.name()),
@@ -148,23 +148,23 @@ impl Framework {
         }
     }
 
-    /// Number of filters in the profile.
+    /// Returns the number of filters in the profile.
     pub fn filter_count(&self) -> usize {
         self.filter.len()
     }
 
-    /// The name of the filter at this position.
+    /// Returns the name of the filter at this position.
     pub fn filter_name(&self, position: usize) -> &Arc<str> {
         &self.filter[position].name
     }
 
-    /// The plugin's index by its filter's position.
+    /// Returns the plugin index of the filter at this position.
     pub(crate) fn filter_index(&self, position: usize) -> usize {
         self.filter[position].index
     }
 
-    /// The error that ends the attempt when the filter at this position fails. The error of a plugin that could not take
-    /// account of a nominated pod says that already.
+    /// Returns the error that ends the attempt when the filter at this position fails. Without a position, a plugin failed to
+    /// add a nominated pod, and its error already names the operation.
     pub(crate) fn filter_error(&self, position: Option<usize>, error: &PluginError) -> PluginError {
         match position {
             Some(position) => error.context(format_args!("running {:?} filter plugin", self.filter_name(position))),
@@ -174,7 +174,7 @@ impl Framework {
 }
 
 impl FilterPass {
-    /// A plugin could not take account of a nominated pod, so that no filter was called.
+    /// Returns the result for a plugin that failed to add a nominated pod, so that no filter was called.
     fn not_begun(error: PluginError) -> Self {
         Self { outcome: NodeOutcome::Failed(None, error), reached: 0, seconds: Vec::new(), scratch: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! A profile at work: its plugins in order at each extension point, and the functions that run them.
+//! A built profile: its plugins in order at each extension point, and the functions that run them.
 
 mod binding;
 mod block;
@@ -32,45 +32,45 @@ use crate::metrics::{PluginDurations, Point, ProfileMetrics, Recorder};
 
 /// A plugin at one extension point of a profile.
 pub struct Entry<P: ?Sized> {
-    /// The plugin's place among all plugins of the profile, in the order of their names.
+    /// Index of the plugin among all plugins of the profile, sorted by name.
     pub(crate) index: usize,
-    /// The plugin's name.
+    /// Name of the plugin.
     pub name: Arc<str>,
-    /// The plugin.
+    /// The plugin behind its trait.
     pub plugin: Arc<P>,
-    /// How long its calls take, in the attempts that are sampled.
+    /// Durations of the plugin's calls in sampled attempts.
     durations: PluginDurations,
-    /// How often it was asked, where that is counted.
+    /// Counter of the plugin's calls, at the extension points that have one.
     evaluations: Option<IntCounter>,
 }
 
-/// A plugin that looks at the pod before nodes are filtered, with the durations of its extensions.
+/// A `PreFilter` plugin with the durations of its `AddPod` and `RemovePod` calls.
 struct PreFilterEntry {
     entry: Entry<dyn PreFilterPlugin>,
     add_pod: PluginDurations,
     remove_pod: PluginDurations,
 }
 
-/// A plugin that works before a pod is bound, with the durations of its announcement.
+/// A `PreBind` plugin with the durations of its `PreBindPreFlight` calls.
 struct PreBindEntry {
     entry: Entry<dyn PreBindPlugin>,
     pre_flight: PluginDurations,
 }
 
-/// A plugin that scores, with what is done to its scores.
+/// A `Score` plugin with its normalization and weight.
 pub struct ScoreEntry {
-    /// The plugin.
+    /// The plugin that scores.
     pub entry: Entry<dyn ScorePlugin>,
     normalize: Option<Arc<dyn NormalizeScore>>,
     normalize_durations: PluginDurations,
-    /// What its scores are multiplied with.
+    /// Weight by which the normalized scores are multiplied.
     pub weight: i64,
 }
 
-/// A plugin that rejects pods, by name, with what it says of events; `None` stands for every event.
+/// Name of a plugin that can reject pods, with its event registrations. `None` stands for all events.
 pub type EventPlugin = (Arc<str>, Option<Arc<dyn EnqueueExtensions>>);
 
-/// A profile at work. Follows `pkg/scheduler/framework/runtime/framework.go#frameworkImpl @v1.36.3`.
+/// A profile with its plugins, ready to run. Follows `pkg/scheduler/framework/runtime/framework.go#frameworkImpl @v1.36.3`.
 pub struct Framework {
     name: Arc<str>,
     percentage_of_nodes_to_score: Option<i32>,
@@ -90,59 +90,61 @@ pub struct Framework {
     pre_bind: Vec<PreBindEntry>,
     bind: Vec<Entry<dyn BindPlugin>>,
     post_bind: Vec<Entry<dyn PostBindPlugin>>,
-    /// The signers of every plugin that decides about nodes; none if one of them cannot sign, or extenders decide, too.
+    /// The signers of all plugins that filter or score nodes. `None` if one of them cannot sign, or if extenders are
+    /// configured.
     signers: Option<Vec<Entry<dyn SignPlugin>>>,
-    /// What wakes the pods that a plugin rejects; `None` for a plugin that does not say, which is told of everything.
+    /// The plugins that can reject pods, with their event registrations. Plugins without registrations count as registered for
+    /// all events.
     events: Vec<EventPlugin>,
 }
 
 impl Framework {
-    /// The profile's schedulerName.
+    /// Returns the profile's schedulerName.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// The profile's own percentage of nodes to score, if it has one.
+    /// Returns the profile's own `percentageOfNodesToScore`, if it is set.
     pub fn percentage_of_nodes_to_score(&self) -> Option<i32> {
         self.percentage_of_nodes_to_score
     }
 
-    /// What the profile's plugins may ask of the scheduler.
+    /// Returns the handle that the profile's plugins got.
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
 
-    /// The profile's metrics.
+    /// Returns the profile's metrics.
     pub fn metrics(&self) -> &ProfileMetrics {
         &self.metrics
     }
 
-    /// What orders activeQ.
+    /// Returns the plugin that orders activeQ.
     pub fn queue_sort(&self) -> &Arc<dyn QueueSortPlugin> {
         &self.queue_sort.plugin
     }
 
-    /// The `PreEnqueue` plugins in order.
+    /// Returns the `PreEnqueue` plugins in order.
     pub fn pre_enqueue_plugins(&self) -> &[Entry<dyn PreEnqueuePlugin>] {
         &self.pre_enqueue
     }
 
-    /// Each plugin that rejects pods, with what it says of events; `None` stands for every event.
+    /// Returns the plugins that can reject pods, with their event registrations. `None` stands for all events.
     pub fn event_plugins(&self) -> &[EventPlugin] {
         &self.events
     }
 
-    /// Whether there are filters.
+    /// Whether the profile has `Filter` plugins.
     pub fn has_filter_plugins(&self) -> bool {
         !self.filter.is_empty()
     }
 
-    /// Whether anything can be done for a pod that fits nowhere.
+    /// Whether the profile has `PostFilter` plugins.
     pub fn has_post_filter_plugins(&self) -> bool {
         !self.post_filter.is_empty()
     }
 
-    /// Whether nodes are scored.
+    /// Whether the profile has `Score` plugins.
     pub fn has_score_plugins(&self) -> bool {
         !self.score.is_empty()
     }
@@ -151,12 +153,12 @@ impl Framework {
         self.handle.clock().mono()
     }
 
-    /// Observes a whole extension point that began at `started`.
+    /// Observes the duration of an extension point that began at `started`.
     fn observe_point(&self, point: Point, code: Code, started: Mono) {
         self.metrics.point(point, code, self.mono().seconds_since(started));
     }
 
-    /// Calls a plugin, timing it if this attempt is sampled.
+    /// Calls a plugin, and measures the call if `record` is set.
     fn timed<P: ?Sized, T>(
         &self,
         entry: &Entry<P>,
@@ -195,14 +197,14 @@ impl fmt::Debug for Framework {
     }
 }
 
-/// The plugins' names, sorted.
+/// Returns the plugins' names, sorted.
 fn names<'a, P: ?Sized + 'a>(entries: impl Iterator<Item = &'a Entry<P>>) -> Vec<Arc<str>> {
     let mut names: Vec<Arc<str>> = entries.map(|entry| entry.name.clone()).collect();
     names.sort_unstable();
     names
 }
 
-/// Whether this attempt's plugin calls are timed.
+/// Whether this attempt's plugin calls are measured.
 fn sampled(state: &CycleState) -> bool {
     state.record_plugin_metrics
 }

@@ -1,22 +1,22 @@
-//! `PostFilter`: the attempts to make room for a pod that fits nowhere.
+//! Extension point `PostFilter`: attempts to make a pod schedulable that fits on no node.
 
 use super::super::{Code, CycleContext, PostFilterContext, PostFilterOutcome, RejectionKind};
 use super::{Framework, sampled};
 use crate::metrics::Point;
 
-/// The result of all `PostFilter` plugins.
+/// The combined result of the `PostFilter` plugins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostFilterRun {
-    /// `Success` once a plugin may have made the pod schedulable; a rejection otherwise.
+    /// `Success` if a plugin may have made the pod schedulable, otherwise the code of the rejection.
     pub code: Code,
     /// The messages of the plugins.
     pub message: String,
-    /// The node to hold, empty to clear the nomination; `None` keeps it.
+    /// Name of the nominated node. An empty name clears the nomination, and `None` keeps it.
     pub nominated: Option<String>,
 }
 
 impl Framework {
-    /// Runs `PostFilter`. An error is no error of the attempt: its text becomes the message.
+    /// Runs the `PostFilter` plugins. An error of a plugin does not fail the attempt: its text becomes the message.
     /// Follows `pkg/scheduler/framework/runtime/framework.go#RunPostFilterPlugins @v1.36.3`.
     pub fn run_post_filter(&self, cx: &mut CycleContext<'_>, failed: &PostFilterContext<'_>) -> PostFilterRun {
         let started = self.mono();

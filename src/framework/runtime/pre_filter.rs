@@ -1,4 +1,4 @@
-//! `PreFilter`, and its extensions for what-ifs.
+//! Extension point `PreFilter`, with its methods `AddPod` and `RemovePod`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use super::{Framework, PreFilterEntry, sampled};
 use crate::metrics::{PluginDurations, Point};
 use crate::model::PodInfo;
 
-/// The result of all `PreFilter` plugins.
+/// The combined result of the `PreFilter` plugins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PreFilterRun {
-    /// The nodes that the search is narrowed to, if plugins narrowed it.
+    /// Names of the nodes to which plugins restricted the search. `None` for all nodes.
     pub nodes: Option<BTreeSet<String>>,
-    /// The plugins that narrowed it.
+    /// The plugins that restricted the search.
     pub plugins_with_nodes: BTreeSet<Arc<str>>,
-    /// The rejection and the plugin that rejected the pod, or no plugin if the plugins' nodes have none in common.
+    /// The rejection with the plugin that rejected the pod. Without a plugin, the nodes of several plugins have none in common.
     pub rejection: Option<(Option<Arc<str>>, Rejection)>,
 }
 
-/// The extension `AddPod` or `RemovePod`.
+/// One of the methods `AddPod` and `RemovePod`.
 struct Extension {
     name: &'static str,
     durations: fn(&PreFilterEntry) -> &PluginDurations,
@@ -33,12 +33,12 @@ const ADD_POD: Extension = Extension { name: "AddPod", durations: |plugin| &plug
 const REMOVE_POD: Extension = Extension { name: "RemovePod", durations: |plugin| &plugin.remove_pod };
 
 impl Framework {
-    /// Runs `PreFilter`. Follows `pkg/scheduler/framework/runtime/framework.go#RunPreFilterPlugins @v1.36.3`.
+    /// Runs the `PreFilter` plugins. Follows `pkg/scheduler/framework/runtime/framework.go#RunPreFilterPlugins @v1.36.3`.
     pub fn run_pre_filter(&self, cx: &mut CycleContext<'_>) -> Result<PreFilterRun, PluginError> {
         self.pre_filter_by_name(cx).map_err(|(_, error)| error)
     }
 
-    /// Runs `PreFilter`, and names the plugin that failed.
+    /// Runs the `PreFilter` plugins. An error comes with the name of the plugin that failed.
     pub(crate) fn pre_filter_by_name(
         &self,
         cx: &mut CycleContext<'_>,
@@ -103,14 +103,14 @@ impl Framework {
         Ok(run)
     }
 
-    /// The plugins whose `Filter` has nothing to say in this cycle, sorted.
+    /// Returns the plugins whose `Filter` is skipped in this cycle, sorted.
     pub(crate) fn skipped_filters(&self, state: &CycleState) -> Vec<Arc<str>> {
         super::names(
             self.pre_filter.iter().map(|plugin| &plugin.entry).filter(|entry| state.skip_filter.contains(entry.index)),
         )
     }
 
-    /// Tells the plugins that `added` came to the node.
+    /// Tells the plugins that `added` is now on the node.
     /// Follows `pkg/scheduler/framework/runtime/framework.go#RunPreFilterExtensionAddPod @v1.36.3`.
     pub fn run_add_pod(
         &self,
@@ -121,7 +121,7 @@ impl Framework {
         self.extend(&ADD_POD, cx, |extensions, cx| extensions.add_pod(cx, added, node))
     }
 
-    /// Tells the plugins that `removed` left the node.
+    /// Tells the plugins that `removed` is no longer on the node.
     /// Follows `pkg/scheduler/framework/runtime/framework.go#RunPreFilterExtensionRemovePod @v1.36.3`.
     pub fn run_remove_pod(
         &self,

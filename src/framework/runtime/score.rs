@@ -1,4 +1,4 @@
-//! `PreScore`, `Score` and the weighing of scores.
+//! Extension points `PreScore` and `Score`, with normalization and weights.
 
 use std::sync::Arc;
 
@@ -6,53 +6,53 @@ use super::super::{Code, CycleContext, CycleState, NodeRef, NodeScores, PluginEr
 use super::{Framework, ScoreEntry, sampled};
 use crate::metrics::{Operation, Point};
 
-/// The lowest score that a plugin may end with. Follows `kube-scheduler/framework/interface.go#MinNodeScore @v1.36.3`.
+/// The lowest normalized score. Follows `kube-scheduler/framework/interface.go#MinNodeScore @v1.36.3`.
 const MIN_NODE_SCORE: i64 = 0;
 
-/// The highest score that a plugin may end with. Follows `kube-scheduler/framework/interface.go#MaxNodeScore @v1.36.3`.
+/// The highest normalized score. Follows `kube-scheduler/framework/interface.go#MaxNodeScore @v1.36.3`.
 pub const MAX_NODE_SCORE: i64 = 100;
 
-/// Nodes that one thread scores at a time: what plugins look at of so many stays in the processor's cache.
+/// Number of nodes that a thread scores at a time. The data that plugins read about this many nodes fits into the CPU cache.
 const CHUNK: usize = 256;
 
-/// So many chunks are scored by one thread: they are not worth waking another.
+/// Up to this many chunks are scored by one thread, because they are not worth waking another.
 const FEW_CHUNKS: usize = 3;
 
-/// One plugin's scores, for those who want to know why.
+/// One plugin's scores of all nodes, recorded to explain a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginScores {
-    /// The plugin.
+    /// Name of the plugin.
     pub plugin: Arc<str>,
-    /// As `Score` gave them, node by node.
+    /// Scores returned by `Score`, one per node.
     pub raw: Vec<i64>,
-    /// After `NormalizeScore`.
+    /// Scores after `NormalizeScore`, one per node.
     pub normalized: Vec<i64>,
-    /// What these are multiplied with.
+    /// Weight by which the normalized scores are multiplied.
     pub weight: i64,
 }
 
-/// What scoring came to.
+/// The result of scoring all feasible nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScoreRun {
-    /// The weighted sum, node by node.
+    /// The weighted sum of all scores, one per node.
     pub totals: Vec<i64>,
-    /// Plugin by plugin; empty unless it was asked for.
+    /// The scores of each plugin. Empty unless they were asked for.
     pub plugins: Vec<PluginScores>,
 }
 
-/// What the plugins said of some of the nodes.
+/// The scores of a chunk of nodes.
 #[derive(Debug, Default)]
 struct Chunk {
-    /// Plugin by plugin, node by node; those before the one that failed.
+    /// Scores by plugin and node, for all plugins before the one that failed.
     scores: Vec<Vec<i64>>,
-    /// How long each plugin took, the one that failed among them; empty unless this attempt is sampled.
+    /// Duration of each plugin's call, including the one that failed. Empty unless this attempt is sampled.
     seconds: Vec<f64>,
-    /// Of the plugin after those that scored.
+    /// Error of the plugin after those in `scores`.
     failure: Option<PluginError>,
 }
 
 impl Framework {
-    /// Runs `PreScore`. Follows `pkg/scheduler/framework/runtime/framework.go#RunPreScorePlugins @v1.36.3`.
+    /// Runs the `PreScore` plugins. Follows `pkg/scheduler/framework/runtime/framework.go#RunPreScorePlugins @v1.36.3`.
     pub fn run_pre_score(&self, cx: &mut CycleContext<'_>, nodes: &[NodeRef<'_>]) -> Result<(), PluginError> {
         let started = self.mono();
         cx.state.skip_score.clear();
@@ -85,12 +85,13 @@ impl Framework {
         Ok(())
     }
 
-    /// The plugins whose `Score` has nothing to say in this cycle, sorted.
+    /// Returns the plugins whose `Score` is skipped in this cycle, sorted.
     pub(crate) fn skipped_scores(&self, state: &CycleState) -> Vec<Arc<str>> {
         super::names(self.pre_score.iter().filter(|entry| state.skip_score.contains(entry.index)))
     }
 
-    /// Runs `Score`, normalises and weighs. `detailed` keeps each plugin's scores.
+    /// Runs the `Score` plugins, normalizes the scores and adds them up by weight. With `detailed`, each plugin's scores are
+    /// kept.
     /// Follows `pkg/scheduler/framework/runtime/framework.go#RunScorePlugins @v1.36.3`.
     pub(crate) fn run_score(
         &self,
@@ -106,8 +107,7 @@ impl Framework {
         run
     }
 
-    /// Runs `Score` on nodes for which no filter left anything, normalises and weighs, and keeps each plugin's scores: for
-    /// the tests of plugins.
+    /// Scores nodes without scratch slots, and keeps each plugin's scores. For the tests of plugins.
     pub fn run_score_detailed(&self, cx: &CycleContext<'_>, nodes: &[NodeRef<'_>]) -> Result<ScoreRun, PluginError> {
         self.run_score(cx, nodes, &ScratchBoard::default(), true)
     }
@@ -135,7 +135,7 @@ impl Framework {
                 Ok(()) => weigh(score, &scores, &mut run.totals),
                 Err(error) => Err((Phase::Normalize, failed("running Normalize on Score plugins", score, &error))),
             };
-            // Kept until all have scored; of two failures the earlier one counts.
+            // All plugins are normalized and weighed first, because the failure that upstream would meet first decides.
             if let Err(found) = outcome
                 && failure.as_ref().is_none_or(|earlier| found.0 < earlier.0)
             {
@@ -149,7 +149,7 @@ impl Framework {
         failure.map_or(Ok(run), |(_, error)| Err(error))
     }
 
-    /// The scores of all nodes by all plugins, chunk by chunk; or the first plugin's failure.
+    /// Scores all nodes with all plugins, in chunks. Fails with the first plugin's error.
     fn score_nodes(
         &self,
         cx: &CycleContext<'_>,
@@ -157,7 +157,7 @@ impl Framework {
         nodes: &[NodeRef<'_>],
         scratch: &ScratchBoard,
     ) -> Result<Vec<Chunk>, PluginError> {
-        // Slots are found by the node's position among all of them.
+        // Scratch slots are found by the node's position among all nodes, so the nodes must not be split.
         let size = if scratch.is_empty() && nodes.len() > FEW_CHUNKS * CHUNK { CHUNK } else { nodes.len().max(1) };
         let chunks: Vec<&[NodeRef<'_>]> = nodes.chunks(size).collect();
         let mut done =
@@ -180,7 +180,7 @@ impl Framework {
         Err(failed("running Score plugins", plugins[first], &error))
     }
 
-    /// Lets all plugins score the nodes while these are in the processor's cache.
+    /// Scores a chunk of nodes with all plugins, while the nodes are in the CPU cache.
     fn score_chunk(
         &self,
         cx: &CycleContext<'_>,
@@ -223,11 +223,11 @@ impl Framework {
     }
 }
 
-/// Where upstream, which normalises once all plugins have scored and weighs once all are normalised, comes across a failure.
+/// Step at which upstream would meet a failure. It normalizes the scores of all plugins before it adds any up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Normalize,
-    /// It weighs node by node: at this one.
+    /// Upstream adds up the scores node by node. The failure is at this node.
     Weigh(usize),
 }
 

@@ -1,4 +1,4 @@
-//! Signatures of pods.
+//! Extension point `SignPod`: signatures of pods.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,14 @@ use crate::go::json;
 use crate::metrics::Point;
 use crate::model::PodInfo;
 
-/// The fragment that every signature has. Follows `kube-scheduler/framework/signers.go#SchedulerNameSignerName @v1.36.3`.
+/// Name of the fragment that every signature has. Follows
+/// `kube-scheduler/framework/signers.go#SchedulerNameSignerName @v1.36.3`.
 const SCHEDULER_NAME: &str = "v1.Pod.Spec.SchedulerName";
 
 impl Framework {
-    /// The pod's signature: pods with the same one get the same answers from every plugin. None if a plugin cannot sign
-    /// pods, or refuses this one. The point's status in metrics is always `Success`, as upstream's is, also if nothing was
-    /// signed. Follows `pkg/scheduler/framework/runtime/framework.go#SignPod @v1.36.3`.
+    /// Returns the pod's signature. For pods with the same signature, all plugins decide the same. `None` if a plugin cannot
+    /// sign pods, or refuses to sign this pod. As in upstream, the metrics always show the status `Success` for this point.
+    /// Follows `pkg/scheduler/framework/runtime/framework.go#SignPod @v1.36.3`.
     pub fn sign_pod(&self, pod: &PodInfo) -> Option<String> {
         let started = self.mono();
         let signature = self.signature(pod);
@@ -51,7 +52,7 @@ impl Framework {
     }
 }
 
-/// The JSON object of all fragments, sorted by name.
+/// Joins all fragments into a JSON object, sorted by name.
 fn joined(signature: &BTreeMap<&'static str, Fragment>) -> String {
     let mut text = String::from("{");
     for (name, fragment) in signature {

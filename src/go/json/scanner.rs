@@ -1,29 +1,30 @@
-//! JSON text to [`Value`]s, with the error texts of Go's `encoding/json`.
+//! Parser from JSON text to [`Value`]s, with the error texts of Go's `encoding/json`.
 
 use super::Value;
 use crate::go::quote::quote_character;
 
-/// Depth to which arrays and objects may nest. Go allows 10,000, but no document of a scheduler comes near, and recursion
-/// stays shallow.
+/// Maximum nesting depth of arrays and objects. Go allows 10,000, but the scheduler's documents are far from that, and this
+/// keeps recursion shallow.
 pub const MAX_DEPTH: usize = 256;
 
 const END: &str = "unexpected end of JSON input";
 
-/// Error of a text that is not JSON, in Go's words.
+/// Error for a text that is not JSON, with Go's text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SyntaxError(pub String);
 
-/// The part of `encoding/json` that reads a text. They report errors differently.
+/// The function of `encoding/json` that reads a text. The two report errors differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// `Unmarshal`: one value that fills the text.
+    /// The function `Unmarshal`: the text is exactly one value.
     Unmarshal,
-    /// `Decoder.Decode`: the first value of a stream, and `unexpected EOF` wherever the stream ends inside a value.
+    /// The method `Decoder.Decode`: reads the first value of a stream. If the stream ends inside it, the error is
+    /// `unexpected EOF`.
     Stream,
 }
 
-/// Reads one JSON value that fills `text`. Bytes that are no UTF-8 become U+FFFD inside of strings.
+/// Parses a text that is exactly one JSON value. Invalid UTF-8 in strings becomes U+FFFD.
 pub fn parse(text: &[u8]) -> Result<Value, SyntaxError> {
     let mut parser = Parser { text, at: 0, depth: 0 };
     let value = parser.value()?;
@@ -34,7 +35,7 @@ pub fn parse(text: &[u8]) -> Result<Value, SyntaxError> {
     }
 }
 
-/// Error that Go reports for `text`; none if the text can be read.
+/// Returns the error that Go reports for `text`, or `None` if the text is valid.
 pub fn syntax_error(text: &[u8], source: Source) -> Option<String> {
     match source {
         Source::Unmarshal => parse(text).err().map(|error| error.0),
@@ -64,12 +65,12 @@ impl Parser<'_> {
         }
     }
 
-    /// The error that the next byte does not belong here, or that there is none.
+    /// Returns the error for an unexpected next byte, or for the end of the text.
     fn expect(&self, context: &str) -> SyntaxError {
         self.peek().map_or_else(|| SyntaxError(END.to_owned()), |byte| unexpected(byte, context))
     }
 
-    /// The same inside a word, number or escape, where Go takes the end of the text for a space.
+    /// Returns the same error inside a word, number or escape. There, Go reads the end of the text as a space.
     fn expect_inside(&self, context: &str) -> SyntaxError {
         unexpected(self.peek().unwrap_or(b' '), context)
     }
@@ -196,7 +197,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reads a string from its opening quote.
+    /// Reads a string, starting at its opening quote.
     fn string(&mut self) -> Result<String, SyntaxError> {
         self.at += 1;
         let mut out = String::new();
@@ -236,7 +237,7 @@ impl Parser<'_> {
         Ok(c)
     }
 
-    /// Reads `XXXX` after `\u`, and the second half of a surrogate pair; a half alone becomes U+FFFD.
+    /// Reads `XXXX` after `\u`, and the second half of a surrogate pair. An unpaired surrogate becomes U+FFFD.
     fn unicode(&mut self) -> Result<char, SyntaxError> {
         let first = self.hex()?;
         if !(0xd800..0xdc00).contains(&first) || !self.text[self.at..].starts_with(b"\\u") {
@@ -267,7 +268,7 @@ impl Parser<'_> {
     }
 }
 
-/// The error that `byte` stands where it cannot. Go prints a byte above ASCII as the character with its number.
+/// Returns the error for an unexpected `byte`. Go prints a byte above ASCII as the character with its code.
 fn unexpected(byte: u8, context: &str) -> SyntaxError {
     SyntaxError(format!("invalid character {} {context}", quote_character(char::from(byte))))
 }

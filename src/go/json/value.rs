@@ -1,4 +1,4 @@
-//! JSON values that keep how they were written: numbers by their literal, members in order, repeated keys.
+//! JSON values as they were written: numbers as literals, members in order, with repeated keys.
 
 /// A JSON value as it was written.
 #[derive(Clone, Debug, PartialEq)]
@@ -7,9 +7,9 @@ pub enum Value {
     Null,
     /// The word `true` or `false`.
     Bool(bool),
-    /// The literal, since messages quote it and only the target decides how it is read.
+    /// The literal of a number. Messages quote it, and the target type decides how to parse it.
     Number(String),
-    /// A text, without its escapes.
+    /// A string with its escapes resolved.
     String(String),
     /// The elements of an array.
     Array(Vec<Value>),
@@ -30,7 +30,7 @@ impl Value {
         }
     }
 
-    /// The same as a `serde_json` value; of repeated keys the last counts.
+    /// Converts to a `serde_json` value. The last of repeated keys wins.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match self {
@@ -46,7 +46,7 @@ impl Value {
     }
 }
 
-/// An integer where the literal is one that fits 64 bits, otherwise a float.
+/// Parses a number as an integer if it fits into 64 bits, otherwise as a float.
 fn number(literal: &str) -> serde_json::Value {
     if let Ok(integer) = literal.parse::<i64>() {
         return integer.into();

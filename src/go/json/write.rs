@@ -1,31 +1,31 @@
-//! JSON text, to the byte as Go writes it.
+//! Writer of JSON text with the same bytes as Go's.
 
 use std::io;
 
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
-/// The JSON text of `value` as `encoding/json.Marshal` would write it, on one line. Members of a struct stand in their order.
-/// Maps have to be sorted, and their keys to be texts.
+/// Returns the JSON text of `value` as `encoding/json.Marshal` writes it, on one line. Struct fields are in declaration order.
+/// Maps must be sorted and have string keys.
 pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json::Error> {
     let mut bytes = Vec::with_capacity(128);
     value.serialize(&mut Serializer::with_formatter(&mut bytes, GoFormatter(CompactFormatter)))?;
     Ok(String::from_utf8(bytes).expect("a serializer of text writes text"))
 }
 
-/// The JSON text of a value in memory, which always has one.
+/// Returns the JSON text of a JSON value, which cannot fail.
 pub fn text(value: &serde_json::Value) -> String {
     to_string(value).expect("JSON values can be written")
 }
 
-/// The JSON text of `value` as `encoding/json.MarshalIndent` would write it with two spaces a level.
+/// Returns the JSON text of `value` as `encoding/json.MarshalIndent` writes it, with two spaces per level.
 pub fn to_string_pretty<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json::Error> {
     let mut bytes = Vec::with_capacity(256);
     value.serialize(&mut Serializer::with_formatter(&mut bytes, GoFormatter(PrettyFormatter::new())))?;
     Ok(String::from_utf8(bytes).expect("a serializer of text writes text"))
 }
 
-/// Members of an object in an order of their own. They serialise as a map in that order.
+/// Members of an object in a given order. They are serialized as a map in this order.
 #[derive(Clone, Debug, Default)]
 pub struct Members(pub Vec<(&'static str, serde_json::Value)>);
 
@@ -35,8 +35,8 @@ impl Serialize for Members {
     }
 }
 
-/// `value` as `encoding/json` prints a float: the shortest digits that read back the same, with an exponent only below 1e-6
-/// and from 1e21. Follows `encoding/json/encode.go#floatEncoder.encode @go1.26`.
+/// Formats `value` as `encoding/json` prints a float: with the fewest digits that parse to the same value, and with an exponent
+/// only below 1e-6 and from 1e21. Follows `encoding/json/encode.go#floatEncoder.encode @go1.26`.
 pub fn float(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude != 0.0 && !(1e-6..1e21).contains(&magnitude) {
@@ -49,8 +49,8 @@ pub fn float(value: f64) -> String {
     value.to_string()
 }
 
-/// Writes text with escapes where Go escapes what HTML or JavaScript could take for markup: `<`, `>`, `&`, U+2028 and U+2029.
-/// All other escapes of Go's are also those of `serde_json`.
+/// Writes text with Go's additional escapes for HTML and JavaScript: `<`, `>`, `&`, U+2028 and U+2029. `serde_json` makes all
+/// other escapes of Go.
 fn write_escaped<W: io::Write + ?Sized>(writer: &mut W, text: &str) -> io::Result<()> {
     let mut rest = text;
     while let Some(at) = rest.find(['<', '>', '&', '\u{2028}', '\u{2029}']) {
@@ -63,7 +63,7 @@ fn write_escaped<W: io::Write + ?Sized>(writer: &mut W, text: &str) -> io::Resul
     writer.write_all(rest.as_bytes())
 }
 
-/// Writes texts and 64-bit floats as Go does, and everything else by the formatter inside.
+/// Writes strings and 64-bit floats as Go does, and everything else with the inner formatter.
 struct GoFormatter<F>(F);
 
 impl<F: Formatter> Formatter for GoFormatter<F> {

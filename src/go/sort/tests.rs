@@ -1,8 +1,8 @@
-//! Compares with what Go makes of the same lists.
+//! Compares sorted lists with Go's results.
 
 use super::*;
 
-/// The order of elements as a number: FNV-1a over their places in the list before it was sorted.
+/// A hash of the order of elements: FNV-1a over their positions before the sort.
 struct Hash(u64);
 
 impl Hash {
@@ -13,7 +13,7 @@ impl Hash {
     }
 }
 
-/// Keys of the list with this length and shape, of which so many may differ.
+/// Returns the keys of a list with this length and shape, and with at most `kinds` different keys.
 fn list(length: u64, kinds: u64, shape: u64) -> Vec<(u64, u64)> {
     let mut random = length * 31 + kinds * 7 + shape + 1;
     let mut key = |at: u64| {
@@ -30,8 +30,8 @@ fn list(length: u64, kinds: u64, shape: u64) -> Vec<(u64, u64)> {
     (0..length).map(|at| (key(at), at)).collect()
 }
 
-/// Lists of all shapes, and one that is sorted by an order in which everything is less than everything: pods that have
-/// not started are compared like that.
+/// Checks lists of all shapes, and one whose order has every element less than every other. Pods that have not started are
+/// compared in this way.
 fn check(length: u64, expected: u64) {
     let mut hash = Hash(14_695_981_039_346_656_037);
     for kinds in [1, 2, 5, 1000] {

@@ -1,4 +1,4 @@
-//! Deliveries, written down.
+//! Tests of deliveries, with a sink that records them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use crate::k8s::Pod;
 use crate::listers::{Change, Store};
 use crate::testing::pod;
 
-/// Writes down what it is told: `+a/p`, `~a/p 1>2`, `-a/p`, and `-a/p (missed)`.
+/// A sink that records its changes as `+a/p`, `~a/p 1>2`, `-a/p`, and `-a/p (missed)`.
 #[derive(Default)]
 pub(in super::super) struct Recorder {
     pub(in super::super) store: Store<Pod>,
@@ -63,7 +63,7 @@ pub(in super::super) fn now() -> Now {
     clock.now()
 }
 
-/// `p 7` is pod p at version 7, `p 7 u` with UID u, `p!` one that cannot be read.
+/// Parses an item: `p 7` is pod p at version 7, `p 7 u` has UID u, and `p!` cannot be decoded.
 fn item(text: &str) -> Item<Pod> {
     if let Some(name) = text.strip_suffix('!') {
         return Item::Unreadable { key: format!("default/{name}"), version: String::new() };
@@ -77,7 +77,7 @@ fn item(text: &str) -> Item<Pod> {
     Item::Read(Arc::unwrap_or_clone(fixture.build()))
 }
 
-/// Steps: `= p 1|q 1` replaces, `+ p 2` applies, `- p 3` deletes. The log of the last one.
+/// Runs the steps and compares the log of the last one. `= p 1|q 1` replaces, `+ p 2` applies, `- p 3` deletes.
 #[track_caller]
 fn check(steps: &[&str], expected: &str) {
     let sink = Arc::new(Recorder::default());

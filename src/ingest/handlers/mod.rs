@@ -1,7 +1,7 @@
-//! What a change in the cluster means for cache and queue.
+//! Handlers that apply changes in the cluster to cache and queue.
 //!
-//! Synchronous and without a network: reflectors call these, and tests may. A handler fails only when the process has to
-//! end; what else goes wrong is logged, as upstream does.
+//! Handlers are synchronous and use no network. Reflectors and tests call them. A handler fails only if the process must exit.
+//! All other errors are logged, as in upstream.
 //! Follows `pkg/scheduler/eventhandlers.go @v1.36.3`.
 
 mod nodes;
@@ -24,58 +24,58 @@ use crate::metrics::Metrics;
 use crate::model::{ClusterEvent, EventObjects, LabelClasses, NodeInfo, PodInfo, ResourceGates};
 use crate::queue::{PreCheck, Queue};
 
-/// Says of a node that came or changed whether a pod might fit on it. Asked only with `SchedulerQueueingHints` off.
+/// Decides whether a pod may fit on an added or updated node. It is used only with `SchedulerQueueingHints` disabled.
 /// Follows `pkg/scheduler/eventhandlers.go#preCheckForNode @v1.36.3`.
 pub type NodeCheck = Arc<dyn Fn(&PodInfo, &NodeInfo) -> bool + Send + Sync>;
 
-/// What handlers work on.
+/// The parts that handlers use.
 pub struct HandlerParts {
-    /// Nodes and the pods on them.
+    /// Nodes and the pods on them, including assumed pods.
     pub cache: Arc<Cache>,
     /// Pods that wait to be scheduled.
     pub queue: Arc<Queue>,
-    /// Pods that wait at Permit.
+    /// Pods that wait at `Permit`.
     pub waiting_pods: WaitingPods,
-    /// Interned label classes.
+    /// Interned classes of pods with the same labels.
     pub classes: LabelClasses,
-    /// Which of a pod's resources count.
+    /// The resources of a pod that count with the feature gates.
     pub resource_gates: ResourceGates,
-    /// Feature gates.
+    /// Feature gates of the scheduler.
     pub gates: FeatureGates,
     /// The schedulerNames of all profiles.
     pub profiles: BTreeSet<String>,
-    /// Metric families.
+    /// The scheduler's metric families.
     pub metrics: Arc<Metrics>,
-    /// Measures how long handlers take.
+    /// Clock that measures the duration of handlers.
     pub clock: Clock,
-    /// Which pods a node event may help, with queueing hints off. None for all.
+    /// Decides which pods a node event may help, with queueing hints disabled. `None` stands for all pods.
     pub node_check: Option<NodeCheck>,
 }
 
-/// What a change in the cluster means for cache and queue.
+/// Handlers that apply changes in the cluster to cache and queue.
 pub struct Handlers {
     parts: HandlerParts,
     hints: bool,
     gangs: bool,
-    /// Which of `scheduler_event_handling_duration_seconds` have been observed. The lock guards the map and is held for a
-    /// look-up.
+    /// The histograms of `scheduler_event_handling_duration_seconds` that have been used so far. The lock guards the map and is
+    /// held for a lookup.
     durations: Mutex<HashMap<ClusterEvent, Histogram>>,
 }
 
 impl Handlers {
-    /// Sets what says of a node whether a pod might fit on it.
+    /// Sets the check of added and updated nodes.
     pub(super) fn set_node_check(&mut self, check: NodeCheck) {
         self.parts.node_check = Some(check);
     }
 
-    /// Handlers for these.
+    /// Creates handlers with these parts.
     pub fn new(parts: HandlerParts) -> Self {
         let hints = parts.gates.enabled(Gate::SchedulerQueueingHints);
         let gangs = parts.gates.enabled(Gate::GangScheduling);
         Self { parts, hints, gangs, durations: Mutex::default() }
     }
 
-    /// The pod with what is derived from it.
+    /// Returns the [`PodInfo`] of the pod.
     fn info(&self, pod: &Arc<Pod>) -> Arc<PodInfo> {
         Arc::new(PodInfo::with_gates(pod.clone(), &self.parts.classes, self.parts.resource_gates))
     }
@@ -92,7 +92,7 @@ impl Handlers {
         self.parts.clock.mono().seconds_since(start)
     }
 
-    /// Counts a handled event.
+    /// Observes the duration of a handled event.
     fn observe(&self, event: &ClusterEvent, seconds: f64) {
         let mut durations = self.durations.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(duration) = durations.get(event) {
@@ -109,7 +109,7 @@ impl Handlers {
     }
 }
 
-/// Hands on what the process has to end for, and logs the rest.
+/// Returns errors for which the process must exit, and logs all others.
 fn only_fatal(outcome: Result<(), CacheError>, action: &str, object: &str) -> Result<(), CacheError> {
     match outcome {
         Err(error) if error.is_fatal() => Err(error),

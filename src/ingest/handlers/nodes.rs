@@ -1,4 +1,4 @@
-//! Nodes.
+//! Handlers of changes of nodes.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Handlers {
         Ok(())
     }
 
-    /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.addNodeToCache @v1.36.3`.
+    /// Adds a node to the cache. Follows `pkg/scheduler/eventhandlers.go#Scheduler.addNodeToCache @v1.36.3`.
     fn node_added(&self, node: &Arc<Node>, now: Now) {
         let start = self.start();
         let info = self.parts.cache.set_node(node.clone());
@@ -32,7 +32,7 @@ impl Handlers {
         self.observe_since(&NODE_ADD, start);
     }
 
-    /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.updateNodeInCache @v1.36.3`.
+    /// Updates a node in the cache. Follows `pkg/scheduler/eventhandlers.go#Scheduler.updateNodeInCache @v1.36.3`.
     fn node_updated(&self, old: &Arc<Node>, new: &Arc<Node>, now: Now) {
         let start = self.start();
         let info = self.parts.cache.set_node(new.clone());
@@ -46,10 +46,10 @@ impl Handlers {
         }
     }
 
-    /// Removes a deleted node from the cache before pending pods are notified, so that a pod which is retried at once does
-    /// not find the node and then wait for an event that it has already had.
-    /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.deleteNodeFromCache @v1.36.3`, but for the order: upstream moves pods
-    /// while the node is still in its cache.
+    /// Removes a deleted node from the cache before pending pods are notified. Otherwise a pod that is retried at once could
+    /// find the node, and then wait for an event that it has already received. Follows
+    /// `pkg/scheduler/eventhandlers.go#Scheduler.deleteNodeFromCache @v1.36.3` except for the order: upstream moves pods while
+    /// the node is still in its cache.
     fn node_deleted(&self, node: &Arc<Node>, now: Now) -> Result<(), CacheError> {
         let start = self.start();
         only_fatal(self.parts.cache.remove_node(node), "RemoveNode", node.name())?;

@@ -1,4 +1,4 @@
-//! Every kind but pods and nodes: plugins may want to hear of them, and nobody else does.
+//! Handlers of changes of all other kinds, which matter only to plugins.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::listers::{AnyChange, Change};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object};
 
 impl Handlers {
-    /// Handles a change of an object of another kind. Nothing happens unless the change is one of the `actions` that plugins
-    /// registered.
+    /// Handles a change of an object of another kind. Changes whose action is not among the `actions` that plugins registered
+    /// are ignored.
     /// Follows `pkg/scheduler/eventhandlers.go#addAllEventHandlers @v1.36.3`.
     pub fn other_changed(&self, resource: &EventResource, actions: ActionType, change: &AnyChange, now: Now) {
         let object = |object: &Arc<dyn Any + Send + Sync>| Some(Object::Other(object.clone()));
@@ -34,7 +34,7 @@ impl Handlers {
     }
 }
 
-/// Whether this is a new storage class that does not wait for a pod: with hints off, only one that does can help.
+/// Whether this is a new storage class without `WaitForFirstConsumer`, which helps no pod if hints are disabled.
 fn is_class_without_effect(objects: &EventObjects) -> bool {
     let class = objects.new.as_ref().filter(|_| objects.old.is_none()).and_then(Object::downcast::<StorageClass>);
     class.is_some_and(|class| class.volume_binding_mode.as_deref() != Some("WaitForFirstConsumer"))

@@ -1,4 +1,4 @@
-//! Pods: those with a node belong into the cache, those of ours without one into the queue.
+//! Handlers of changes of pods. Assigned pods go to the cache, and this scheduler's unassigned pods go to the queue.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl Handlers {
         }
     }
 
-    /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.addPod @v1.36.3`.
+    /// Adds a pod to cache or queue. Follows `pkg/scheduler/eventhandlers.go#Scheduler.addPod @v1.36.3`.
     fn pod_added(&self, pod: &Arc<Pod>, now: Now) -> Result<(), CacheError> {
         if pod.node_name().is_some() {
             self.assigned_pod_added(pod, now)?;
@@ -30,14 +30,14 @@ impl Handlers {
         Ok(())
     }
 
-    /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.updatePod @v1.36.3`.
+    /// Updates a pod in cache or queue. Follows `pkg/scheduler/eventhandlers.go#Scheduler.updatePod @v1.36.3`.
     fn pod_updated(&self, old: &Arc<Pod>, new: &Arc<Pod>, now: Now) -> Result<(), CacheError> {
         if old.node_name().is_some() {
             self.assigned_pod_updated(old, new, now)?;
         } else if new.node_name().is_some() {
             self.assigned_pod_added(new, now)?;
             if self.is_responsible_for(old) {
-                // It was bound; by somebody else if it was still queued.
+                // The pod was bound. If it is still queued, another scheduler bound it.
                 self.unscheduled_pod_deleted(old, true, now);
             }
         } else if self.is_responsible_for(old) {
@@ -46,7 +46,7 @@ impl Handlers {
         Ok(())
     }
 
-    /// Handles the deletion of a pod. If the deletion was `missed`, the state may be from before the pod had a node.
+    /// Handles the deletion of a pod. If the deletion event was `missed`, `pod` may be a state before the binding.
     /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.deletePod @v1.36.3`.
     fn pod_deleted(&self, pod: &Arc<Pod>, missed: bool, now: Now) -> Result<(), CacheError> {
         let assigned = pod.node_name().is_some();
@@ -110,7 +110,7 @@ impl Handlers {
         self.observe_since(&ClusterEvent::UNSCHEDULED_POD_ADD, start);
     }
 
-    /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.updatePodInSchedulingQueue @v1.36.3`.
+    /// Updates a pod in the queue. Follows `pkg/scheduler/eventhandlers.go#Scheduler.updatePodInSchedulingQueue @v1.36.3`.
     fn unscheduled_pod_updated(&self, old: &Arc<Pod>, new: &Arc<Pod>, now: Now) {
         if old.metadata.resource_version == new.metadata.resource_version {
             return;
@@ -133,7 +133,7 @@ impl Handlers {
         self.observe_since(&ClusterEvent::UNSCHEDULED_POD_UPDATE, start);
     }
 
-    /// A pod left the queue because it was bound, or because it is gone.
+    /// Removes a pod from the queue, because it was bound or deleted.
     /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.deletePodFromSchedulingQueue @v1.36.3`.
     fn unscheduled_pod_deleted(&self, pod: &Arc<Pod>, in_binding: bool, now: Now) {
         let start = self.start();
@@ -155,17 +155,18 @@ impl Handlers {
         })
     }
 
-    /// An assumed pod is being deleted: what it holds is free at once. Its binding goes on, and is expected to fail.
+    /// Handles the deletion of an assumed pod, whose resources become free at once. Its binding continues, and is expected to
+    /// fail.
     /// Follows `pkg/scheduler/eventhandlers.go#Scheduler.handleAssumedPodDeletion @v1.36.3`.
     fn assumed_pod_deleted(&self, pod: &Pod, now: Now) {
-        // The cache's pod has the node.
+        // Only the cache's copy of the pod has the node name.
         let Ok(assumed) = self.parts.cache.get_pod(pod) else { return };
         let assumed = assumed.pod();
         if !self.is_responsible_for(assumed) {
             tracing::error!(pod = assumed.key(), "Unable to get profile for pod");
             return;
         }
-        // One that waits at Permit is rejected, and unwinds what it has reserved by itself.
+        // A pod that waits at `Permit` is rejected instead, and its binding cycle undoes the reservation.
         if !self.parts.waiting_pods.reject(assumed.uid(), "removed")
             && let Err(error) = self.parts.cache.forget_pod(assumed)
         {
@@ -174,8 +175,8 @@ impl Handlers {
         self.move_all(&ClusterEvent::ASSIGNED_POD_DELETE, &EventObjects::of_pods(Some(assumed), None), now, None);
     }
 
-    /// No node is held for the pod any more, which may help pods that are no more important: to them it was as if the pod
-    /// was there.
+    /// Handles the loss of a pod's nomination. This may help pods of the same or lower priority, for which the nominated pod
+    /// counted as running on the node.
     fn nomination_dropped(&self, pod: &Arc<Pod>, now: Now) {
         let priority = pod.priority();
         let check = |other: &PodInfo| other.priority() <= priority;

@@ -1,4 +1,4 @@
-//! Handlers on a real cache and queue.
+//! Tests of the handlers with a real cache and queue.
 
 mod world;
 
@@ -78,16 +78,16 @@ fn a_binding_moves_a_pod_from_queue_to_cache() {
     world.counted();
     world.pod(Some(&pending), &at(pod("a").on("n"), "2"));
     world.expect("a@n r:Unschedulable", "r: >a@n", "AssignedPodAdd UnschedulablePodDelete");
-    // One that the scheduler bound itself is confirmed.
+    // A pod that this scheduler bound is confirmed in the cache.
     let pending = at(pod("b"), "3");
     world.assume(pod("b").on("n"));
     world.pod(Some(&pending), &at(pod("b").on("n"), "4"));
     world.expect("a@n b@n r:Unschedulable", "r: >b@n", "AssignedPodAdd UnschedulablePodDelete");
-    // Somebody else's pod was in no queue.
+    // A pod of another scheduler was never queued here.
     let pending = at(pod("c").scheduler("other"), "5");
     world.pod(Some(&pending), &at(pod("c").scheduler("other").on("n"), "6"));
     world.expect("a@n b@n c@n r:Unschedulable", "r: >c@n", "AssignedPodAdd");
-    // A pod that was assumed elsewhere is where the API server says.
+    // A pod that was assumed on another node moves to the node that the API server reports.
     world.assume(pod("d").on("m"));
     world.pod(Some(&at(pod("d"), "7")), &at(pod("d").on("n"), "8"));
     assert_eq!(world.places(), "a@n b@n c@n d@n r:Unschedulable");
@@ -98,7 +98,7 @@ fn a_missed_deletion_is_looked_for_everywhere() {
     let world = World::new();
     world.rejected(pod("r"));
     world.cache.add_pod(pod("a").on("n").info()).expect("it is new");
-    // The last that was seen of it was from before it was bound.
+    // The last known state of the pod is from before its binding.
     world.pod_deleted(&pod("a").build(), true);
     world.expect("r:Unschedulable", "r: a@>", "AssignedPodDelete UnschedulablePodDelete");
     world.pod(None, &pod("b").build());
@@ -158,7 +158,7 @@ fn an_assumed_pod_that_waits_at_permit_is_rejected() {
     let timeouts = vec![(Arc::from("Listener"), std::time::Duration::from_mins(1))];
     let waiting = world.waiting.add(&assumed, timeouts, Mono::ZERO);
     world.pod_deleted(&pod("a").build(), false);
-    // Its own binding cycle forgets it.
+    // The pod stays in the cache until its own binding cycle forgets it.
     world.expect("a@n* r:Unschedulable", "r: a@n>", "UnschedulablePodDelete");
     let decision = futures::FutureExt::now_or_never(waiting.wait(&world.clock)).expect("it is decided");
     let WaitDecision::Rejected { plugin, rejection } = decision else { panic!("{decision:?}") };
@@ -187,7 +187,7 @@ fn a_dropped_nomination_wakes_pods_that_are_no_more_important() {
     assert_eq!(heard(pod("a"), Some(pod("a").nominated("n"))), "");
     assert_eq!(heard(pod("a").nominated("n"), None), two);
     assert_eq!(heard(pod("a"), None), "");
-    // A binding is no removal.
+    // Binding a pod is not a deletion.
     assert!(heard(pod("a").nominated("n"), Some(pod("a").on("n"))).starts_with("low: >a@n, same: >a@n, high: >a@n"));
 }
 
@@ -217,11 +217,11 @@ fn nodes_come_change_and_go() {
     assert!(world.cache.node("n").is_some_and(|info| info.node().labels().contains_key("x")));
     world.node_deleted(node("n"));
     world.expect("r:Unschedulable", "r: n of 0>", "NodeDelete");
-    // An unknown node is only logged.
+    // Deleting an unknown node is only logged.
     world.node_deleted(node("n"));
 }
 
-/// A pod that was woken by a node's end was tried on a snapshot that still had the node, and then waited for ever.
+/// Regression test: a pod requeued by a node's deletion was retried on a snapshot with that node, and then waited forever.
 #[test]
 fn a_node_is_gone_before_pods_hear_of_it() {
     let world = World::new();
@@ -260,7 +260,7 @@ fn new_pods_wake_others_with_gang_scheduling() {
     world.expect("a:Active r:Unschedulable", "r: >a@", "UnschedulablePodAdd");
 }
 
-/// Without queueing hints plugins are not asked, so pods that are moved leave unschedulablePods.
+/// Without queueing hints, plugins are not called, so all moved pods leave unschedulablePods.
 #[test]
 fn without_hints_checks_decide() {
     let gates = FeatureGates::default().with(Gate::SchedulerQueueingHints, false);
@@ -277,7 +277,7 @@ fn without_hints_checks_decide() {
     assert_eq!(moved(&|world| world.node(None, node("n"))), "fits");
     assert_eq!(moved(&|world| world.node(Some(node("n")), node("n").label("x", "y"))), "fits");
     assert_eq!(moved(&|world| world.node(None, node("m"))), "");
-    // Only pods with terms across nodes are woken by a pod that is assigned.
+    // An assigned pod requeues only pods with inter-pod affinity or topology spread constraints.
     assert_eq!(moved(&|world| world.pod(None, &pod("a").on("n").build())), "");
     let class = |mode: &str| -> Arc<dyn Any + Send + Sync> {
         let class = json!({"metadata": {"name": "c"}, "provisioner": "p", "volumeBindingMode": mode});

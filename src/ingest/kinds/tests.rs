@@ -1,4 +1,4 @@
-//! The kinds that are watched for a profile, as its plugins' factories and events say.
+//! Tests of the kinds that are watched for a profile, depending on its plugins and their events.
 
 use super::*;
 use crate::config::Config;
@@ -7,10 +7,10 @@ use crate::framework::Framework;
 use crate::plugins;
 use crate::queue::{Queue, QueueOptions};
 
-/// The always enabled plugins that a profile needs to be one.
+/// The plugins without which a profile is invalid.
 const CORE: [&str; 2] = ["PrioritySort", "DefaultBinder"];
 
-/// The watched kinds of a profile with these plugins, and with these events registered besides those of the plugins.
+/// Checks the watched kinds of a profile with these plugins, and with these events registered in addition to the plugins' own.
 #[track_caller]
 fn check(enabled: &[&str], registered: &[EventResource], gates: &FeatureGates, expected: &str) {
     let names = CORE.iter().chain(enabled).map(|name| format!("{{name: {name}}}")).collect::<Vec<_>>().join(", ");

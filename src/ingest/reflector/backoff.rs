@@ -1,14 +1,15 @@
-//! Waits of a reflector before it lists or watches again.
+//! Backoff of a reflector between failed lists or watches.
 
 use std::time::Duration;
 
 use crate::client::retry::{DoublingWaits, jitter};
 use crate::clock::{Mono, Rng};
 
-/// After this long the waits start from the first again. `client-go/tools/cache/reflector.go#defaultBackoffReset @v1.36.3`.
+/// Time after which the backoff starts again at its first value.
+/// `client-go/tools/cache/reflector.go#defaultBackoffReset @v1.36.3`.
 const RESET: Duration = Duration::from_mins(2);
 
-/// Waits that double, each made up to twice as long by chance.
+/// Doubling backoff, in which each wait is extended by a random factor of up to 2.
 /// Follows `apimachinery/pkg/util/wait/backoff.go#backoffManager @v1.36.3`.
 #[derive(Debug)]
 pub(super) struct Backoff {
@@ -21,7 +22,7 @@ impl Backoff {
         Self { waits: DoublingWaits::LIST_AND_WATCH, started: now }
     }
 
-    /// The next wait.
+    /// Returns the next wait.
     pub(super) fn next(&mut self, now: Mono, rng: &mut Rng) -> Duration {
         if now - self.started > RESET {
             *self = Self::new(now);

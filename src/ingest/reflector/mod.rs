@@ -1,5 +1,5 @@
-//! Keeps one kind as the API server has it: a watch that begins with all objects, or a list and then a watch, and so on from
-//! the last version seen for as long as the server remembers it.
+//! Keeps the store of one kind up to date. It starts with a watch-list, or with a list followed by a watch. Then it resumes
+//! from the last resource version for as long as the server has that version.
 //!
 //! ```text
 //!  watch_list ──ended initial events──▶ follow ◀──ended── watch from the last version
@@ -8,8 +8,8 @@
 //!    list ───────────────────────▶ failed (410, …): wait, start over at no older version than the last
 //! ```
 //!
-//! Follows `client-go/tools/cache/reflector.go @v1.36.3`. It is not kube's watcher, because that starts over at any version
-//! (an older one too, if another API server answers), asks for at most 295 s of watch, and waits by tokio's clock.
+//! Follows `client-go/tools/cache/reflector.go @v1.36.3`. kube's watcher is not used for three reasons. It relists at any
+//! version, which can be older if another API server responds. It asks for watches of at most 295 s. It uses tokio's clock.
 
 mod backoff;
 mod pages;
@@ -33,46 +33,46 @@ pub(super) use refusals::Refusals;
 pub(super) use request::{Chain, Source};
 use request::{Lines, is_expired, is_retriable, is_too_large, is_too_many_requests};
 
-/// The shortest time for which a watch is asked for; the longest is twice that.
+/// Shortest watch timeout in requests. The longest is twice as long.
 /// `client-go/tools/cache/reflector.go#defaultMinWatchTimeout @v1.36.3`.
 const MIN_WATCH: Duration = Duration::from_mins(5);
-/// How much longer than asked for a watch may stay open before its connection counts as dead. Over HTTP/2 pings find that out
-/// much sooner; HTTP/1.1 has none.
+/// Time after a watch's timeout until its connection counts as dead. With HTTP/2, pings detect a dead connection much sooner.
+/// HTTP/1.1 has no pings.
 const WATCH_GRACE: Duration = Duration::from_secs(15);
-/// A watch that ends within this time without a word has failed.
+/// A watch that ends within this time without any event has failed.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 
-/// Why a list or watch ended.
+/// Reasons why a list or watch ended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// The server or the way to it failed.
+    /// The request failed, at the server or on the way to it.
     #[error("{}", request::Chain(.0))]
     Request(#[from] kube::Error),
-    /// The server said something that is no list and no event.
+    /// The response cannot be decoded as a list or as events.
     #[error("unable to decode what the server sent: {0}")]
     Nonsense(#[from] serde_json::Error),
-    /// A watch ended at once.
+    /// A watch ended at once without any event.
     #[error("very short watch: watch lasted less than a second and no items received")]
     VeryShort,
-    /// The server took a request and did not answer in time.
+    /// The server accepted a request and did not respond in time.
     #[error("no answer within {} s", .0.as_secs())]
     Silent(Duration),
-    /// A handler found that the process has to end.
+    /// A handler reported an error for which the process must exit.
     #[error(transparent)]
     Fatal(#[from] CacheError),
 }
 
-/// What a reflector needs.
+/// The parts that a reflector needs.
 pub(super) struct Parts<S: Sink> {
     pub(super) client: kube::Client,
     pub(super) source: Source,
     pub(super) reading: Reading<S::Object>,
     pub(super) sink: S,
     pub(super) clock: Clock,
-    /// Spreads watch timeouts and waits.
+    /// Spreads watch timeouts and backoffs.
     pub(super) rng: Rng,
     pub(super) refusals: Refusals,
-    /// Told once, when all objects that there were at first have been handled.
+    /// Called once, after all initial objects have been handled.
     pub(super) synced: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -81,21 +81,21 @@ pub(super) struct Reflector<S: Sink> {
     parts: Parts<S>,
     is_synced: bool,
     backoff: Backoff,
-    /// The last version seen; empty before the first.
+    /// The last resource version seen. Empty before the first.
     version: String,
-    /// Whether the server did not have that version when it was last asked.
+    /// Whether the server did not have that version at the last request.
     version_unavailable: bool,
-    /// Whether even a list at any version came in pages: then the server has no cache that would answer in one.
+    /// Whether a list at any version came in pages. If so, the server has no watch cache, and later lists ask for pages too.
     paginated: bool,
 }
 
-/// An open watch.
+/// A watch that is open.
 struct Watch {
     lines: Lines,
     opened: Mono,
-    /// When its connection counts as dead.
+    /// Time at which the connection counts as dead.
     deadline: Mono,
-    /// Whether anything has been read from it.
+    /// Whether any line has been read.
     heard: bool,
 }
 
@@ -111,7 +111,7 @@ impl<S: Sink> Reflector<S> {
         }
     }
 
-    /// Runs until a handler finds that the process has to end.
+    /// Runs until a handler reports an error for which the process must exit.
     pub(super) async fn run(mut self) -> CacheError {
         loop {
             match self.list_and_watch().await {
@@ -144,12 +144,12 @@ impl<S: Sink> Reflector<S> {
         self.watch(watch).await
     }
 
-    /// Opens a watch that begins with all objects, takes those in, and leaves it open for what follows.
+    /// Opens a watch-list, delivers the initial objects, and returns the open watch for the events that follow.
     async fn watch_list(&mut self) -> Result<Watch, Failure> {
         loop {
             match self.try_watch_list().await {
                 Ok(Some(watch)) => return Ok(watch),
-                // It ended before all objects were told.
+                // The watch ended before all initial objects were sent.
                 Ok(None) => {}
                 Err(Failure::Request(error)) if is_retriable(&error) => {
                     tracing::debug!(kind = self.parts.reading.kind, error = %Chain(&error), "watch-list failed - backing off");
@@ -189,8 +189,8 @@ impl<S: Sink> Reflector<S> {
         Ok(None)
     }
 
-    /// Lists all objects: at first as of any version that the server has, later of none older than the last seen, and of the
-    /// newest if the server does not have that.
+    /// Lists all objects of the kind. The first list accepts any version. Later lists require at least the last version seen,
+    /// or the newest version if the server does not have that one.
     async fn list(&mut self) -> Result<(), Failure> {
         let version = match &*self.version {
             _ if self.version_unavailable => String::new(),
@@ -209,7 +209,7 @@ impl<S: Sink> Reflector<S> {
     }
 
     async fn list_pages(&mut self, version: &str) -> Result<Listed<S::Object>, Failure> {
-        // A limit would keep a server that has the version in its cache from answering out of that.
+        // A server does not answer from its watch cache if a list at a version has a limit.
         let limit = (self.paginated || matches!(version, "" | "0")).then_some(PAGE_SIZE);
         let Parts { client, source, reading, .. } = &self.parts;
         let listed = Pages { client, source, reading, patience: None }.all(version, limit, &|_| ()).await?;
@@ -226,7 +226,7 @@ impl<S: Sink> Reflector<S> {
         Ok(())
     }
 
-    /// Follows a watch and, when it ends, watches on from where it did. Returns when the objects have to be listed again.
+    /// Follows a watch, and opens the next one at the last version when it ends. Returns when the objects must be listed again.
     async fn watch(&mut self, mut open: Option<Watch>) -> Result<(), Failure> {
         loop {
             let watch = match open.take() {
@@ -267,7 +267,7 @@ impl<S: Sink> Reflector<S> {
         self.open(query, timeout).await
     }
 
-    /// Hands on what a watch tells until it ends.
+    /// Delivers the events of a watch until it ends.
     async fn follow(&mut self, mut watch: Watch) -> Result<(), Failure> {
         while let Some(line) = self.next(&mut watch).await? {
             let now = self.parts.clock.now();
@@ -288,7 +288,7 @@ impl<S: Sink> Reflector<S> {
         self.check_length(&watch)
     }
 
-    /// Remembers a version; an object whose version is unreadable says nothing of it.
+    /// Stores the last version seen. An empty version, from an object that could not be decoded, is ignored.
     fn saw(&mut self, version: &str) {
         if !version.is_empty() {
             version.clone_into(&mut self.version);
@@ -302,12 +302,12 @@ impl<S: Sink> Reflector<S> {
     async fn open(&self, query: request::Query, timeout: Duration) -> Result<Watch, kube::Error> {
         let opened = self.parts.clock.mono();
         let lines = query.lines(&self.parts.client).await?;
-        // Only real connections go silent.
+        // Simulated connections never hang.
         let deadline = if self.parts.clock.is_simulated() { Mono::MAX } else { opened + timeout + WATCH_GRACE };
         Ok(Watch { lines, opened, deadline, heard: false })
     }
 
-    /// The next line of a watch; none when it has ended, however that came.
+    /// Returns the next line of a watch. `None` if the watch ended in any way.
     async fn next(&self, watch: &mut Watch) -> Result<Option<Line<S::Object>>, Failure> {
         let next = watch.lines.next();
         let line = if watch.deadline == Mono::MAX {

@@ -1,4 +1,4 @@
-//! A whole list of one kind, read in pages.
+//! Lists all objects of one kind in pages.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,31 +9,31 @@ use super::Failure;
 use super::request::{Source, is_expired};
 use crate::clock::Clock;
 
-/// Objects a page. `client-go/tools/pager/pager.go#defaultPageSize @v1.36.3`.
+/// Number of objects per page. `client-go/tools/pager/pager.go#defaultPageSize @v1.36.3`.
 pub(in super::super) const PAGE_SIZE: u32 = 500;
 
-/// Who is asked for what.
+/// The client and the kind of a paginated list.
 pub(in super::super) struct Pages<'a, K> {
     pub(in super::super) client: &'a kube::Client,
     pub(in super::super) source: &'a Source,
     pub(in super::super) reading: &'a Reading<K>,
-    /// How long a page may take; for ever if none.
+    /// Timeout of each page. `None` for no timeout.
     pub(in super::super) patience: Option<(&'a Clock, Duration)>,
 }
 
 /// All objects of a kind.
 pub(in super::super) struct Listed<K> {
-    /// By their keys.
+    /// The objects by their keys.
     pub(in super::super) items: BTreeMap<String, Item<K>>,
-    /// The version as of which they are this.
+    /// The resource version of the list.
     pub(in super::super) version: String,
-    /// Whether there were several pages.
+    /// Whether the list had several pages.
     pub(in super::super) paginated: bool,
 }
 
 impl<K: kube::Resource> Pages<'_, K> {
-    /// All pages; `counted` is told how many objects each had. Pages that the server has forgotten meanwhile are read again
-    /// in one. Follows `client-go/tools/pager/pager.go#ListPager.list @v1.36.3`.
+    /// Lists all pages, and calls `counted` with the number of objects on each. If the continue token expires, all objects are
+    /// listed again without pages. Follows `client-go/tools/pager/pager.go#ListPager.list @v1.36.3`.
     pub(in super::super) async fn all(
         &self,
         version: &str,

@@ -1,4 +1,4 @@
-//! Says that the API server is not there: once for all kinds, and not every time.
+//! Logs that the API server cannot be reached, once for all kinds and not for every request.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use super::request::{Chain, is_connection_refused};
 use crate::clock::{Clock, Mono};
 
-/// How long after that it is said again.
+/// Time until the warning is repeated.
 const PERIOD: Duration = Duration::from_secs(30);
 
-/// When it was last said, by whichever reflector. The lock is held for a look.
+/// Time of the last warning by any reflector. The lock is held for a lookup.
 #[derive(Clone, Default)]
 pub(in crate::ingest) struct Refusals(Arc<Mutex<Option<Mono>>>);
 
 impl Refusals {
-    /// Upstream says nothing: a wrong port looks like a start that is well.
+    /// Logs the error if the connection was refused. Upstream logs nothing, so a wrong port looks like a healthy start.
     pub(super) fn tell(&self, error: &kube::Error, clock: &Clock) {
         if is_connection_refused(error) && self.is_due(clock.mono()) {
             tracing::warn!(error = %Chain(error), "The API server cannot be reached, and is tried again");

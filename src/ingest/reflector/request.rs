@@ -1,4 +1,4 @@
-//! Requests for lists and watches, and what their failures mean.
+//! Requests for lists and watches, and classification of their errors.
 
 use std::error::Error;
 use std::fmt::{self, Write as _};
@@ -10,16 +10,16 @@ use futures::{AsyncBufReadExt as _, StreamExt as _};
 use http::header;
 use kube::core::Status;
 
-/// Where the objects of a kind are.
+/// The URL of a kind's objects.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Source {
     /// The path, such as `/api/v1/pods`.
     pub(in super::super) path: String,
-    /// Which objects, as a field selector that is already escaped for a URL; all if empty.
+    /// Field selector that is already URL-escaped. Empty for all objects.
     pub(in super::super) field_selector: &'static str,
 }
 
-/// What to ask for, as query parameters.
+/// A request's path with its query parameters.
 #[derive(Debug)]
 pub(super) struct Query(String);
 
@@ -27,13 +27,14 @@ pub(super) struct Query(String);
 pub(super) type Lines = BoxStream<'static, io::Result<String>>;
 
 impl Source {
-    /// One page of a list. A version of "0" is any that the server has, an empty one the newest.
+    /// Returns the request for a page of a list. Version "0" accepts any version that the server has, and an empty version is
+    /// the newest.
     pub(super) fn list(&self, version: &str, limit: Option<u32>, next: Option<&str>) -> Query {
         let limit = limit.map(|limit| limit.to_string()).unwrap_or_default();
         self.query(&[("limit", &limit), ("continue", next.unwrap_or_default()), ("resourceVersion", version)])
     }
 
-    /// A watch from a version on.
+    /// Returns the request for a watch that starts after a version.
     pub(super) fn watch(&self, version: &str, timeout: Duration) -> Query {
         let timeout = timeout.as_secs().to_string();
         self.query(&[
@@ -44,7 +45,7 @@ impl Source {
         ])
     }
 
-    /// A watch that begins with all objects, as of this version or a newer one; an empty version is the newest.
+    /// Returns the request for a watch-list at this version or a newer one. An empty version is the newest.
     pub(super) fn watch_list(&self, version: &str, timeout: Duration) -> Query {
         let timeout = timeout.as_secs().to_string();
         self.query(&[
@@ -77,7 +78,7 @@ impl Source {
     }
 }
 
-/// Appends text as a query's value.
+/// Appends a value to a URL, percent-encoded.
 fn escape(value: &str, url: &mut String) {
     for byte in value.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -94,18 +95,18 @@ impl Query {
         request.body(Vec::new()).map_err(kube::Error::HttpError)
     }
 
-    /// Asks for a list.
+    /// Sends the request for a list, and returns the response body.
     pub(super) async fn text(self, client: &kube::Client) -> Result<String, kube::Error> {
         client.request_text(self.request()?).await
     }
 
-    /// Opens a watch.
+    /// Opens a watch and returns its lines.
     pub(super) async fn lines(self, client: &kube::Client) -> Result<Lines, kube::Error> {
         Ok(client.request_stream(self.request()?).await?.lines().boxed())
     }
 }
 
-/// An error with what caused it, down to the operating system's word for it.
+/// An error with its chain of causes, down to the operating system's error.
 pub(in super::super) struct Chain<'a>(pub(in super::super) &'a kube::Error);
 
 impl fmt::Display for Chain<'_> {
@@ -117,7 +118,7 @@ impl fmt::Display for Chain<'_> {
         f.write_str(&text)?;
         for cause in causes(self.0) {
             let next = cause.to_string();
-            // Many errors repeat their cause.
+            // Many errors already include the text of their cause.
             if !text.contains(&next) {
                 write!(f, ": {next}")?;
             }
@@ -127,7 +128,7 @@ impl fmt::Display for Chain<'_> {
     }
 }
 
-/// What caused an error, and what caused that, and so on.
+/// Iterates over the causes of an error.
 fn causes<'a>(error: &'a kube::Error) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(error.source(), |cause: &&'a (dyn Error + 'static)| (*cause).source())
 }
@@ -136,13 +137,13 @@ fn status(error: &kube::Error) -> Option<&Status> {
     if let kube::Error::Api(status) = error { Some(status) } else { None }
 }
 
-/// Whether the version asked for is older than what the server remembers.
+/// Whether the requested version is older than the versions that the server has.
 /// Follows `client-go/tools/cache/reflector.go#isExpiredError @v1.36.3`.
 pub(super) fn is_expired(error: &kube::Error) -> bool {
     status(error).is_some_and(|status| status.code == 410 || matches!(&*status.reason, "Expired" | "Gone"))
 }
 
-/// Whether the version asked for is newer than what the server has.
+/// Whether the requested version is newer than the versions that the server has.
 /// Follows `client-go/tools/cache/reflector.go#isTooLargeResourceVersionError @v1.36.3`.
 pub(super) fn is_too_large(error: &kube::Error) -> bool {
     let Some(status) = status(error) else { return false };
@@ -153,18 +154,18 @@ pub(super) fn is_too_large(error: &kube::Error) -> bool {
         || (status.reason == "Timeout" && status.message.contains("Too large resource version"))
 }
 
-/// Whether the server asks to come back later.
+/// Whether the server throttles the client.
 pub(super) fn is_too_many_requests(error: &kube::Error) -> bool {
     status(error).is_some_and(|status| status.code == 429 || status.reason == "TooManyRequests")
 }
 
-/// Whether it is worth asking for the same watch again: there is nobody to answer, or they ask to come back later.
+/// Whether the same watch should be requested again: the connection was refused, or the server throttles the client.
 /// Follows `client-go/tools/cache/reflector.go#isWatchErrorRetriable @v1.36.3`.
 pub(super) fn is_retriable(error: &kube::Error) -> bool {
     is_too_many_requests(error) || is_connection_refused(error)
 }
 
-/// Whether there is nobody to answer.
+/// Whether the connection was refused.
 pub(super) fn is_connection_refused(error: &kube::Error) -> bool {
     let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
     causes(error).any(|cause| cause.downcast_ref::<io::Error>().is_some_and(refused))

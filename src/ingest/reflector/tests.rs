@@ -1,4 +1,4 @@
-//! Reflectors of pods against the embedded API server, on one thread and in virtual time.
+//! Tests of reflectors of pods with the embedded API server, on one thread and in virtual time.
 
 mod lists;
 
@@ -24,7 +24,7 @@ struct World {
     server: ApiServer,
     time: SimClock,
     sink: Arc<Recorder>,
-    /// Requests of the reflector, in short: `watch-list`, `list 0`, `watch 7`.
+    /// The reflector's requests in short form: `watch-list`, `list 0`, `watch 7`.
     requests: Arc<Mutex<Vec<String>>>,
     synced: Arc<AtomicBool>,
     unreadable: Unreadable,
@@ -47,7 +47,7 @@ impl World {
         world
     }
 
-    /// Writes down every request, and lets `fault` decide about it by its short form.
+    /// Records every request, and lets `fault` choose a fault by the request's short form.
     fn inject(&self, fault: impl Fn(&str) -> Option<Fault> + Send + Sync + 'static) {
         let requests = self.requests.clone();
         self.server.faults().set(move |head| {
@@ -58,7 +58,7 @@ impl World {
         });
     }
 
-    /// Starts a reflector of pods that have not ended.
+    /// Starts a reflector of the pods that have not terminated.
     fn start<S: Sink<Object = Pod>>(&self, sink: S) -> JoinHandle<CacheError> {
         self.start_with(self.server.client(), sink)
     }
@@ -85,7 +85,7 @@ impl World {
         tokio::spawn(reflector.run())
     }
 
-    /// Lets everybody run until nothing is left to do at this moment.
+    /// Runs all tasks until none can make progress at this time.
     async fn settle(&self) {
         let mut quiet = 0;
         while quiet < 20 {
@@ -94,7 +94,7 @@ impl World {
         }
     }
 
-    /// What has been handled, and what has been asked for, since the last call.
+    /// Returns the deliveries and the requests since the last call.
     async fn heard(&self) -> (String, String) {
         self.settle().await;
         let requests = std::mem::take(&mut *self.requests.lock().expect("no test panics under it"));
@@ -121,7 +121,7 @@ impl World {
         self.server.patch_status(&kinds::PODS, "default", name, patch).unwrap_or_else(|status| panic!("{status:?}"));
     }
 
-    /// Deletes a pod at once, which shows as an update that marks it as being deleted, and then its end.
+    /// Deletes a pod without grace period. Watches see an update with a deletion timestamp, and then the deletion.
     fn delete(&self, name: &str) {
         let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
         self.server.delete(&kinds::PODS, "default", name, &options).unwrap_or_else(|status| panic!("{status:?}"));
@@ -242,7 +242,7 @@ fn a_watch_that_times_out_is_renewed() {
         world.create("a");
         let _task = world.start(world.sink.clone());
         world.heard().await;
-        // Watches are asked for for five to ten minutes.
+        // Watch timeouts are between five and ten minutes.
         world.pass(300).await;
         World::expect(&world.heard().await, "", "");
         world.pass(301).await;
@@ -267,7 +267,7 @@ fn a_forgotten_version_starts_over_and_finds_what_is_gone() {
         world.create("d");
         world.server.faults().compact(&kinds::PODS);
         World::expect(&world.heard().await, "", &format!("watch {last}"));
-        // 0.8 to 1.6 s later.
+        // The backoff is between 0.8 and 1.6 s.
         world.pass(2).await;
         World::expect(&world.heard().await, "-default/b (missed), +default/d", &format!("watch-list {last}"));
         world.delete("d");
@@ -370,7 +370,7 @@ fn objects_that_cannot_be_read_fail_nothing() {
     });
 }
 
-/// Fails as a cache that is corrupted.
+/// A sink that fails as if the cache was corrupted.
 struct Failing;
 
 fn corrupted() -> CacheError {

@@ -11,7 +11,7 @@ use crate::k8s::{ParseSelectorError, Pod, Selector, StringMap};
 pub(super) use sets::AffinityTermSets;
 pub use sets::AffinityTerms;
 
-/// One term, compiled: which pods it is about, and within which topology.
+/// One compiled term: the pods that it selects and the topology within which it applies.
 /// Follows `kube-scheduler/framework/types.go#AffinityTerm @v1.36.3`.
 #[derive(Debug)]
 pub struct AffinityTerm {
@@ -41,56 +41,58 @@ impl AffinityTerm {
     /// Compiles a list of terms of a pod in this namespace.
     ///
     /// # Errors
-    /// With upstream's text, for the first selector that is malformed.
+    /// Returns an error with upstream's text for the first malformed selector.
     pub fn compile_all(namespace: &str, terms: &[PodAffinityTerm]) -> Result<Vec<Self>, ParseSelectorError> {
         terms.iter().map(|term| Self::compile(namespace, term)).collect()
     }
 
-    /// The node label whose values are the domains.
+    /// The node label whose values define the topology domains.
     pub fn topology_key(&self) -> &str {
         &self.topology_key
     }
 
-    /// Selects the labels of the pods that the term is about.
+    /// The selector for the labels of the pods that the term selects.
     pub fn selector(&self) -> &Selector {
         &self.selector
     }
 
-    /// Selects namespaces, besides those that the term lists.
+    /// The selector for namespaces, in addition to the namespaces that the term lists.
     pub fn namespace_selector(&self) -> &Selector {
         &self.namespace_selector
     }
 
-    /// Whether the term lists this namespace, or, having neither a list nor a selector, is a term of a pod in it.
+    /// Whether the term lists this namespace. A term with neither a list nor a namespace selector lists the namespace of its
+    /// own pod.
     pub fn lists_namespace(&self, namespace: &str) -> bool {
         self.namespaces.contains(namespace)
     }
 
-    /// Whether the namespace selector selects a namespace without labels, and so, wherever labels are not looked up, all
-    /// of them.
+    /// Whether the namespace selector matches a namespace without labels. It then matches every namespace wherever namespace
+    /// labels are not looked up.
     pub fn selects_unlabelled_namespaces(&self) -> bool {
         self.selects_unlabelled_namespaces
     }
 
-    /// Whether the term is about a pod with these labels in this namespace, which has these labels itself.
+    /// Whether the term selects a pod with these labels in this namespace, which has the labels `namespace_labels`.
     /// Follows `kube-scheduler/framework/types.go#AffinityTerm.Matches @v1.36.3`.
     pub fn matches(&self, namespace: &str, labels: &StringMap, namespace_labels: &StringMap) -> bool {
         (self.lists_namespace(namespace) || self.namespace_selector.matches(namespace_labels))
             && self.selector.matches(labels)
     }
 
-    /// The same where the labels of the namespace are not looked up.
+    /// Whether the term selects a pod with these labels in this namespace, whose own labels are not looked up and taken as
+    /// empty.
     pub fn matches_unlabelled(&self, namespace: &str, labels: &StringMap) -> bool {
         (self.selects_unlabelled_namespaces || self.lists_namespace(namespace)) && self.selector.matches(labels)
     }
 }
 
-/// A term with what it weighs.
+/// A term with its weight.
 #[derive(Debug)]
 pub struct WeightedAffinityTerm {
-    /// The term.
+    /// The term that is weighted.
     pub term: AffinityTerm,
-    /// What it weighs, 1 to 100 if the API server has seen it.
+    /// The weight, which the API server restricts to 1 to 100.
     pub weight: i32,
 }
 
@@ -104,7 +106,7 @@ impl WeightedAffinityTerm {
     }
 }
 
-/// The four lists of a pod's terms. A list with a malformed term counts as empty, and remembers why.
+/// The four lists of a pod's terms. A list with a malformed term counts as empty and keeps the error.
 #[derive(Debug)]
 struct Lists {
     required: Result<Vec<AffinityTerm>, ParseSelectorError>,
@@ -114,7 +116,7 @@ struct Lists {
 }
 
 impl Lists {
-    /// Follows `pkg/scheduler/framework/types.go#PodInfo.Update @v1.36.3`.
+    /// Compiles the four lists. Follows `pkg/scheduler/framework/types.go#PodInfo.Update @v1.36.3`.
     fn compile(pod: &Pod) -> Self {
         let affinity = pod.spec.affinity.as_deref();
         let near = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
@@ -131,7 +133,7 @@ impl Lists {
         }
     }
 
-    /// What is malformed, list by list.
+    /// The errors of all lists with a malformed term.
     fn error(&self) -> Option<String> {
         let errors = [
             ("requiredAffinityTerms", self.required.as_ref().err()),
@@ -145,7 +147,7 @@ impl Lists {
     }
 }
 
-/// The terms of required anti-affinity, as the API has them.
+/// The required anti-affinity terms, as the API has them.
 pub fn required_anti_affinity(affinity: Option<&Affinity>) -> &[PodAffinityTerm] {
     let anti = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
     anti.and_then(|own| own.required_during_scheduling_ignored_during_execution.as_deref()).unwrap_or_default()

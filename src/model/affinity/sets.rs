@@ -1,4 +1,4 @@
-//! Interned sets of terms: pods with the same namespace and the same pod affinity and anti-affinity share one.
+//! Interned sets of terms: pods with the same namespace, pod affinity and pod anti-affinity share one set.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use super::{AffinityTerm, Lists, WeightedAffinityTerm};
 use crate::k8s::{ParseSelectorError, Pod};
 
-/// The compiled affinity and anti-affinity terms of all pods that have the same, in one namespace.
+/// The compiled terms of all pods of a namespace that have the same pod affinity and anti-affinity.
 pub struct AffinityTerms {
     number: u32,
     key: Arc<str>,
@@ -16,48 +16,48 @@ pub struct AffinityTerms {
 }
 
 impl AffinityTerms {
-    /// Dense number among the sets alive, reused once the last pod is gone.
+    /// Dense number of the set, unique among live sets and reused once the last pod is gone.
     pub fn number(&self) -> usize {
         self.number as usize
     }
 
-    /// What the pod has to be near; none if a term is malformed.
+    /// The required affinity terms; empty if one of them is malformed.
     pub fn required_affinity(&self) -> &[AffinityTerm] {
         self.lists.required.as_deref().unwrap_or_default()
     }
 
-    /// What the pod has to be away from; none if a term is malformed.
+    /// The required anti-affinity terms; empty if one of them is malformed.
     pub fn required_anti_affinity(&self) -> &[AffinityTerm] {
         self.lists.required_anti.as_deref().unwrap_or_default()
     }
 
-    /// What the pod is rather near; none if a term is malformed.
+    /// The preferred affinity terms; empty if one of them is malformed.
     pub fn preferred_affinity(&self) -> &[WeightedAffinityTerm] {
         self.lists.preferred.as_deref().unwrap_or_default()
     }
 
-    /// What the pod is rather away from; none if a term is malformed.
+    /// The preferred anti-affinity terms; empty if one of them is malformed.
     pub fn preferred_anti_affinity(&self) -> &[WeightedAffinityTerm] {
         self.lists.preferred_anti.as_deref().unwrap_or_default()
     }
 
-    /// The same as [`Self::required_affinity`].
+    /// The required affinity terms, with the error if one of them is malformed.
     ///
     /// # Errors
-    /// What is malformed.
+    /// Returns the error of the first malformed term.
     pub fn checked_required_affinity(&self) -> Result<&[AffinityTerm], &ParseSelectorError> {
         self.lists.required.as_deref()
     }
 
-    /// The same as [`Self::required_anti_affinity`].
+    /// The required anti-affinity terms, with the error if one of them is malformed.
     ///
     /// # Errors
-    /// What is malformed.
+    /// Returns the error of the first malformed term.
     pub fn checked_required_anti_affinity(&self) -> Result<&[AffinityTerm], &ParseSelectorError> {
         self.lists.required_anti.as_deref()
     }
 
-    /// What is malformed in any of the terms, in upstream's words.
+    /// The errors of all lists with a malformed term, in upstream's words.
     pub fn error(&self) -> Option<String> {
         self.lists.error()
     }
@@ -85,7 +85,7 @@ struct Table {
 }
 
 impl Table {
-    /// Drops the entry of a set whose last user has gone, unless a new set took its place in the meantime.
+    /// Removes the entry of a set whose last user is gone, unless a new set replaced the entry in the meantime.
     fn evict(&mut self, set: &AffinityTerms) {
         if self.sets.get(&set.key).is_some_and(|(number, _)| *number == set.number) {
             self.sets.remove(&set.key);
@@ -94,13 +94,14 @@ impl Table {
     }
 }
 
-/// The sets of all pods alive. A set lives as long as a pod refers to it. The lock guards the table and is held for one
-/// look-up, or for compiling a set that is new.
+/// The sets of all live pods. A set lives as long as a pod refers to it. The lock guards the table. It is held for one look-up,
+/// or while a new set is compiled.
 #[derive(Clone, Default)]
 pub(in crate::model) struct AffinityTermSets(Arc<Mutex<Table>>);
 
 impl AffinityTermSets {
-    /// The terms of this pod; `None` if it has neither pod affinity nor anti-affinity. One that is there and empty counts.
+    /// The terms of this pod. `None` if its spec sets neither `podAffinity` nor `podAntiAffinity`. An empty `podAffinity` or
+    /// `podAntiAffinity` counts as set.
     pub(in crate::model) fn intern(&self, pod: &Pod) -> Option<Arc<AffinityTerms>> {
         let affinity = pod.spec.affinity.as_deref()?;
         if affinity.pod_affinity.is_none() && affinity.pod_anti_affinity.is_none() {
@@ -124,7 +125,7 @@ impl AffinityTermSets {
         Some(set)
     }
 
-    /// How many sets are alive.
+    /// Number of live sets of terms.
     #[cfg(test)]
     pub(in crate::model) fn len(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).sets.len()

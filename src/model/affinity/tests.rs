@@ -1,4 +1,4 @@
-//! What terms are about, what pods share, and what is malformed.
+//! Tests of term matching, of interned sets of terms and of malformed terms.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ fn labels(labels: &Value) -> StringMap {
     serde_json::from_value(labels.clone()).expect("labels")
 }
 
-/// Whether a term of a pod in `default` is about a pod with label `app: a` in this namespace: where the namespace is looked
-/// up, and where it is not.
+/// Checks whether a term of a pod in `default` matches a pod with label `app: a` in this namespace: with the namespace's labels
+/// looked up, and without.
 #[track_caller]
 fn check(mut term: Value, namespace: &str, namespace_labels: &Value, expected: (bool, bool)) {
     term["topologyKey"] = "zone".into();

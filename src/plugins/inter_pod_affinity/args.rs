@@ -15,7 +15,7 @@ use crate::config::{FeatureGates, PluginArgs};
 pub struct InterPodAffinityArgs {
     /// The weight (0–100) that an existing pod's required affinity has in scoring.
     pub hard_pod_affinity_weight: i32,
-    /// Whether existing pods' preferred terms go unread when the incoming pod has none.
+    /// Whether the preferred terms of existing pods are ignored when the incoming pod has no preferred terms.
     pub ignore_preferred_terms_of_existing_pods: bool,
 }
 

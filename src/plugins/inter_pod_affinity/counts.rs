@@ -1,4 +1,4 @@
-//! What is counted, by topology key and domain.
+//! Counts by topology key and domain.
 
 use std::sync::Arc;
 
@@ -10,30 +10,37 @@ use crate::model::{Domains, NodeOrdinal, Snapshot};
 pub(super) struct KeyCounts {
     key: Box<str>,
     domains: Arc<Domains>,
-    /// By domain. Shared until one of several what-ifs changes it.
+    /// The counts by domain. Copies of the state share the list until one of them changes it.
     counts: Arc<Vec<i64>>,
-    /// How many domains have a count other than zero.
+    /// Number of domains whose count is not zero.
     nonzero: usize,
 }
 
 impl KeyCounts {
     /// The count of the domain of the node, or `None` if the node does not have the label.
+    #[inline]
     pub(super) fn of(&self, node: NodeRef<'_>) -> Option<i64> {
         if let Some(ordinal) = node.ordinal {
             return Some(self.counts[self.domains.of(ordinal)?]);
         }
+        self.of_labels(node)
+    }
+
+    /// The count of the domain by the labels of a node that is not of the snapshot.
+    #[cold]
+    fn of_labels(&self, node: NodeRef<'_>) -> Option<i64> {
         let value = node.node().labels().get(&*self.key)?;
         Some(self.domains.find(value).map_or(0, |domain| self.counts[domain]))
     }
 
-    /// Adds `each` for each pod to the domains of these nodes. Returns whether any of the nodes has the label.
+    /// Adds `each` per pod to the domains of these nodes. Returns whether any of the nodes has the label.
     fn add(&mut self, nodes: impl Iterator<Item = (NodeOrdinal, usize)>, each: i64) -> bool {
         let counts = Arc::make_mut(&mut self.counts);
         let mut any = false;
         for (node, pods) in nodes {
             let Some(domain) = self.domains.of(node) else { continue };
             let before = counts[domain];
-            // A node has fewer pods than would wrap.
+            // A node has too few pods for the conversion to wrap.
             let after = before.wrapping_add(each.wrapping_mul(pods.cast_signed() as i64));
             counts[domain] = after;
             self.nonzero = self.nonzero + usize::from(after != 0) - usize::from(before != 0);
@@ -59,13 +66,13 @@ impl TopologyCounts {
         self.0.iter().all(|counts| counts.nonzero == 0)
     }
 
-    /// Makes room for a key, whether or not anything is counted.
+    /// Adds an entry for the key, even if nothing will be counted for it.
     pub(super) fn prepare(&mut self, snapshot: &Snapshot, key: &str) {
         self.of_key(snapshot, key);
     }
 
-    /// Adds `each` for each pod on these nodes, given with their numbers of pods. Returns whether any of the nodes has the
-    /// label.
+    /// Adds `each` per pod to the domains of these nodes, which are given with their numbers of pods. Returns whether any of
+    /// the nodes has the label.
     pub(super) fn add(
         &mut self,
         snapshot: &Snapshot,

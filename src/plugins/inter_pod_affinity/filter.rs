@@ -1,5 +1,4 @@
-//! Required terms: where pods are that the incoming pod must be near to or away from, and those that it must be away from
-//! for their sake.
+//! Filtering by required terms: affinity and anti-affinity of the incoming pod, and anti-affinity of existing pods.
 //!
 //! Follows `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go @v1.36.3`.
 
@@ -18,15 +17,15 @@ const REASON_AFFINITY: &str = "node(s) didn't match pod affinity rules";
 const REASON_ANTI_AFFINITY: &str = "node(s) didn't match pod anti-affinity rules";
 const REASON_EXISTING: &str = "node(s) didn't satisfy existing pods anti-affinity rules";
 
-/// What does not change during a cycle.
+/// The part of the state that does not change during a cycle.
 #[derive(Debug)]
 struct Incoming {
-    /// The pod's own terms; none if it has neither affinity nor anti-affinity.
+    /// The incoming pod's terms. `None` if it has neither affinity nor anti-affinity.
     terms: Option<Arc<AffinityTerms>>,
     affinity: OwnTerms,
     anti_affinity: OwnTerms,
     namespace_labels: NamespaceLabels,
-    /// Whether all required terms are about the pod itself: the first of its kind need not be near to another.
+    /// Whether all required affinity terms select the incoming pod itself. Such a pod may be the first of its kind.
     matches_itself: bool,
 }
 
@@ -40,15 +39,15 @@ impl Incoming {
     }
 }
 
-/// What `PreFilter` counts for `Filter`.
+/// The state that `PreFilter` computes for `Filter`.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     incoming: Arc<Incoming>,
-    /// Pods that all required terms are about, a count for each of these. Every key of a term is in it.
+    /// Pods that all required affinity terms select, counted once per term. Every topology key of a term has an entry.
     affinity: TopologyCounts,
-    /// Pods that a required anti-affinity term is about.
+    /// Pods that a required anti-affinity term of the incoming pod selects.
     anti_affinity: TopologyCounts,
-    /// Pods of which a required anti-affinity term is about the incoming pod.
+    /// Pods with a required anti-affinity term that selects the incoming pod.
     existing: TopologyCounts,
 }
 
@@ -62,6 +61,7 @@ impl State {
         Self { incoming: Arc::new(incoming), affinity, anti_affinity, existing }
     }
 
+    /// Counts the existing pods whose required anti-affinity selects the incoming pod.
     /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#InterPodAffinity.getExistingAntiAffinityCounts
     /// @v1.36.3`.
     fn count_existing(&mut self, pod: &PodInfo, snapshot: &Snapshot) {
@@ -75,6 +75,7 @@ impl State {
         }
     }
 
+    /// Counts the existing pods that the incoming pod's required terms select.
     /// Follows
     /// `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#InterPodAffinity.getIncomingAffinityAntiAffinityCounts
     /// @v1.36.3`.
@@ -98,7 +99,7 @@ impl State {
         }
     }
 
-    /// Counts one pod more on a node, or one less.
+    /// Adds `by` to the counts that `other` is part of when it is on `node`: 1 adds the pod, -1 removes it.
     /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#preFilterState.updateWithPod @v1.36.3`.
     fn update(&mut self, snapshot: &Snapshot, pod: &PodInfo, other: &PodInfo, node: NodeOrdinal, by: i64) {
         let incoming = &*self.incoming;
@@ -121,7 +122,7 @@ impl State {
         }
     }
 
-    /// Decides whether the node can take the pod.
+    /// Decides whether the pod may run on the node.
     /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#InterPodAffinity.Filter @v1.36.3`.
     fn decide(&self, node: NodeRef<'_>) -> Verdict {
         if !self.is_near(node) {
@@ -137,8 +138,9 @@ impl State {
         }
     }
 
-    /// Whether the node has the key of every required term, and in its domain of each a pod that all of them are about;
-    /// unless there is none anywhere, and the incoming pod would be the first.
+    /// Whether the node satisfies the required affinity. The node must have the topology key of every term, and each of its
+    /// domains must have a pod that all terms select. If the cluster has no such pod and all terms select the incoming pod, the
+    /// topology keys are enough.
     /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#satisfyPodAffinity @v1.36.3`.
     fn is_near(&self, node: NodeRef<'_>) -> bool {
         let mut everywhere = true;
@@ -197,7 +199,7 @@ impl InterPodAffinity {
         by: i64,
     ) -> Result<Verdict, PluginError> {
         let state = cx.state.get_mut(self.filters).ok_or_else(not_found)?;
-        // What-ifs are about nodes of the snapshot.
+        // Pods are added and removed on nodes of the snapshot only.
         if let Some(node) = node.ordinal {
             state.update(cx.snapshot, cx.pod, other, node, by);
         }

@@ -1,20 +1,20 @@
-//! Which changes of pods and nodes may help a pod that was rejected.
+//! Queueing hints for pods that `InterPodAffinity` rejected.
 //!
-//! Selectors of namespaces are not looked up here, as upstream does not: one that does not select a namespace without labels
-//! selects none.
+//! Like upstream, namespace labels are not looked up here. A namespace selector matches no namespace unless it matches one
+//! without labels.
 
 use crate::framework::{PluginError, QueueingHint};
 use crate::k8s::{ParseSelectorError, Pod, StringMap};
 use crate::model::{AffinityTerm, EventObjects, PodInfo, required_anti_affinity};
 use crate::plugins::event::{changed_node, hint, unexpected};
 
-/// What the pod that waits has to be near.
+/// The required affinity terms of the waiting pod.
 fn own_affinity(pod: &PodInfo) -> Result<&[AffinityTerm], PluginError> {
     let terms = pod.affinity_terms().map_or(Ok(&[][..]), |terms| terms.checked_required_affinity());
     terms.map_err(malformed)
 }
 
-/// What it has to be away from.
+/// The required anti-affinity terms of the waiting pod.
 fn own_anti_affinity(pod: &PodInfo) -> Result<&[AffinityTerm], PluginError> {
     let terms = pod.affinity_terms().map_or(Ok(&[][..]), |terms| terms.checked_required_anti_affinity());
     terms.map_err(malformed)
@@ -24,7 +24,7 @@ fn malformed(error: &ParseSelectorError) -> PluginError {
     PluginError::new(error.to_string())
 }
 
-/// Whether each of the terms, of which there is one at least, is about the pod.
+/// Whether there are terms and all of them select the pod.
 fn all_match(terms: &[AffinityTerm], pod: &Pod) -> bool {
     !terms.is_empty() && terms.iter().all(|term| term.matches_unlabelled(pod.namespace(), pod.labels()))
 }
@@ -33,6 +33,7 @@ fn has_place(pod: &Pod) -> bool {
     pod.node_name().is_some() || pod.nominated_node_name().is_some()
 }
 
+/// The hint for an added, updated or deleted pod.
 /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go#InterPodAffinity.isSchedulableAfterPodChange @v1.36.3`.
 pub(super) fn after_pod_change(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let (old, new) = objects.pods();
@@ -54,14 +55,14 @@ pub(super) fn after_pod_change(pod: &PodInfo, objects: &EventObjects) -> Result<
     Ok(hint(helps))
 }
 
-/// Whether all required anti-affinity terms of `other` are about the pod.
+/// Whether `other` has required anti-affinity terms and all of them select the pod.
 fn kept_away(other: &Pod, pod: &Pod) -> Result<bool, PluginError> {
     let terms = required_anti_affinity(other.spec.affinity.as_deref());
     let terms = AffinityTerm::compile_all(other.namespace(), terms);
     terms.map(|terms| all_match(&terms, pod)).map_err(|error| malformed(&error))
 }
 
-/// What became of a label of a node: it is there now, it is gone, it has another value.
+/// The change of a node label: unchanged, added, removed, or set to another value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Label {
     Same,
@@ -79,8 +80,9 @@ fn change(old: &StringMap, new: &StringMap, key: &str) -> Label {
     }
 }
 
-/// An added node may have a pod to be near to, once one gets there, and is free of those to be away from. One that gets a
-/// label joins a domain that may have the one, and one that loses a label leaves a domain that may have the other.
+/// The hint for an added or updated node. An added node may gain a pod that the affinity needs, and has none that the
+/// anti-affinity forbids. A node that gains a label joins a domain that may satisfy the affinity. A node that loses a label
+/// leaves a domain that may violate the anti-affinity.
 /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go#InterPodAffinity.isSchedulableAfterNodeChange @v1.36.3`.
 pub(super) fn after_node_change(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let (old, new) = changed_node(objects)?;

@@ -1,8 +1,9 @@
-//! `InterPodAffinity`: a pod goes to where pods are that it has to be near, not to where those are that it or they have to
-//! be away from, and rather to where preferences, its own and those of others, draw it.
+//! `InterPodAffinity`: places a pod by its required affinity and anti-affinity and the required anti-affinity of existing pods,
+//! and scores nodes by preferred terms.
 //!
-//! Nothing here walks over pods. A selector of the incoming pod is matched once a label class, a term of the pods on nodes
-//! once a set of terms; what they found is counted by topology domain in arrays, so that a node costs an index for each key.
+//! The plugin does not iterate over pods. A selector of the incoming pod is matched once per label class, and a term of
+//! existing pods once per set of terms. The matches are counted by topology domain in arrays, so the cost per node is one index
+//! per key.
 //!
 //! Follows `pkg/scheduler/framework/plugins/interpodaffinity @v1.36.3`.
 
@@ -29,10 +30,10 @@ use crate::k8s::{StringMap, labels};
 use crate::listers::Lister;
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "InterPodAffinity";
 
-/// The plugin.
+/// The in-tree plugin `InterPodAffinity`.
 struct InterPodAffinity {
     args: InterPodAffinityArgs,
     hints: bool,
@@ -60,7 +61,7 @@ pub fn factory(args: InterPodAffinityArgs, handle: &Handle) -> Result<Registrati
         .sign(&plugin))
 }
 
-/// A namespace, for its labels; one that is not known has none.
+/// A namespace, for its labels. An unknown namespace has no labels.
 /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go#GetNamespaceLabelsSnapshot @v1.36.3`.
 #[derive(Clone, Debug)]
 struct NamespaceLabels(Arc<Namespace>);
@@ -81,7 +82,7 @@ impl Plugin for InterPodAffinity {
     }
 }
 
-/// Where a pod with terms may go depends on where others are, so such pods are not signed.
+/// Pods with affinity terms are not signed, because their placement depends on other pods.
 /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go#InterPodAffinity.SignPod @v1.36.3`.
 impl SignPlugin for InterPodAffinity {
     fn sign(&self, pod: &PodInfo) -> Result<SignOutcome, PluginError> {

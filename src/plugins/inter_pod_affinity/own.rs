@@ -1,4 +1,4 @@
-//! The terms of the pod that is being scheduled, with the namespaces that they reach.
+//! The terms of the incoming pod, with the namespaces that they select.
 
 use std::sync::Arc;
 
@@ -8,10 +8,12 @@ use crate::k8s::labels;
 use crate::listers::Lister;
 use crate::model::{AffinityTerm, LabelClass};
 
-/// The namespaces that a term's namespace selector selects, as they are when it is asked for; sorted by name.
+/// The namespaces that a term's namespace selector selected when this was built, sorted by name.
 ///
-/// Upstream means to put a selector away once its namespaces are known, and puts away that of a copy: it is still asked
-/// afterwards, with no labels, so one that selects a namespace without labels (`NotIn`, `DoesNotExist`) selects all. Follows
+/// Upstream means to drop a selector once its namespaces are known, but drops the selector of a copy. So the selector is still
+/// matched afterwards, with no labels, and a selector that matches a namespace without labels (`NotIn`, `DoesNotExist`) selects
+/// all namespaces.
+/// Follows
 /// `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go#InterPodAffinity.mergeAffinityTermNamespacesIfNotEmpty
 /// @v1.36.3`.
 #[derive(Clone, Debug, Default)]
@@ -34,17 +36,17 @@ impl Selected {
     }
 }
 
-/// Terms of the pod that is being scheduled, of one list.
+/// The selected namespaces of one list of the incoming pod's terms, by position in the list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OwnTerms(Vec<Selected>);
 
 impl OwnTerms {
-    /// These terms, with the namespaces that they select now.
+    /// Looks up the namespaces that these terms select now.
     pub(super) fn new<'a>(terms: impl Iterator<Item = &'a AffinityTerm>, known: &Lister<Namespace>) -> Self {
         Self(terms.map(|term| Selected::by(term, known)).collect())
     }
 
-    /// Whether the term, which is the one at this place, is about pods of this class.
+    /// Whether `term`, which is at position `at` of the list, selects pods of this class.
     pub(super) fn matches(&self, at: usize, term: &AffinityTerm, class: &LabelClass) -> bool {
         term.selector().matches(class.labels())
             && (term.selects_unlabelled_namespaces()
@@ -52,7 +54,7 @@ impl OwnTerms {
                 || self.0.get(at).is_some_and(|selected| selected.contains(class.namespace())))
     }
 
-    /// Whether each of the terms, of which there is one at least, is about pods of this class.
+    /// Whether there are terms and all of them select pods of this class.
     /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#podMatchesAllAffinityTerms @v1.36.3`.
     pub(super) fn all_match(&self, terms: &[AffinityTerm], class: &LabelClass) -> bool {
         !terms.is_empty() && terms.iter().enumerate().all(|(at, term)| self.matches(at, term, class))

@@ -1,4 +1,4 @@
-//! Preferred terms, and what the required affinity of others is worth.
+//! Scoring by preferred terms and by the required affinity of existing pods.
 //!
 //! Follows `pkg/scheduler/framework/plugins/interpodaffinity/scoring.go @v1.36.3`.
 
@@ -17,7 +17,7 @@ use crate::k8s::StringMap;
 use crate::listers::Lister;
 use crate::model::{AffinityTerms, PodInfo, Snapshot, WeightedAffinityTerm};
 
-/// What `PreScore` counts for `Score`: what each domain of each key is worth.
+/// The state that `PreScore` computes for `Score`: the score of each domain of each topology key.
 #[derive(Clone, Debug)]
 pub(super) struct State(Arc<TopologyCounts>);
 
@@ -27,7 +27,7 @@ impl State {
     }
 }
 
-/// What is counted so far, and whether anything is, be it for nothing.
+/// The scores counted so far, and whether any term matched, even if the scores sum up to zero.
 #[derive(Default)]
 struct Worth {
     counts: TopologyCounts,
@@ -35,7 +35,7 @@ struct Worth {
 }
 
 impl Worth {
-    /// Counts, for each of the pod's own preferred terms, the pods that it is about.
+    /// Counts the existing pods that the incoming pod's preferred terms select.
     fn add_own(
         &mut self,
         snapshot: &Snapshot,
@@ -54,8 +54,8 @@ impl Worth {
         }
     }
 
-    /// Counts, for each term of pods on nodes that is about this pod, those pods: required affinity with this weight if it
-    /// is above zero, and preferences.
+    /// Counts the existing pods whose terms select the incoming pod: preferred terms with their weights, and required affinity
+    /// with weight `hard` if that is above zero.
     fn add_existing(&mut self, snapshot: &Snapshot, pod: &PodInfo, namespace_labels: &StringMap, hard: i32) {
         for set in snapshot.affinity_terms() {
             let terms: &AffinityTerms = set.shared();
@@ -82,7 +82,7 @@ impl PreScorePlugin for InterPodAffinity {
     fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[NodeRef<'_>]) -> Result<PreScoreOutcome, PluginError> {
         let pod = &**cx.pod;
         let has_preferences = has_preferences(pod);
-        // With a preference of its own those of others count all the same, as upstream has it.
+        // If the pod has preferred terms, those of existing pods count despite the argument, as in upstream.
         if self.args.ignore_preferred_terms_of_existing_pods && !has_preferences {
             return Ok(PreScoreOutcome::Skip);
         }
@@ -104,7 +104,7 @@ impl PreScorePlugin for InterPodAffinity {
     }
 }
 
-/// Whether the pod has preferred terms, malformed ones among them.
+/// Whether the pod has preferred terms, including malformed terms.
 fn has_preferences(pod: &PodInfo) -> bool {
     let near = pod.affinity().and_then(|affinity| affinity.pod_affinity.as_ref());
     let away = pod.affinity().and_then(|affinity| affinity.pod_anti_affinity.as_ref());
@@ -128,7 +128,7 @@ impl ScorePlugin for InterPodAffinity {
     }
 }
 
-/// The lowest score becomes 0 and the highest 100; all become 0 where they are equal.
+/// Scales the lowest score to 0 and the highest to 100. If all scores are equal, all become 0.
 /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/scoring.go#InterPodAffinity.NormalizeScore @v1.36.3`.
 impl NormalizeScore for InterPodAffinity {
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "as upstream computes it")]

@@ -1,5 +1,5 @@
-//! What plugins put into pod signatures, as Go would write it: struct fields in Go's order, what is empty left out where
-//! Go's types say so.
+//! The fragments that plugins add to pod signatures, in the JSON that Go would write. Struct fields are in Go's order, and
+//! empty fields are left out where Go's tags say so.
 //!
 //! Follows `kube-scheduler/framework/signers.go @v1.36.3`.
 
@@ -15,30 +15,30 @@ use crate::go::json;
 use crate::k8s::{Pod, StringMap};
 use crate::model::Resources;
 
-/// A fragment with its name.
+/// A signature fragment with its name.
 pub type Named = (&'static str, Fragment);
 
-/// The node that the pod names.
+/// The node name in the pod's spec.
 pub fn node_name(pod: &Pod) -> Named {
     named("v1.Pod.Spec.NodeName", pod.spec.node_name.as_deref().unwrap_or_default())
 }
 
-/// The features that the pod needs, as `digits` tells them.
+/// The features that the pod needs, as a string with one digit per feature.
 pub fn required_features(digits: &str) -> Named {
     named("v1.Pod.Spec.RequiredFeatures()", digits)
 }
 
-/// The pod's labels; `null` for none.
+/// The pod's labels, or `null` if it has none.
 pub fn labels(pod: &Pod) -> Named {
     named("v1.Pod.Labels", &non_empty(pod.labels()))
 }
 
-/// The labels that the pod asks of its node; `null` for none.
+/// The pod's node selector, or `null` if it has none.
 pub fn node_selector(pod: &Pod) -> Named {
     named("v1.Pod.Spec.Affinity.NodeSelector", &non_empty(&pod.spec.node_selector))
 }
 
-/// The host ports of all containers, also of those that end before others start; sorted, once each.
+/// The host ports of all containers and init containers, sorted, without duplicates.
 /// Follows `kube-scheduler/framework/signers.go#HostPortsSigner @v1.36.3`.
 pub fn host_ports(pod: &Pod) -> Named {
     let ports = pod.all_host_ports().map(|port| port.host_port);
@@ -53,7 +53,7 @@ pub fn tolerations(pod: &Pod) -> Named {
     named("v1.Pod.Spec.Tolerations", &tolerations)
 }
 
-/// The pod's node affinity, with whatever may stand in any order sorted; `null` for none.
+/// The pod's node affinity, or `null` if it has none. Lists whose order does not matter are sorted.
 /// Follows `kube-scheduler/framework/signers.go#NodeAffinitySigner @v1.36.3`.
 pub fn node_affinity(pod: &Pod) -> Named {
     let affinity = pod.spec.affinity.as_deref().and_then(|affinity| affinity.node_affinity.as_ref());
@@ -68,8 +68,9 @@ pub fn node_affinity(pod: &Pod) -> Named {
     named("v1.Pod.Spec.Affinity.NodeAffinity", &signed)
 }
 
-/// The sources of the pod's volumes but config maps and secrets, sorted. None if a source is not kept whole: an ephemeral
-/// volume's claim template. Follows `kube-scheduler/framework/signers.go#VolumesSigner @v1.36.3`.
+/// The sources of the pod's volumes except config maps and secrets, sorted. `None` if the pod has an ephemeral volume, whose
+/// claim template is not kept.
+/// Follows `kube-scheduler/framework/signers.go#VolumesSigner @v1.36.3`.
 pub fn volumes(pod: &Pod) -> Option<Named> {
     let mut sources = Vec::new();
     for volume in &pod.spec.volumes {
@@ -83,7 +84,7 @@ pub fn volumes(pod: &Pod) -> Option<Named> {
     Some(named("v1.Pod.Spec.Volumes.NonSyntheticSources()", &sources))
 }
 
-/// What the pod requests. Follows `pkg/scheduler/framework/types.go#Resource @v1.36.3`.
+/// The resources that the pod requests. Follows `pkg/scheduler/framework/types.go#Resource @v1.36.3`.
 pub fn resources(resources: &Resources) -> Named {
     let signed = GoResource {
         milli_cpu: resources.milli_cpu,
@@ -95,7 +96,7 @@ pub fn resources(resources: &Resources) -> Named {
     named("v1.Pod.Spec.ContainerRequestsAndOverheads()", &signed)
 }
 
-/// Image names, sorted, once each.
+/// The names of the pod's images, sorted, without duplicates.
 pub fn image_names(names: &BTreeSet<String>) -> Named {
     named("v1.Pod.Spec.CanonicalImageNames()", names)
 }
@@ -210,7 +211,7 @@ fn non_empty(map: &StringMap) -> Option<&StringMap> {
     (!map.is_empty()).then_some(map)
 }
 
-/// The JSON texts of the items, sorted.
+/// The items as JSON texts, sorted.
 fn sorted<T: Serialize>(items: impl Iterator<Item = T>) -> Vec<String> {
     let mut texts: Vec<String> =
         items.map(|item| json::to_string(&item).expect("a signature has text keys only")).collect();

@@ -1,44 +1,45 @@
 //! Volume sources as Go would write them.
 //!
-//! Pods keep a source as the JSON it came in; here its fields are put into the order of Go's structs, those that Go leaves
-//! out are left out, and those that Go always writes are filled in. Follows `api/core/v1/types.go#VolumeSource @v1.36.3`.
+//! A pod keeps a volume source as the JSON that it came in. This module puts the fields into the order of Go's structs, leaves
+//! out the fields that Go leaves out, and adds those that Go always writes.
+//! Follows `api/core/v1/types.go#VolumeSource @v1.36.3`.
 
 use serde_json::Value;
 
 use crate::go::json;
 use crate::k8s::{Quantity, VolumeSource};
 
-/// What a volume puts into a signature.
+/// The contribution of a volume to a signature.
 pub(super) enum Signed {
-    /// This.
+    /// The volume contributes this text.
     Text(String),
-    /// Nothing.
+    /// The volume contributes nothing.
     LeftOut,
-    /// It cannot be told.
+    /// The volume cannot be signed, because its source is not kept.
     Unknown,
 }
 
-/// When Go writes a field, and with what if it is absent.
+/// The condition under which Go writes a field, with the text for an absent field.
 #[derive(Clone, Copy)]
 enum Presence {
-    /// Always, absent as this JSON.
+    /// Go always writes the field. An absent field is written as this JSON.
     Always(&'static str),
-    /// Unless it is absent, `null`, `false`, 0 or empty.
+    /// Go writes the field unless it is absent, `null`, `false`, 0 or empty.
     NonZero,
-    /// Unless it is absent or `null`.
+    /// Go writes the field unless it is absent or `null`.
     Set,
 }
 
-/// What a field holds.
+/// The type of a field's value.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Text, a number, a truth value, a map of texts, or a list of texts.
+    /// A string, a number, a boolean, a map of strings, or a list of strings.
     Plain,
     /// A quantity, written in canonical form.
     Quantity,
-    /// A struct.
+    /// A struct with these fields.
     Struct(&'static [Field]),
-    /// A list of structs.
+    /// A list of structs with these fields.
     Structs(&'static [Field]),
 }
 
@@ -155,7 +156,7 @@ const CSI: &[Field] = &[
     set_struct("nodePublishSecretRef", REFERENCE),
 ];
 
-/// Every source that is kept as JSON, with its fields in Go's order.
+/// All sources that are kept as JSON, with their fields in Go's order.
 const SOURCES: &[(&str, &[Field])] = &[
     ("hostPath", &[text("path"), set("type")]),
     ("emptyDir", &[some("medium"), ("sizeLimit", Presence::Set, Kind::Quantity)]),
@@ -184,13 +185,13 @@ const SOURCES: &[(&str, &[Field])] = &[
     ("csi", CSI),
 ];
 
-/// The fields of source `kind`; none if the API has no such source.
+/// The fields of source `kind`, or `None` if the API has no such source.
 fn fields(kind: &str) -> Option<&'static [Field]> {
     SOURCES.iter().find(|(name, _)| *name == kind).map(|(_, fields)| *fields)
 }
 
 impl Signed {
-    /// What a volume with this source puts into a signature.
+    /// The contribution of a volume with this source to a signature.
     pub(super) fn of(source: &VolumeSource) -> Self {
         match source {
             VolumeSource::Ephemeral => Self::Unknown,
@@ -269,7 +270,7 @@ fn write_value(text: &mut String, value: &Value, kind: Kind) {
     }
 }
 
-/// Whether Go counts the value as empty.
+/// Whether Go treats the value as empty.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -1,4 +1,4 @@
-//! Every reason, outcome and hint of `NodeAffinity`.
+//! Tests of every reason, outcome and hint of `NodeAffinity`.
 
 #![expect(clippy::needless_pass_by_value, reason = "drivers take what fixtures build")]
 
@@ -193,7 +193,7 @@ fn nodes_outside_the_profiles_terms_do_not_help() {
     let harness = adding_required(json!([label_term("pool", "Exists", &[])]));
     assert_eq!(harness.node_add(&pod("p"), 0, node("n")), QueueingHint::Skip);
     assert_eq!(harness.node_add(&pod("p"), 0, node("n").label("pool", "")), QueueingHint::Queue);
-    // The pod's own affinity matched before; that the profile's did not is not looked at.
+    // The pod's own affinity matched before the update. The hint does not check whether the profile's affinity matched.
     assert_eq!(harness.node_update(&pod("p"), 0, node("n"), node("n").label("pool", "")), QueueingHint::Skip);
 }
 

@@ -13,10 +13,10 @@ use crate::go::quote::quote;
 use crate::k8s::names::qualified_name_errors;
 use crate::plugins::utilization::{UtilizationShapePoint, validate_shape};
 
-/// The types of strategies.
+/// The names of the scoring strategies.
 const STRATEGIES: [&str; 3] = ["LeastAllocated", "MostAllocated", RATIO];
 
-/// The strategy that takes a curve.
+/// Name of the strategy that scores by a curve.
 const RATIO: &str = "RequestedToCapacityRatio";
 
 /// A resource and its weight in scoring.
@@ -35,7 +35,7 @@ wire_struct!(ResourceSpec, "v1.ResourceSpec", { "name" => name, "weight" => weig
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeResourcesBalancedAllocationArgs {
-    /// The resources to balance; weights are 1.
+    /// The resources to balance, whose weights are all 1.
     pub resources: Vec<ResourceSpec>,
 }
 
@@ -45,13 +45,13 @@ wire_args!(NodeResourcesBalancedAllocationArgs, { "resources" => resources });
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeResourcesFitArgs {
-    /// Extended resources that fitting leaves out.
+    /// Extended resources that `Filter` ignores.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignored_resources: Vec<String>,
-    /// Prefixes (before the slash) of extended resources that fitting leaves out.
+    /// Groups of extended resources, the part before the slash, that `Filter` ignores.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignored_resource_groups: Vec<String>,
-    /// The ranking of nodes; none only before defaults are set.
+    /// The strategy for scoring nodes. `None` only before defaults are set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scoring_strategy: Option<ScoringStrategy>,
 }
@@ -62,15 +62,15 @@ wire_args!(NodeResourcesFitArgs, {
     "scoringStrategy" => scoring_strategy,
 });
 
-/// The ranking of nodes by `NodeResourcesFit`.
+/// The strategy by which `NodeResourcesFit` scores nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoringStrategy {
-    /// `LeastAllocated`, `MostAllocated` or `RequestedToCapacityRatio`; kept as text, since it is checked only when the
-    /// plugin is built.
+    /// Name of the strategy: `LeastAllocated`, `MostAllocated` or `RequestedToCapacityRatio`. Kept as text, because it is
+    /// checked only when the plugin is built.
     #[serde(rename = "type", skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// The resources that count.
+    /// The resources that count in the score.
     pub resources: Vec<ResourceSpec>,
     /// The curve for `RequestedToCapacityRatio`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,18 +83,18 @@ wire_struct!(ScoringStrategy, "v1.ScoringStrategy", {
     "requestedToCapacityRatio" => requested_to_capacity_ratio,
 });
 
-/// The curve that turns utilization into a score.
+/// The curve that maps utilization to a score.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestedToCapacityRatio {
-    /// Points by rising utilization.
+    /// The points of the curve, by increasing utilization.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<UtilizationShapePoint>,
 }
 
 wire_struct!(RequestedToCapacityRatio, "v1.RequestedToCapacityRatioParam", { "shape" => shape });
 
-/// CPU and memory if no resources are given; a weight of 0 is 1.
+/// Sets CPU and memory if no resources are given, and replaces weight 0 with 1.
 fn default_resources(resources: &mut Vec<ResourceSpec>) {
     if resources.is_empty() {
         *resources = ["cpu", "memory"].map(|name| ResourceSpec { name: name.to_owned(), weight: 1 }).into();
@@ -129,10 +129,12 @@ impl PluginArgs for NodeResourcesBalancedAllocationArgs {
 impl PluginArgs for NodeResourcesFitArgs {
     const KIND: &'static str = "NodeResourcesFitArgs";
 
-    /// Upstream's validation of configurations looks these arguments up under their kind instead of the plugin's name.
+    /// Upstream's validation looks these arguments up by kind instead of by plugin name and does not find them. So the factory
+    /// validates them.
     const VALIDATED_BY_FACTORY: bool = true;
 
-    /// A strategy that is given has no default type: leaving the type out is an error when the plugin is built.
+    /// Sets the default strategy and its resources. A given strategy without a type gets no default type, so building the
+    /// plugin fails.
     fn set_defaults(&mut self, _gates: &FeatureGates) {
         let least = || ScoringStrategy { kind: "LeastAllocated".to_owned(), ..ScoringStrategy::default() };
         default_resources(&mut self.scoring_strategy.get_or_insert_with(least).resources);
@@ -180,8 +182,8 @@ fn validate_strategy(path: &FieldPath, strategy: &ScoringStrategy, errors: &mut 
     }
 }
 
-/// Lets `NodeResourcesFit` of this profile ignore these resources instead of those that it is configured to ignore. The
-/// error has upstream's text. Follows `pkg/scheduler/scheduler.go#buildExtenders @v1.36.3`.
+/// Replaces the list of resources that `NodeResourcesFit` of this profile ignores. Errors have upstream's text.
+/// Follows `pkg/scheduler/scheduler.go#buildExtenders @v1.36.3`.
 pub fn ignore_resources(profile: &mut Profile, resources: &[String]) -> Result<(), String> {
     let config = profile.plugin_config.iter_mut().find(|config| config.name == FIT);
     let Some(config) = config else { return Err("can't find NodeResourcesFitArgs in plugin config".to_owned()) };

@@ -1,4 +1,4 @@
-//! `NodeResourcesBalancedAllocation`: favours nodes whose resources the pod makes more evenly used.
+//! `NodeResourcesBalancedAllocation`: prefers nodes on which the pod balances the utilization of the resources.
 //!
 //! Follows `pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go @v1.36.3`.
 
@@ -16,22 +16,22 @@ use crate::framework::{
 use crate::k8s::{Pod, RequestOptions, pod_requests};
 use crate::model::{NodeInfo, PodInfo};
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "NodeResourcesBalancedAllocation";
 
-/// The plugin.
+/// The in-tree plugin `NodeResourcesBalancedAllocation`.
 #[derive(Debug)]
 pub struct BalancedAllocation {
     resources: ScoredResources,
     classes: DeviceClasses,
-    /// What counts of a pod's requests.
+    /// Options that decide which of a pod's requests count.
     options: RequestOptions,
-    /// What the pod requests, by resource, from `PreScore`.
+    /// The pod's requests by resource, from `PreScore`.
     requests: Slot<Arc<[i64]>>,
 }
 
 impl BalancedAllocation {
-    /// The plugin with these arguments, which were validated with the configuration.
+    /// Returns the plugin with these arguments, which were validated with the configuration.
     fn new(args: &NodeResourcesBalancedAllocationArgs, handle: &Handle) -> Result<Self, PluginError> {
         let gates = handle.gates();
         Ok(Self {
@@ -58,7 +58,7 @@ impl BalancedAllocation {
         self.resources.of_pod(&pod_requests(pod, &self.options))
     }
 
-    /// What the pod requests; none for one that requests nothing, which gets no score.
+    /// The pod's requests, or `None` for a pod without requests, which gets no score.
     fn requests_of<'a>(&self, cx: &'a CycleContext<'_>) -> Option<Cow<'a, Arc<[i64]>>> {
         let kept = cx.state.get(self.requests).map(Cow::Borrowed);
         let requests = kept.unwrap_or_else(|| Cow::Owned(self.requests(cx.pod.pod())));
@@ -79,10 +79,11 @@ fn is_best_effort(requests: &[i64]) -> bool {
     requests.iter().all(|request| *request == 0)
 }
 
-/// How evenly resources are used: 100 less the standard deviation of the used shares, in percent. `amounts` gives what is
-/// used of each resource and what there is, the same each time: shares are worked out again rather than kept.
+/// The balance of the resources: 100 minus the standard deviation of their utilization, in percent. `amounts` yields the used
+/// and the allocatable amount of each resource. It is called several times and must yield the same amounts, so that shares need
+/// not be stored.
 ///
-/// The order of operations is upstream's, so that the results are its to the last bit.
+/// The order of operations is upstream's, so the results are equal to the last bit.
 /// Follows `pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go#balancedResourceScore @v1.36.3`.
 #[expect(
     clippy::cast_precision_loss,
@@ -180,7 +181,7 @@ mod tests {
         check(&[(1, 10), (2, 10)], 95);
         check(&[(0, 10), (5, 10), (10, 10)], 59);
         check(&[(1, 3), (1, 3), (1, 3)], 100);
-        // The mean is not quite a share; upstream's is off by as much.
+        // The mean of three equal shares differs slightly from the share. Upstream has the same error.
         check(&[(2, 5), (2, 5), (2, 5)], 100);
         check(&[(4, 5), (4, 5), (4, 5)], 99);
     }

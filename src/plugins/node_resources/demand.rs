@@ -1,4 +1,4 @@
-//! What a pod needs of a node, and whether the node has it.
+//! The resources that a pod needs, and the check whether a node has them.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -10,10 +10,10 @@ use crate::framework::{Reasons, Rejection, RejectionKind, Verdict};
 use crate::k8s::names::is_extended_resource;
 use crate::model::{NodeInfo, Resources};
 
-/// The reasons that are constants, in upstream's order: the bits of [`Shortage::fixed`].
+/// The constant reasons, in upstream's order. Each is a bit of [`Shortage::fixed`].
 const FIXED: [&str; 4] = ["Too many pods", "Insufficient cpu", "Insufficient memory", "Insufficient ephemeral-storage"];
 
-/// Extended resources that fitting leaves out, by name and by what stands before the slash.
+/// Extended resources that `Filter` ignores, by name and by group, the part before the slash.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ignored {
     pub(super) resources: BTreeSet<String>,
@@ -33,37 +33,38 @@ impl Ignored {
 #[derive(Clone, Debug)]
 struct ScalarDemand {
     name: Arc<str>,
-    /// Above 0.
+    /// The amount, which is above 0.
     amount: i64,
-    /// A device class stands behind it: a node that has none by itself is none of this plugin's business.
+    /// Whether a device class provides the resource. The plugin then does not check nodes that do not list the resource
+    /// themselves.
     delegable: bool,
-    /// `Insufficient <name>`, as the only reason.
+    /// The rejection reasons when this is the only shortage: `Insufficient <name>`.
     reason: Reasons,
 }
 
-/// What a pod needs of a node, worked out once an attempt. Amounts of 0 are as good as none.
+/// The resources that a pod needs, computed once per scheduling attempt. An amount of 0 means that the resource is not needed.
 /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#preFilterState @v1.36.3`.
 #[derive(Clone, Debug)]
 pub(super) struct Demand {
     milli_cpu: i64,
     memory: i64,
     ephemeral_storage: i64,
-    /// Sorted by name, without those that are ignored.
+    /// The scalar resources except ignored ones, sorted by name.
     scalars: Vec<ScalarDemand>,
 }
 
-/// What a node lacks for a pod.
+/// The resources that a node lacks for a pod.
 #[derive(Debug, Default)]
 struct Shortage<'a> {
-    /// One bit for each of [`FIXED`].
+    /// One bit for each reason in [`FIXED`].
     fixed: u8,
     scalars: Vec<&'a ScalarDemand>,
-    /// Whether the node is too small even when empty.
+    /// Whether the pod would not fit even if the node were empty.
     unresolvable: bool,
 }
 
 impl Demand {
-    /// What a pod with these requests needs.
+    /// Returns the demand of a pod with these requests.
     pub(super) fn new(requests: &Resources, ignored: &Ignored, classes: &DeviceClasses) -> Self {
         let needed = requests.scalars().filter(|(name, amount)| *amount != 0 && !ignored.covers(name));
         let scalars = needed.map(|(name, amount)| ScalarDemand {
@@ -80,7 +81,7 @@ impl Demand {
         }
     }
 
-    /// Whether `node` has what the pod needs.
+    /// Returns whether `node` has room for the pod.
     pub(super) fn verdict(&self, node: &NodeInfo) -> Verdict {
         self.shortage(node.allocatable(), node.requested(), node.pods().len()).map_or(Verdict::Pass, |shortage| {
             let kind = if shortage.unresolvable { RejectionKind::Unresolvable } else { RejectionKind::Unschedulable };
@@ -88,12 +89,12 @@ impl Demand {
         })
     }
 
-    /// Whether a node with this for pods has what the pod needs while it is empty.
+    /// Whether the pod fits on an empty node with these allocatable resources.
     pub(super) fn fits_empty(&self, allocatable: &Resources) -> bool {
         self.shortage(allocatable, &Resources::default(), 0).is_none()
     }
 
-    /// Whether `new` has more than `old` of anything that the pod needs, or leaves some of it to device classes.
+    /// Whether `new` has more than `old` of any resource that the pod needs, or lacks one that a device class may provide.
     /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#haveAnyRequestedResourcesIncreased @v1.36.3`.
     pub(super) fn gains(&self, old: &Resources, new: &Resources) -> bool {
         new.allowed_pods > old.allowed_pods
@@ -106,7 +107,8 @@ impl Demand {
             })
     }
 
-    /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#fitsRequest @v1.36.3`; subtraction wraps as there.
+    /// Returns the resources that the node lacks, or `None` if the pod fits. Subtraction wraps, as in upstream.
+    /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#fitsRequest @v1.36.3`.
     fn shortage(&self, allocatable: &Resources, requested: &Resources, num_pods: usize) -> Option<Shortage<'_>> {
         let mut shortage = Shortage::default();
         if i64::try_from(num_pods).is_ok_and(|pods| pods >= allocatable.allowed_pods) {
@@ -129,7 +131,7 @@ impl Demand {
         (shortage.fixed != 0 || !shortage.scalars.is_empty()).then_some(shortage)
     }
 
-    /// All three lists are sorted, so one walk over them is enough.
+    /// Adds missing scalar resources to `shortage`. All three lists are sorted, so one pass is enough.
     fn scalar_shortage<'a>(&'a self, allocatable: &Resources, requested: &Resources, shortage: &mut Shortage<'a>) {
         let (mut allocatable, mut requested) = (allocatable.scalars(), requested.scalars());
         let (mut has, mut used) = (allocatable.next(), requested.next());
@@ -145,7 +147,8 @@ impl Demand {
     }
 }
 
-/// The amount of `name` in a sorted list, 0 if it is not there; `head` is where the walk through the list stands.
+/// The amount of `name` in a sorted list, or 0 if it is not listed. `head` is the next entry of the list, `rest` the entries
+/// after it.
 fn seek<'a>(head: &mut Option<(&'a str, i64)>, rest: &mut impl Iterator<Item = (&'a str, i64)>, name: &str) -> i64 {
     while let Some((at, amount)) = *head {
         match at.cmp(name) {
@@ -158,7 +161,7 @@ fn seek<'a>(head: &mut Option<(&'a str, i64)>, rest: &mut impl Iterator<Item = (
 }
 
 impl Shortage<'_> {
-    /// The reasons in upstream's order; upstream leaves that of scalars open, here they are sorted by name.
+    /// The reasons in upstream's order. Upstream does not order the scalar resources. Here they are sorted by name.
     fn reasons(&self) -> Reasons {
         match (self.fixed.count_ones(), self.scalars.as_slice()) {
             (1, []) => Reasons::One(Cow::Borrowed(FIXED[self.fixed.trailing_zeros() as usize])),

@@ -1,4 +1,4 @@
-//! Resources that device classes stand behind: a node that has none of one by itself may still have devices for it.
+//! Extended resources that device classes provide. A node that does not list such a resource may still have devices for it.
 
 use k8s_openapi::api::resource::v1::DeviceClass;
 
@@ -7,31 +7,31 @@ use crate::framework::{Handle, PluginError};
 use crate::k8s::names::DEVICE_CLASS_PREFIX;
 use crate::listers::Lister;
 
-/// Tells which resources a device class stands behind. Asked once a pod, never once a node.
+/// Tells which extended resources a device class provides. Queried once per pod, never once per node.
 /// Follows `dynamic-resource-allocation/deviceclass/extendedresourcecache/extendedresourcecache.go#ExtendedResourceCache
 /// @v1.36.3`.
 #[derive(Clone, Debug)]
 pub struct DeviceClasses {
-    /// Whether `DRAExtendedResource` is on.
+    /// Whether the gate `DRAExtendedResource` is on.
     is_enabled: bool,
-    /// None if the gate is off, or if no devices are watched because `DynamicResourceAllocation` is off.
+    /// `None` if that gate is off, or if device classes are not watched because `DynamicResourceAllocation` is off.
     classes: Option<Lister<DeviceClass>>,
 }
 
 impl DeviceClasses {
-    /// Asks for the device classes if the gates of `handle` say that they matter.
+    /// Requests a lister of device classes if the feature gates of `handle` need it.
     pub fn new(handle: &Handle) -> Result<Self, PluginError> {
         let is_enabled = handle.gates().enabled(Gate::DRAExtendedResource);
         let is_watched = is_enabled && handle.gates().enabled(Gate::DynamicResourceAllocation);
         Ok(Self { is_enabled, classes: is_watched.then(|| handle.lister()).transpose()? })
     }
 
-    /// Whether device classes may stand behind resources at all.
+    /// Whether device classes can provide extended resources at all.
     pub fn is_enabled(&self) -> bool {
         self.is_enabled
     }
 
-    /// Whether a device class stands behind `resource`: by its name, or by the extended resource that it declares.
+    /// Whether a device class provides `resource`, by its name or by its `extendedResourceName`.
     pub fn is_mapped(&self, resource: &str) -> bool {
         let Some(classes) = self.classes.as_ref().filter(|classes| !classes.is_empty()) else { return false };
         resource.strip_prefix(DEVICE_CLASS_PREFIX).is_some_and(|name| classes.get(name).is_some())

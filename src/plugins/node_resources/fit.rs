@@ -1,4 +1,4 @@
-//! `NodeResourcesFit`: nodes have to have room for what a pod requests, and are ranked by how much of them is taken.
+//! `NodeResourcesFit`: rejects nodes without room for the pod's requests, and scores nodes by their utilization.
 //!
 //! Follows `pkg/scheduler/framework/plugins/noderesources/fit.go @v1.36.3`.
 
@@ -21,10 +21,10 @@ use crate::k8s::requests::DEFAULT_REQUESTS;
 use crate::k8s::{Pod, RequestOptions, pod_requests};
 use crate::model::PodInfo;
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "NodeResourcesFit";
 
-/// The plugin.
+/// The in-tree plugin `NodeResourcesFit`.
 #[derive(Debug)]
 pub struct Fit {
     ignored: Ignored,
@@ -32,14 +32,14 @@ pub struct Fit {
     strategy: Strategy,
     classes: DeviceClasses,
     hints: Hints,
-    /// What the pod needs, from `PreFilter`.
+    /// The resources that the pod needs, from `PreFilter`.
     demand: Slot<Arc<Demand>>,
-    /// What the pod counts for in scores, by resource, from `PreScore`.
+    /// The pod's requests by resource as scoring counts them, from `PreScore`.
     requests: Slot<Arc<[i64]>>,
 }
 
 impl Fit {
-    /// The plugin with these arguments, if they make sense.
+    /// Returns the plugin with these arguments. Fails if the arguments are invalid.
     fn new(args: &NodeResourcesFitArgs, handle: &Handle) -> Result<Self, PluginError> {
         let mut errors = FieldErrors::default();
         args.validate(&FieldPath::default(), handle.gates(), &mut errors);
@@ -75,9 +75,9 @@ impl Fit {
         demand.ok_or_else(|| PluginError::new("error reading \"PreFilterNodeResourcesFit\" from cycleState: not found"))
     }
 
-    /// What the pod counts for in scores. Its containers alone are looked at, each with upstream's assumption for what it
-    /// does not request; what the pod requests as a whole is not, nor is its status: the scorers that upstream makes for
-    /// this plugin have none of the gates set.
+    /// The pod's requests as scoring counts them. Only the requests of the containers count, with upstream's defaults for
+    /// missing requests. Pod-level requests and the pod's status do not count, because upstream builds the scorers of this
+    /// plugin without the feature gates.
     /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#nodeResourceStrategyTypeMap @v1.36.3`.
     fn requests(&self, pod: &Pod) -> Arc<[i64]> {
         let options =
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!((verdict.code(), reasons.as_slice()), expected);
     }
 
-    /// On a node of 4 cores, 8 GiB and 2 GPUs, with a pod that takes 1 core, 1 GiB and 1 GPU.
+    /// Checks the verdict on a node of 4 cores, 8 GiB and 2 GPUs that has a pod with 1 core, 1 GiB and 1 GPU.
     fn check(wanted: PodFixture, code: Code, reasons: &[&str]) {
         check_with(&plugin(), wanted, node("n").allocatable("example.com/gpu", "2"), (code, reasons));
     }

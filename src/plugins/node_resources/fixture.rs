@@ -1,4 +1,4 @@
-//! Runs one of the plugins as a profile would.
+//! Runs one of the two plugins as a profile would.
 
 use super::args::{NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy};
 use crate::clock::Clock;
@@ -33,7 +33,7 @@ pub(super) fn balanced(handle: &Handle, names: &[&str]) -> Registration {
     super::BalancedAllocation::factory(args, handle).expect("the plugin can be built")
 }
 
-/// The verdict on one node, alone and in a block.
+/// Returns the verdict on one node. Checks that filtering a single node and a block agree.
 pub(super) fn verdict(plugin: &Registration, pod: PodFixture, node: &NodeInfo) -> Verdict {
     let (pod, snapshot, mut state) = (pod.info(), Snapshot::default(), CycleState::default());
     let mut cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now: Clock::real().now() };
@@ -52,7 +52,8 @@ pub(super) fn verdict(plugin: &Registration, pod: PodFixture, node: &NodeInfo) -
     verdict
 }
 
-/// The score of one node, alone and in a block, with and without what `PreScore` leaves; none if that skips the plugin.
+/// Returns the score of one node, or `None` if `PreScore` skips the plugin. Checks that scoring a single node and a block
+/// agree, with and without the state of `PreScore`.
 pub(super) fn score(plugin: &Registration, pod: PodFixture, node: &NodeInfo) -> Option<Result<i64, PluginError>> {
     let (pod, snapshot, mut state) = (pod.info(), Snapshot::default(), CycleState::default());
     let mut cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now: Clock::real().now() };
@@ -71,7 +72,8 @@ pub(super) fn score(plugin: &Registration, pod: PodFixture, node: &NodeInfo) -> 
     Some(score)
 }
 
-/// A pod's requests are signed; not so where the device class of `example.com/mapped` stands behind one, unless it asks for none.
+/// Checks that a pod's requests are signed, except if it requests more than 0 of `example.com/mapped`, which a device class
+/// provides.
 pub(super) fn check_signed(plugin: &Registration) {
     let sign = |pod: PodFixture| match plugin.sign.as_ref().expect("Sign").sign(&pod.info()) {
         Ok(SignOutcome::Fragments(fragments)) => fragments.iter().map(|(name, _)| (*name).to_owned()).collect(),

@@ -1,4 +1,4 @@
-//! Which events may help a pod that `NodeResourcesFit` rejected.
+//! Queueing hints for pods that `NodeResourcesFit` rejected.
 //!
 //! Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#Fit.EventsToRegister @v1.36.3`.
 
@@ -13,16 +13,16 @@ use crate::k8s::{Pod, RequestOptions, pod_requests};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object, PodInfo, Resources};
 use crate::plugins::event::{hint, node_event, unexpected};
 
-/// Says which events help.
+/// The registered events and their hints.
 #[derive(Clone, Debug)]
 pub(super) struct Hints {
     classes: DeviceClasses,
-    /// `SchedulerQueueingHints`: without it, changed labels and taints of nodes are asked for too, as a node may have been
-    /// added unannounced.
+    /// Whether `SchedulerQueueingHints` is on. Without it, the plugin also registers for changed node labels and taints, because
+    /// the event of an added node may have been dropped.
     are_hints_on: bool,
-    /// `InPlacePodVerticalScaling`: pods may shrink.
+    /// Whether `InPlacePodVerticalScaling` is on, so that the requests of running pods may shrink.
     is_resize_on: bool,
-    /// What counts of a pod that shrinks.
+    /// Options that decide which requests of a shrinking pod count.
     options: RequestOptions,
 }
 
@@ -37,7 +37,7 @@ impl Hints {
         Self { classes, are_hints_on: gates.enabled(Gate::SchedulerQueueingHints), is_resize_on, options }
     }
 
-    /// The events, with what is said of them.
+    /// The events to register, with their hints.
     pub(super) fn events(&self) -> Vec<EventRegistration> {
         let mut pod_actions = ActionType::DELETE;
         if self.is_resize_on {
@@ -59,6 +59,7 @@ impl Hints {
         events
     }
 
+    /// The hint for a deleted or updated pod.
     /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#Fit.isSchedulableAfterPodEvent @v1.36.3`.
     fn after_pod_event(&self, pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
         let helps = match (&objects.old, &objects.new) {
@@ -71,6 +72,7 @@ impl Hints {
         Ok(hint(helps))
     }
 
+    /// Whether the waiting pod benefits from the smaller requests of an updated pod.
     /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#Fit.isSchedulableAfterPodScaleDown @v1.36.3`.
     fn helps_to_scale_down(&self, pod: &PodInfo, old: &Pod, new: &Pod) -> bool {
         if new.uid() == pod.uid() {
@@ -86,8 +88,8 @@ impl Hints {
             .any(|(name, wanted)| !wanted.is_zero() && before.get(name) > after.get(name))
     }
 
-    /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#Fit.isSchedulableAfterNodeChange @v1.36.3`: ignored
-    /// resources count here.
+    /// The hint for an added or updated node. Ignored resources count here, as in upstream.
+    /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#Fit.isSchedulableAfterNodeChange @v1.36.3`.
     fn after_node_change(&self, pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
         let (old, Some(new)) = objects.nodes() else { return Err(unexpected("a node")) };
         let demand = Demand::new(pod.spec_requests(), &Ignored::default(), &self.classes);
@@ -99,6 +101,7 @@ impl Hints {
 
 type Hint = fn(&Hints, &PodInfo, &EventObjects) -> Result<QueueingHint, PluginError>;
 
+/// The hint for a changed device class.
 /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#Fit.isSchedulableAfterDeviceClassEvent @v1.36.3`.
 fn after_device_class_event(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let class = |object: &Option<Object>| match object {

@@ -1,4 +1,4 @@
-//! `NodeResourcesFit` and `NodeResourcesBalancedAllocation`: what nodes have, what pods ask for.
+//! `NodeResourcesFit` and `NodeResourcesBalancedAllocation`: filtering and scoring by the resources of nodes and pods.
 //!
 //! Follows `pkg/scheduler/framework/plugins/noderesources @v1.36.3`.
 
@@ -26,14 +26,15 @@ use crate::model::{NodeInfo, PodInfo};
 use crate::plugins::json;
 use demand::{Demand, Ignored};
 
-/// Whether the node has what the pod asks for, with nothing ignored.
+/// Returns whether the node has room for the pod, with no resources ignored.
 /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#Fits @v1.36.3`.
 pub(super) fn fits(pod: &PodInfo, node: &NodeInfo, classes: &DeviceClasses) -> Verdict {
     Demand::new(pod.spec_requests(), &Ignored::default(), classes).verdict(node)
 }
 
-/// What both plugins sign: the pod's requests, unless a device class stands behind one of them, whose devices come and go
-/// unseen. Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#Fit.SignPod @v1.36.3`.
+/// The signature of both plugins: the pod's requests. A pod that requests a resource of a device class is not signed, because
+/// nodes gain and lose devices without a change of the node.
+/// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#Fit.SignPod @v1.36.3`.
 fn sign(pod: &PodInfo, classes: &DeviceClasses) -> SignOutcome {
     let requests = pod.spec_requests();
     if requests.scalars().any(|(name, amount)| amount != 0 && classes.is_mapped(name)) {

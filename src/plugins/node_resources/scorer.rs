@@ -1,4 +1,4 @@
-//! What scoring looks at: for each configured resource, what a node has of it and what is taken.
+//! The amounts that scoring uses: for each configured resource, the allocatable and the used amount of a node.
 
 use std::sync::Arc;
 
@@ -7,43 +7,43 @@ use crate::k8s::Requests;
 use crate::k8s::names::is_scalar_resource;
 use crate::model::{CPU, EPHEMERAL_STORAGE, MEMORY, NodeInfo};
 
-/// Where a node's amount of a resource is found.
+/// The field of [`Resources`](crate::model::Resources) that holds a resource's amount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
     Cpu,
     Memory,
     EphemeralStorage,
     Scalar(Arc<str>),
-    /// The number of pods, and names that scheduling does not count: no node has any.
+    /// The number of pods, and resources that scheduling does not count. No node has an amount of these.
     Uncounted,
 }
 
-/// A resource that counts in scores.
+/// A resource that counts in the score.
 #[derive(Clone, Debug)]
 pub(super) struct ScoredResource {
     name: String,
     kind: Kind,
-    /// How much it counts.
+    /// The weight of the resource in the score.
     pub(super) weight: i64,
 }
 
-/// A node's amounts of one resource; `allocatable` is never 0.
+/// The amounts of one resource on a node. `allocatable` is never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Amounts {
-    /// What the pods on the node and the one to be scheduled request together.
+    /// Sum of the requests of the pods on the node and of the incoming pod.
     pub(super) requested: i64,
-    /// What the pods on the node request.
+    /// Sum of the requests of the pods on the node.
     pub(super) allocated: i64,
-    /// What the node has for pods.
+    /// The allocatable amount of the node.
     pub(super) allocatable: i64,
 }
 
-/// The resources that count in a plugin's scores.
+/// The resources that count in the score of a plugin.
 /// Follows `pkg/scheduler/framework/plugins/noderesources/resource_allocation.go#resourceAllocationScorer @v1.36.3`.
 #[derive(Clone, Debug)]
 pub(super) struct ScoredResources {
     resources: Vec<ScoredResource>,
-    /// Whether CPU and memory count as requested; otherwise with upstream's assumption for those who request none.
+    /// Whether CPU and memory count as requested. Otherwise upstream's defaults replace missing requests.
     use_requested: bool,
 }
 
@@ -56,14 +56,14 @@ impl ScoredResources {
         self.resources.is_empty()
     }
 
-    /// What the pod requests of each resource, in their order.
+    /// The pod's request for each resource, in the order of the resources.
     pub(super) fn of_pod(&self, requests: &Requests<'_>) -> Arc<[i64]> {
         self.resources.iter().map(|resource| requests.units(&resource.name)).collect()
     }
 
-    /// The amounts on `node` of those resources that count for it and for a pod that requests `pod`. A node that has none
-    /// of a resource is not held to it, nor is a pod that does not request a scalar one. What device classes stand behind
-    /// counts where the node has it by itself.
+    /// The amounts on `node` of the resources that count. `pod` has the pod's request for each resource. A resource does not
+    /// count if the node has none of it, or if it is scalar and the pod does not request it. A resource that a device class
+    /// provides counts only if the node lists it.
     /// Follows `pkg/scheduler/framework/plugins/noderesources/resource_allocation.go#calculateNodeAllocatableRequest @v1.36.3`.
     pub(super) fn on<'a>(
         &'a self,

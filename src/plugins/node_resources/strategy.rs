@@ -1,26 +1,26 @@
-//! The strategies by which `NodeResourcesFit` ranks nodes: formulas over amounts, with integers that wrap as Go's do.
+//! The scoring strategies of `NodeResourcesFit`: formulas over amounts. Integers wrap on overflow, as in Go.
 
 use super::args::ScoringStrategy;
 use super::scorer::{Amounts, ScoredResource};
 use crate::framework::{MAX_NODE_SCORE, PluginError};
 use crate::plugins::utilization::{MAX_CURVE_SCORE, UtilizationShapePoint};
 
-/// The utilization, in percent, at which a resource is used up.
+/// The utilization, in percent, of a resource that is fully used.
 /// Follows `pkg/scheduler/framework/plugins/noderesources/requested_to_capacity_ratio.go#maxUtilization @v1.36.3`.
 const MAX_UTILIZATION: i64 = 100;
 
-/// How nodes are ranked.
+/// The strategy by which nodes are scored.
 #[derive(Clone, Debug)]
 pub(super) enum Strategy {
-    /// The emptier the better.
+    /// Prefers nodes with low utilization.
     LeastAllocated,
-    /// The fuller the better.
+    /// Prefers nodes with high utilization.
     MostAllocated,
-    /// By a curve over utilization.
+    /// Scores nodes by a curve over utilization.
     RequestedToCapacityRatio(Curve),
 }
 
-/// A curve of straight lines between points with rising utilization; flat before the first and after the last.
+/// A piecewise linear curve through points of increasing utilization. It is flat before the first and after the last point.
 /// Follows `pkg/scheduler/framework/plugins/helper/shape_score.go#BuildBrokenLinearFunction @v1.36.3`.
 #[derive(Clone, Debug)]
 pub(super) struct Curve(Vec<Point>);
@@ -55,7 +55,7 @@ impl Curve {
 }
 
 impl Strategy {
-    /// The strategy that `args` name.
+    /// Returns the strategy that `args` select.
     pub(super) fn new(args: &ScoringStrategy) -> Result<Self, PluginError> {
         match args.kind.as_str() {
             "LeastAllocated" => Ok(Self::LeastAllocated),
@@ -68,7 +68,7 @@ impl Strategy {
         }
     }
 
-    /// The score of a node with these amounts.
+    /// Returns the score of a node with these amounts.
     pub(super) fn score<'a>(&self, amounts: impl Iterator<Item = (&'a ScoredResource, Amounts)>) -> i64 {
         match self {
             Self::LeastAllocated => mean(amounts, least),
@@ -78,7 +78,7 @@ impl Strategy {
     }
 }
 
-/// The weighted mean, rounded down; 0 without amounts.
+/// The weighted mean of the scores, rounded down, or 0 if there are no amounts.
 fn mean<'a>(amounts: impl Iterator<Item = (&'a ScoredResource, Amounts)>, score: impl Fn(Amounts) -> i64) -> i64 {
     let (mut sum, mut weights) = (0_i64, 0_i64);
     for (resource, amounts) in amounts {
@@ -88,7 +88,8 @@ fn mean<'a>(amounts: impl Iterator<Item = (&'a ScoredResource, Amounts)>, score:
     if weights == 0 { 0 } else { sum.wrapping_div(weights) }
 }
 
-/// The unused share. Follows `pkg/scheduler/framework/plugins/noderesources/least_allocated.go#leastRequestedScore @v1.36.3`.
+/// The unused share of a resource, from 0 to 100.
+/// Follows `pkg/scheduler/framework/plugins/noderesources/least_allocated.go#leastRequestedScore @v1.36.3`.
 fn least(amounts: Amounts) -> i64 {
     let Amounts { requested, allocatable, .. } = amounts;
     if requested > allocatable {
@@ -97,7 +98,8 @@ fn least(amounts: Amounts) -> i64 {
     allocatable.wrapping_sub(requested).wrapping_mul(MAX_NODE_SCORE).wrapping_div(allocatable)
 }
 
-/// The used share. Follows `pkg/scheduler/framework/plugins/noderesources/most_allocated.go#mostRequestedScore @v1.36.3`.
+/// The used share of a resource, from 0 to 100.
+/// Follows `pkg/scheduler/framework/plugins/noderesources/most_allocated.go#mostRequestedScore @v1.36.3`.
 fn most(amounts: Amounts) -> i64 {
     let Amounts { requested, allocatable, .. } = amounts;
     requested.min(allocatable).wrapping_mul(MAX_NODE_SCORE).wrapping_div(allocatable)
@@ -143,7 +145,7 @@ mod tests {
         Strategy::new(&args).expect("a known strategy")
     }
 
-    /// Weight, requested and allocatable of each resource.
+    /// Checks the score for amounts given as weight, requested and allocatable of each resource.
     fn check(strategy: &Strategy, amounts: &[(i64, i64, i64)], expected: i64) {
         assert_eq!(score(strategy, amounts), expected, "{strategy:?} {amounts:?}");
     }

@@ -12,20 +12,20 @@ use crate::config::{FeatureGates, PluginArgs};
 use crate::go::quote::quote;
 use crate::k8s::names::qualified_name_errors;
 
-/// The type of defaulting with built-in soft constraints.
+/// The defaulting type that applies built-in soft constraints.
 pub(super) const SYSTEM: &str = "System";
 
-/// The type of defaulting with the constraints of the arguments.
+/// The defaulting type that applies the constraints in the arguments.
 pub(super) const LIST: &str = "List";
 
 /// Arguments of the plugin `PodTopologySpread`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodTopologySpreadArgs {
-    /// Constraints for pods that have none, without selectors.
+    /// Constraints for pods without constraints of their own. They must not have label selectors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub default_constraints: Vec<TopologySpreadConstraint>,
-    /// `System` (built-in soft constraints) or `List` (the ones above).
+    /// `System` for built-in soft constraints, or `List` for `default_constraints`.
     pub defaulting_type: String,
 }
 
@@ -59,7 +59,7 @@ impl PluginArgs for PodTopologySpreadArgs {
     }
 }
 
-/// Adds the errors of the last of `constraints`, which is at `path`.
+/// Adds the errors of the last constraint, which is at `path`.
 fn validate_last(path: &FieldPath, constraints: &[TopologySpreadConstraint], errors: &mut FieldErrors) {
     let Some((constraint, earlier)) = constraints.split_last() else { return };
     if constraint.max_skew <= 0 {

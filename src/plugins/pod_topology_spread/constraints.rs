@@ -1,4 +1,4 @@
-//! Constraints, compiled: a pod's own, or the profile's for pods that have none.
+//! Compiled constraints: those of the pod, or the profile's for pods without constraints.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use crate::framework::PluginError;
 use crate::k8s::label_selector::Requirement;
 use crate::k8s::{ParseSelectorError, Pod, Selector, StringMap};
 
-/// The label with a node's name, whose domains are single nodes.
+/// The node label with the hostname. Each of its domains is one node.
 pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// The label with a node's zone.
+/// The node label with the zone.
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// The policy by which only nodes count that the pod could go to.
+/// The inclusion policy by which only nodes count that the pod could run on.
 const HONOR: &str = "Honor";
 
-/// What a constraint does to a node that would make the skew too great.
+/// The effect of a constraint on a node that would violate the skew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// It keeps the pod away.
+    /// The node is rejected: a hard constraint.
     DoNotSchedule,
-    /// It costs points.
+    /// The node gets a lower score: a soft constraint.
     ScheduleAnyway,
 }
 
@@ -44,19 +44,19 @@ impl Action {
     }
 }
 
-/// A compiled constraint.
+/// A constraint with its selector compiled.
 /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/common.go#topologySpreadConstraint @v1.36.3`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Constraint {
-    /// How many more pods a domain may have than the emptiest one.
+    /// The maximum difference between the pod counts of a domain and of the domain with the fewest pods.
     pub(super) max_skew: i32,
-    /// The label whose values are the domains.
+    /// The node label whose values define the topology domains.
     pub(super) topology_key: Box<str>,
-    /// Which pods are counted.
+    /// The selector for the pods that are counted.
     pub(super) selector: Arc<Selector>,
-    /// With fewer domains than this, the emptiest one counts as empty.
+    /// If there are fewer domains than this, the minimum count is taken as 0.
     pub(super) min_domains: i32,
-    /// Whether only nodes count that the pod's node affinity matches.
+    /// Whether only nodes count that match the pod's node affinity.
     pub(super) honors_affinity: bool,
     /// Whether only nodes count whose hard taints the pod tolerates.
     pub(super) honors_taints: bool,
@@ -76,16 +76,16 @@ impl Constraint {
     }
 }
 
-/// The constraints for pods that have none; their selectors are worked out for each pod.
+/// The constraints for pods without constraints of their own. Their selector is derived from each pod.
 #[derive(Clone, Debug)]
 pub(super) struct Defaults {
     pub(super) constraints: Vec<TopologySpreadConstraint>,
-    /// Whether they are the built-in ones, with which nodes do not have to have every topology key.
+    /// Whether these are the built-in constraints, which also score nodes without all topology keys.
     pub(super) system: bool,
 }
 
 impl Defaults {
-    /// The listed ones, or those that are built in.
+    /// Returns the constraints in the arguments, or the built-in ones.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go#systemDefaultConstraints @v1.36.3`.
     pub(super) fn new(args: PodTopologySpreadArgs) -> Self {
         if args.defaulting_type != SYSTEM {
@@ -106,7 +106,8 @@ impl Defaults {
 }
 
 impl PodTopologySpread {
-    /// What `action` is taken for, in the pod's order. A pod with constraints of its own, of whichever kind, has no others.
+    /// The constraints with this `action`, in the pod's order. A pod with constraints of its own, hard or soft, gets no default
+    /// constraints.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go#PodTopologySpread.getConstraints @v1.36.3`.
     pub(super) fn constraints(&self, pod: &Pod, action: Action) -> Result<Vec<Constraint>, PluginError> {
         let own = &pod.spec.topology_spread_constraints;
@@ -119,6 +120,7 @@ impl PodTopologySpread {
         })
     }
 
+    /// The default constraints with this `action`, with the selector of the pod's services and controller.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/common.go#PodTopologySpread.buildDefaultConstraints
     /// @v1.36.3`.
     fn default_constraints(&self, pod: &Pod, action: Action) -> Vec<Constraint> {
@@ -132,6 +134,7 @@ impl PodTopologySpread {
         listed.map(|wire| Constraint::new(wire, selector.clone())).collect()
     }
 
+    /// Compiles the constraints with this `action`.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/common.go#PodTopologySpread.filterTopologySpreadConstraints
     /// @v1.36.3`.
     fn compile(
@@ -143,7 +146,7 @@ impl PodTopologySpread {
         let mut compiled: Vec<Constraint> = Vec::new();
         for wire in constraints.iter().filter(|wire| wire.when_unsatisfiable == action.name()) {
             let selector = self.selector(wire, labels)?;
-            // Constraints with the same selector share it, so that pods are matched once.
+            // Constraints with equal selectors share one, so that pods are matched once.
             let known = compiled.iter().find(|earlier| *earlier.selector == selector);
             let selector = known.map_or_else(|| Arc::new(selector), |earlier| earlier.selector.clone());
             compiled.push(Constraint::new(wire, selector));
@@ -151,7 +154,7 @@ impl PodTopologySpread {
         Ok(compiled)
     }
 
-    /// The selector, narrowed to pods that have the same value as this one of each of the `matchLabelKeys`.
+    /// The selector, restricted to pods with the same values of the `matchLabelKeys` as this pod.
     fn selector(&self, wire: &TopologySpreadConstraint, labels: &StringMap) -> Result<Selector, ParseSelectorError> {
         let selector = Selector::from_label_selector(wire.label_selector.as_ref())?;
         if !self.match_label_keys {
@@ -172,7 +175,7 @@ mod tests {
     use crate::plugins::pod_topology_spread::tests::{spread, system, with_service};
     use crate::testing::pod;
 
-    /// The constraints for `action` in short: skew, key, selector, and what differs from the defaults of the fields.
+    /// Prints the constraints for `action`: skew, key, selector, and the fields that differ from their defaults.
     fn print(plugin: &PodTopologySpread, own: &Value, action: Action) -> String {
         let pod = pod("p").label("app", "a").label("rev", "1").set("spec.topologySpreadConstraints", own.clone());
         let print = |constraint: &Constraint| {

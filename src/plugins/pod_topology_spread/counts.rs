@@ -1,4 +1,4 @@
-//! Which nodes count for a constraint, and how many pods they have that it selects.
+//! The nodes that count for a constraint, and the number of selected pods on each.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use crate::k8s::tolerations::{do_not_schedule, find_untolerated_taint};
 use crate::k8s::{Node, Pod, RequiredNodeAffinity, Selector};
 use crate::model::{ClassCount, LabelClass, NodeInfo, NodeOrdinal, Occurrence, Snapshot};
 
-/// Which nodes count, by the policies of some constraints. What no policy asks for is not looked at.
+/// Decides which nodes count by the inclusion policies of some constraints. Checks only the policies that a constraint honors.
 #[derive(Debug)]
 pub(super) struct Eligibility {
-    /// None if no constraint honours it, or any node will do.
+    /// `None` if no constraint honors node affinity, or if the pod has none.
     affinity: Option<RequiredNodeAffinity>,
     honors_taints: bool,
-    /// Whether tolerations may compare numbers.
+    /// Whether tolerations may compare numbers: gate `TaintTolerationComparisonOperators`.
     comparisons: bool,
 }
 
-/// What policies may ask of one node.
+/// The results of both inclusion policies for one node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Eligible {
     affinity: bool,
@@ -25,7 +25,7 @@ pub(super) struct Eligible {
 }
 
 impl Eligibility {
-    /// For the constraints of this pod.
+    /// Returns the check for these constraints of this pod.
     pub(super) fn new(pod: &Pod, constraints: &[Constraint], comparisons: bool) -> Self {
         let honors_affinity = constraints.iter().any(|constraint| constraint.honors_affinity);
         let affinity = honors_affinity.then(|| RequiredNodeAffinity::new(pod));
@@ -36,14 +36,14 @@ impl Eligibility {
         }
     }
 
-    /// Looks at all nodes for the pod, if that makes a difference.
+    /// Checks all nodes for the pod, unless all of them count anyway.
     pub(super) fn of_all(&self, pod: &Pod, snapshot: &Snapshot) -> EligibleNodes {
         let all_alike = self.affinity.is_none() && !self.honors_taints;
         let look = || snapshot.nodes().iter().map(|node| self.of(pod, node.node())).collect();
         EligibleNodes((!all_alike).then(look))
     }
 
-    /// Looks at a node for the pod. Terms that cannot be compiled match nothing, and nothing is said about them.
+    /// Checks one node for the pod. Affinity terms that cannot be compiled match no node, and their error is not reported here.
     pub(super) fn of(&self, pod: &Pod, node: &Node) -> Eligible {
         let affinity = self.affinity.as_ref().is_none_or(|affinity| affinity.matches(node).unwrap_or(false));
         let taints = &node.spec.taints;
@@ -64,7 +64,7 @@ impl Eligible {
     }
 }
 
-/// Which nodes of a snapshot count; none if all do, whatever the constraint.
+/// The nodes of a snapshot that count. `None` if all nodes count for every constraint.
 #[derive(Debug)]
 pub(super) struct EligibleNodes(Option<Vec<Eligible>>);
 
@@ -75,19 +75,18 @@ impl EligibleNodes {
     }
 }
 
-/// The pods of one namespace that a constraint selects, without those that are being deleted. A selector that requires
-/// nothing selects none.
+/// The pods of one namespace that a constraint selects, except pods that are being deleted. An empty selector selects no pods.
 /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/common.go#countPodsMatchSelector @v1.36.3`.
 #[derive(Debug)]
 pub(super) struct Selected<'a> {
     namespace: &'a str,
     selector: Arc<Selector>,
-    /// Their classes in the snapshot.
+    /// The label classes of these pods in the snapshot.
     classes: Vec<&'a Occurrence<LabelClass>>,
 }
 
 impl<'a> Selected<'a> {
-    /// What each of these constraints selects. A selector is matched once a class.
+    /// Returns the pods that each of these constraints selects. A selector is matched once per label class.
     pub(super) fn by_each(namespace: &'a str, snapshot: &'a Snapshot, constraints: &[Constraint]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for Constraint { selector, .. } in constraints {
@@ -101,12 +100,12 @@ impl<'a> Selected<'a> {
         all
     }
 
-    /// The nodes with such pods, each with how many. A node may come several times.
+    /// The nodes with selected pods and their numbers of them. A node may occur several times.
     pub(super) fn nodes(&self) -> impl Iterator<Item = (NodeOrdinal, i64)> {
         self.classes.iter().flat_map(|class| class.staying()).map(|(node, pods)| (node, pods.cast_signed() as i64))
     }
 
-    /// How many are on a node that may differ from the snapshot's.
+    /// Number of selected pods on a node, which may differ from the snapshot's.
     pub(super) fn on(&self, node: &NodeInfo) -> i64 {
         let counts = node.classes().iter().filter(|count| self.contains(count.class()));
         counts.map(ClassCount::staying).sum::<usize>().cast_signed() as i64

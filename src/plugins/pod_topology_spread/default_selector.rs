@@ -1,4 +1,4 @@
-//! Which pods a pod belongs with, as the services and the controller say that select it.
+//! The selector of default constraints, derived from the services and the controller that select the pod.
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{ReplicationController, Service};
@@ -8,7 +8,7 @@ use crate::framework::{Handle, PluginError};
 use crate::k8s::{Pod, Selector, StringMap};
 use crate::listers::Lister;
 
-/// Finds the selector that pods of the same services and controller share.
+/// Derives the selector from the services and the controller of a pod.
 #[derive(Clone, Debug)]
 pub(super) struct DefaultSelectors {
     services: Lister<Service>,
@@ -18,7 +18,7 @@ pub(super) struct DefaultSelectors {
 }
 
 impl DefaultSelectors {
-    /// Asks for services and controllers.
+    /// Requests listers of services and controllers.
     pub(super) fn new(handle: &Handle) -> Result<Self, PluginError> {
         Ok(Self {
             services: handle.lister()?,
@@ -28,8 +28,8 @@ impl DefaultSelectors {
         })
     }
 
-    /// Returns a selector of the pods that are selected by the pod's controller and by every service of its namespace that
-    /// selects the pod; without controller and services it selects everything.
+    /// Returns a selector that combines the selectors of the pod's controller and of every service in its namespace that
+    /// selects the pod. Without a controller and services, the selector is empty and matches everything.
     /// Follows `pkg/scheduler/framework/plugins/helper/spread.go#DefaultSelector @v1.36.3`.
     pub(super) fn of(&self, pod: &Pod) -> Selector {
         let mut labels = self.service_labels(pod);
@@ -59,7 +59,7 @@ impl DefaultSelectors {
         with_requirements(Selector::from_labels(&labels), set_selector.as_ref())
     }
 
-    /// The labels that the services which select the pod require. A service without a selector selects nothing.
+    /// The labels in the selectors of the services that select the pod. A service without a selector selects no pods.
     /// Follows `pkg/scheduler/framework/plugins/helper/spread.go#GetPodServices @v1.36.3`.
     fn service_labels(&self, pod: &Pod) -> StringMap {
         let mut labels = StringMap::default();
@@ -73,7 +73,7 @@ impl DefaultSelectors {
     }
 }
 
-/// A selector that cannot be compiled adds nothing.
+/// Adds the requirements of `added` to the selector. If `added` cannot be compiled, nothing is added.
 fn with_requirements(selector: Selector, added: Option<&LabelSelector>) -> Selector {
     let Ok(added) = Selector::from_label_selector(added) else { return selector };
     added.requirements().unwrap_or_default().iter().cloned().fold(selector, Selector::and)

@@ -1,4 +1,4 @@
-//! Hard constraints: counts by domain, and the nodes that would make a domain too full.
+//! Filtering by hard constraints: pod counts by domain, and rejection of nodes that would violate the skew.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use crate::model::{Domains, NodeOrdinal, PodInfo};
 const REASON_SKEW: &str = "node(s) didn't match pod topology spread constraints";
 const REASON_LABEL: &str = "node(s) didn't match pod topology spread constraints (missing required label)";
 
-/// What upstream starts with in place of the emptiest domain. It shows only where a constraint that asks for no domain has
-/// none, which the API does not allow.
+/// Upstream's initial minimum count. It has an effect only if a constraint with `minDomains` 0 has no domains, and the API does
+/// not allow 0.
 const NO_DOMAIN: i64 = i32::MAX as i64;
 
-/// How many pods a domain has.
+/// The number of pods in a domain.
 #[derive(Clone, Copy, Debug)]
 struct Count {
     domain: usize,
     pods: i64,
 }
 
-/// The two emptiest domains of a constraint. A what-if changes pods on one node, so one domain of a constraint: the emptiest
-/// one among all others is always known.
+/// The two domains of a constraint with the fewest pods. Adding or removing a pod changes one domain of a constraint, so the
+/// minimum of the other domains is always known.
 /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go#criticalPaths @v1.36.3`.
 #[derive(Clone, Copy, Debug)]
 struct Emptiest([Count; 2]);
@@ -36,7 +36,7 @@ impl Emptiest {
         Self([Count { domain: usize::MAX, pods: NO_DOMAIN }; 2])
     }
 
-    /// A domain has so many pods now.
+    /// Updates the pair after the count of a domain changed.
     fn update(&mut self, new: Count) {
         let Self([first, second]) = self;
         if first.domain == new.domain {
@@ -55,40 +55,40 @@ impl Emptiest {
     }
 }
 
-/// A hard constraint with the pods of each domain.
+/// A hard constraint with the pod counts of its domains.
 #[derive(Debug)]
 struct Counted {
     constraint: Constraint,
     domains: Arc<Domains>,
-    /// By domain; none for one without a node that counts.
+    /// The pod counts by domain. `None` for a domain in which no node counts.
     pods: Vec<Option<i64>>,
-    /// How many domains have a node that counts.
+    /// Number of domains in which a node counts.
     known: usize,
-    /// Whether the pod itself adds to the domain that it goes to.
+    /// Whether the constraint selects the incoming pod itself.
     matches_itself: bool,
 }
 
-/// What does not change during a cycle.
+/// The part of the state that does not change during a cycle.
 #[derive(Debug)]
 struct Base {
     counted: Vec<Counted>,
     eligibility: Eligibility,
 }
 
-/// A count that a what-if changed.
+/// A count that changed when a pod was added or removed.
 #[derive(Clone, Copy, Debug)]
 struct Changed {
     constraint: usize,
     count: Count,
 }
 
-/// What `PreFilter` found out. A what-if clones it and changes a domain or two, so the counts are shared and the changes kept
-/// beside them.
+/// The state that `PreFilter` computes for `Filter`. Preemption clones the state and adds or removes a few pods. So clones
+/// share the counts, and each keeps its changes in `changed`.
 /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go#preFilterState @v1.36.3`.
 #[derive(Clone, Debug)]
 pub(super) struct Spread {
     base: Arc<Base>,
-    /// By constraint.
+    /// The domains with the fewest pods, by constraint.
     emptiest: Vec<Emptiest>,
     changed: Vec<Changed>,
 }
@@ -127,7 +127,7 @@ impl Spread {
     }
 
     fn pods(&self, constraint: usize, domain: usize) -> i64 {
-        // Few changes, and none at all outside of what-ifs.
+        // There are few changes, and none unless pods were added or removed.
         let changed =
             self.changed.iter().find(|changed| changed.constraint == constraint && changed.count.domain == domain);
         match changed {
@@ -136,7 +136,7 @@ impl Spread {
         }
     }
 
-    /// How many pods the emptiest domain has, for the calculation of the skew.
+    /// The minimum pod count of the domains, for the calculation of the skew.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go#preFilterState.minMatchNum @v1.36.3`.
     fn minimum(&self, constraint: usize) -> i64 {
         let counted = &self.base.counted[constraint];
@@ -144,7 +144,7 @@ impl Spread {
         if counted.known < wanted { 0 } else { self.emptiest[constraint].0[0].pods }
     }
 
-    /// Decides whether the node can take the pod.
+    /// Decides whether the pod may run on the node.
     fn decide(&self, node: NodeRef<'_>) -> Verdict {
         for (at, counted) in self.base.counted.iter().enumerate() {
             let pods = match counted.domain(node) {
@@ -160,8 +160,8 @@ impl Spread {
         Verdict::Pass
     }
 
-    /// A pod came to the node (1) or left it (-1). Unlike the first count, this one takes pods that are being deleted for
-    /// others, and a selector that requires nothing for one that selects everything.
+    /// Updates the counts after a pod was added to the node (`by` is 1) or removed (-1). Unlike the initial count, this
+    /// includes pods that are being deleted, and an empty selector selects all pods.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go#PodTopologySpread.updateWithPod @v1.36.3`.
     fn update(&mut self, pod: &PodInfo, moved: &PodInfo, node: NodeRef<'_>, by: i64) {
         let pod = pod.pod();
@@ -191,13 +191,13 @@ impl Spread {
     }
 }
 
-/// The domain of a node.
+/// The domain of a node for one constraint.
 #[derive(Clone, Copy, Debug)]
 enum Domain {
     /// The node does not have the label.
     Missing,
     Known(usize),
-    /// No node of the snapshot has the label's value.
+    /// No node of the snapshot has this value of the label.
     Unknown,
 }
 
@@ -211,7 +211,7 @@ impl Domain {
 }
 
 impl Counted {
-    /// Once all pods are counted: how many domains count, and which have the fewest pods.
+    /// Counts the domains and returns the two with the fewest pods. Called after all pods are counted.
     fn finish(&mut self) -> Emptiest {
         let mut emptiest = Emptiest::new();
         for (domain, pods) in self.pods.iter().enumerate() {
@@ -223,7 +223,7 @@ impl Counted {
         emptiest
     }
 
-    /// The domain of the node: by its ordinal, or by its labels if it has none.
+    /// The domain of the node, by its ordinal, or by its labels if it has no ordinal.
     fn domain(&self, node: NodeRef<'_>) -> Domain {
         match node.ordinal {
             Some(ordinal) => self.domains.of(ordinal).map_or(Domain::Missing, Domain::Known),
@@ -236,7 +236,7 @@ impl Counted {
 }
 
 impl PodTopologySpread {
-    /// Fails if the profile runs `Filter` without its `PreFilter`, as upstream's does.
+    /// Returns the state of `PreFilter`. Like upstream, fails if the profile runs `Filter` without `PreFilter`.
     fn spread<'a>(&self, state: &'a CycleState) -> Result<&'a Spread, PluginError> {
         state.get(self.hard).ok_or_else(missing_state)
     }

@@ -1,4 +1,4 @@
-//! Which changes may help a pod that was rejected.
+//! Queueing hints for pods that `PodTopologySpread` rejected.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::k8s::{Node, Pod};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, PodInfo};
 use crate::plugins::event::{hint, unexpected};
 
-/// Whether a pod that changed can have to do with how `waiting` is spread: it is the same one, or it has or is promised a
-/// node and is in the same namespace.
+/// Whether a change of `changed` can affect the spreading of `waiting`: it is the same pod, or it is in the same namespace and
+/// has a node or a nominated node.
 /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go#involvedInTopologySpreading @v1.36.3`.
 fn is_involved(changed: &Pod, waiting: &Pod) -> bool {
     changed.uid() == waiting.uid()
@@ -20,7 +20,7 @@ fn is_involved(changed: &Pod, waiting: &Pod) -> bool {
             && changed.namespace() == waiting.namespace()
 }
 
-/// Absent and empty text is the same to the API.
+/// The text of an optional field. The API treats absent and empty text alike.
 fn text(field: Option<&String>) -> &str {
     field.map_or("", String::as_str)
 }
@@ -48,7 +48,7 @@ fn has_every_key(node: &Node, constraints: &[Constraint]) -> bool {
     constraints.iter().all(|constraint| node.labels().contains_key(&*constraint.topology_key))
 }
 
-/// Whether the update of a pod may change how the waiting pod can be spread.
+/// Whether the update of a pod may make the waiting pod schedulable.
 fn pod_update_helps(waiting: &Pod, old: &Pod, new: &Pod, constraints: &[Constraint]) -> bool {
     let is_own = waiting.uid() == new.uid();
     let tolerates_else = !is_same_list(&old.spec.tolerations, &new.spec.tolerations, is_same_toleration);
@@ -61,7 +61,7 @@ fn pod_update_helps(waiting: &Pod, old: &Pod, new: &Pod, constraints: &[Constrai
             .any(|constraint| constraint.selector.matches(old.labels()) != constraint.selector.matches(new.labels()))
 }
 
-/// Whether the update of a node may.
+/// Whether the update of a node may make the waiting pod schedulable.
 fn node_update_helps(old: &Node, new: &Node, constraints: &[Constraint]) -> bool {
     let (had_every_key, has_every_key) = (has_every_key(old, constraints), has_every_key(new, constraints));
     if had_every_key != has_every_key {
@@ -75,6 +75,7 @@ fn node_update_helps(old: &Node, new: &Node, constraints: &[Constraint]) -> bool
 }
 
 impl PodTopologySpread {
+    /// The hint for an added, updated or deleted pod.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go#PodTopologySpread.isSchedulableAfterPodChange
     /// @v1.36.3`.
     fn after_pod_change(&self, waiting: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
@@ -94,6 +95,7 @@ impl PodTopologySpread {
         Ok(hint(helps))
     }
 
+    /// The hint for an added, updated or deleted node.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go#PodTopologySpread.isSchedulableAfterNodeChange
     /// @v1.36.3`.
     fn after_node_change(&self, waiting: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
@@ -108,11 +110,12 @@ impl PodTopologySpread {
 }
 
 impl EnqueueExtensions for PodTopologySpread {
+    /// Registers the same events as upstream.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go#PodTopologySpread.EventsToRegister @v1.36.3`.
     fn events_to_register(self: Arc<Self>) -> Result<Vec<EventRegistration>, PluginError> {
         let mut pod_changed = ActionType::ADD | ActionType::UPDATE_POD_LABEL | ActionType::DELETE;
         if self.hints {
-            // Without hints, a pod's own update always makes it tried again.
+            // Without hints, every update of the pod itself moves it back to the queue.
             pod_changed = pod_changed | ActionType::UPDATE_POD_TOLERATION;
         }
         let node_changed =

@@ -1,16 +1,16 @@
-//! `PodTopologySpread`: pods that belong together are spread over the values of a node label, the domains of a topology. A
-//! hard constraint keeps pods away from domains that have too many already; a soft one makes them less attractive.
+//! `PodTopologySpread`: spreads pods over topology domains, the values of a node label. A hard constraint rejects nodes in
+//! domains that already have too many pods. A soft constraint gives such nodes a lower score.
 //!
 //! ```text
-//!  constraints ◀─ default_selector      what the pod asks for, or the profile for pods that ask for nothing
+//!  constraints ◀─ default_selector      the constraints of the pod, or the profile's for pods without constraints
 //!       │
-//!       ├──▶ filter   PreFilter counts every node's pods into domains, Filter compares with the emptiest one
-//!       ├──▶ score    PreScore counts for the domains of feasible nodes, Score and Normalize turn that into points
-//!       └──▶ hints    which changes may help a pod that was rejected
+//!       ├──▶ filter   PreFilter counts the pods of all nodes by domain, Filter compares with the minimum count
+//!       ├──▶ score    PreScore counts the pods in the domains of feasible nodes, Score and Normalize compute the scores
+//!       └──▶ hints    the events that may help a rejected pod
 //! ```
 //!
-//! Pods are never walked over, nor are nodes where all count: a selector is matched once a class of pods, a class knows how
-//! many of its pods are where, and domains are numbers, so that a count by domain is an array (`counts`).
+//! The plugin does not iterate over pods, nor over nodes if all of them count. A selector is matched once per label class, and
+//! a class has its number of pods per node. Domains are numbered, so the counts by domain are an array (`counts`).
 //!
 //! Follows `pkg/scheduler/framework/plugins/podtopologyspread @v1.36.3`.
 
@@ -34,26 +34,27 @@ use crate::model::PodInfo;
 use constraints::Defaults;
 use default_selector::DefaultSelectors;
 
-/// The plugin's name.
+/// Name of the plugin.
 pub const NAME: &str = "PodTopologySpread";
 
-/// The plugin.
+/// The in-tree plugin `PodTopologySpread`.
 #[derive(Clone, Debug)]
 struct PodTopologySpread {
     hints: bool,
-    /// Whether `matchLabelKeys` narrow selectors.
+    /// Whether `matchLabelKeys` restrict selectors.
     match_label_keys: bool,
-    /// Whether tolerations may compare numbers.
+    /// Whether tolerations may compare numbers: gate `TaintTolerationComparisonOperators`.
     comparisons: bool,
     defaults: Defaults,
-    /// Finds the selector of default constraints; none if there are no default constraints.
+    /// Derives the selector of default constraints. `None` if there are no default constraints.
     selectors: Option<DefaultSelectors>,
     hard: Slot<filter::Spread>,
     soft: Slot<score::Points>,
 }
 
 impl PodTopologySpread {
-    /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go#New @v1.36.3` in which kinds are watched.
+    /// Builds the plugin, which watches the same kinds as upstream.
+    /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go#New @v1.36.3`.
     fn new(args: PodTopologySpreadArgs, handle: &Handle) -> Result<Self, PluginError> {
         let defaults = Defaults::new(args);
         let selectors = (!defaults.constraints.is_empty()).then(|| DefaultSelectors::new(handle)).transpose()?;
@@ -89,7 +90,7 @@ impl Plugin for PodTopologySpread {
 }
 
 impl SignPlugin for PodTopologySpread {
-    /// What other pods are where is not in a signature.
+    /// Refuses to sign pods with constraints, because a signature does not cover the placement of other pods.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go#PodTopologySpread.SignPod @v1.36.3`.
     fn sign(&self, pod: &PodInfo) -> Result<SignOutcome, PluginError> {
         let refuse = |reason| SignOutcome::Refuse(Rejection::unschedulable(reason));

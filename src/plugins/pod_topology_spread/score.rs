@@ -1,4 +1,4 @@
-//! Soft constraints: the fuller a node's domains, the fewer points it gets.
+//! Scoring by soft constraints: the more pods a node's domains have, the lower its score.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use crate::framework::{
 use crate::k8s::Pod;
 use crate::model::Snapshot;
 
-/// What `PreScore` made of a feasible node: points, the more the worse; none for one that is left out, because it does not
-/// have every topology key.
+/// The raw score of a feasible node, where lower is better. `None` for a node that is left out because it lacks a topology key.
 type Raw = Option<i64>;
 
-/// The feasible nodes' points. They are worked out together, when all domains are counted, and handed out one by one.
-/// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#preScoreState @v1.36.3` in what they come from.
+/// The raw scores of the feasible nodes. `PreScore` computes all of them after all domains are counted, and `Score` looks them
+/// up.
+/// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#preScoreState @v1.36.3` in the inputs.
 #[derive(Clone, Debug)]
 pub(super) struct Points {
-    /// The points of nodes of the snapshot, by ordinal.
+    /// The raw scores of nodes in the snapshot, by ordinal.
     by_ordinal: Arc<[Raw]>,
-    /// By name, for nodes that are not of the snapshot.
+    /// The raw scores of nodes outside the snapshot, by name.
     others: Arc<BTreeMap<Arc<str>, Raw>>,
 }
 
@@ -37,19 +37,19 @@ impl Points {
     }
 }
 
-/// What `PreScore` works on.
+/// The data from which `PreScore` computes the scores.
 struct Scoring<'a> {
     topologies: Vec<Topology>,
     eligible: EligibleNodes,
-    /// By constraint.
+    /// The selected pods, by constraint.
     selected: Vec<Selected<'a>>,
-    /// Whether only nodes count that have every topology key. The built-in constraints do without, so that nodes without a
-    /// zone are still spread over.
+    /// Whether only nodes with every topology key count. False for the built-in constraints, so that nodes without a zone get
+    /// scores too.
     requires_all: bool,
 }
 
 impl PodTopologySpread {
-    /// Fails if the profile runs `Score` without its `PreScore`, as upstream's does.
+    /// Returns the state of `PreScore`. Like upstream, fails if the profile runs `Score` without `PreScore`.
     fn points<'a>(&self, state: &'a CycleState) -> Result<&'a Points, PluginError> {
         let missing = || PluginError::new(format!("error reading \"PreScore{NAME}\" from cycleState: not found"));
         state.get(self.soft).ok_or_else(missing)
@@ -70,12 +70,12 @@ impl PodTopologySpread {
 }
 
 impl Scoring<'_> {
-    /// Whether a feasible node is scored at all.
+    /// Whether a feasible node is scored or left out.
     fn scores(&self, node: NodeRef<'_>) -> bool {
         !self.requires_all || self.topologies.iter().all(|topology| topology.has(node))
     }
 
-    /// Finds the domains of the feasible nodes that are scored.
+    /// Finds the domains of the scored nodes, and the weight of each constraint.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#PodTopologySpread.initPreScoreState @v1.36.3`.
     fn weigh(&mut self, scored: &[NodeRef<'_>]) {
         for topology in &mut self.topologies {
@@ -83,7 +83,7 @@ impl Scoring<'_> {
         }
     }
 
-    /// Counts the pods in their domains, on all nodes that count.
+    /// Counts the selected pods by domain, on all nodes that count.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#PodTopologySpread.PreScore @v1.36.3`.
     fn count(&mut self) {
         let Self { topologies, eligible, selected, requires_all, .. } = self;
@@ -99,7 +99,7 @@ impl Scoring<'_> {
         }
     }
 
-    /// The points of a node that is scored. A label that it does not have adds nothing.
+    /// The raw score of a scored node. A topology key that the node lacks adds nothing.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#PodTopologySpread.Score @v1.36.3`.
     fn points(&mut self, node: NodeRef<'_>) -> i64 {
         let mut sum = 0.0;
@@ -164,7 +164,7 @@ impl ScorePlugin for PodTopologySpread {
 }
 
 impl NormalizeScore for PodTopologySpread {
-    /// The fewer points the better, from 100 down; nodes that are left out get 0.
+    /// Maps lower raw scores to higher scores, up to 100. Nodes that are left out get 0.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#PodTopologySpread.NormalizeScore @v1.36.3`.
     fn normalize(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
         let points = self.points(cx.state)?;

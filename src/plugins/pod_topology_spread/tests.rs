@@ -1,4 +1,4 @@
-//! What the tests of the plugin's parts share, and whom it signs.
+//! Fixtures for the tests of the plugin's modules, and tests of its signature.
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,12 @@ use crate::framework::SignOutcome;
 use crate::listers::Listers;
 use crate::testing::{Harness, PodFixture, handle, pod};
 
-/// Arguments with the built-in constraints as defaults.
+/// Arguments that apply the built-in constraints.
 pub(super) fn system() -> PodTopologySpreadArgs {
     PodTopologySpreadArgs { defaulting_type: "System".to_owned(), default_constraints: Vec::new() }
 }
 
-/// Arguments with these as defaults.
+/// Arguments that apply these constraints by default.
 pub(super) fn list(constraints: &[Value]) -> PodTopologySpreadArgs {
     PodTopologySpreadArgs {
         defaulting_type: "List".to_owned(),
@@ -21,12 +21,12 @@ pub(super) fn list(constraints: &[Value]) -> PodTopologySpreadArgs {
     }
 }
 
-/// The plugin itself.
+/// Returns the plugin, built with these gates and arguments.
 pub(super) fn spread(gates: FeatureGates, args: PodTopologySpreadArgs) -> PodTopologySpread {
     PodTopologySpread::new(args, &handle(gates)).expect("nothing is watched yet")
 }
 
-/// The plugin in a cluster that has a service with this selector, and nothing else.
+/// Returns the plugin in a cluster that only has a service with this selector.
 pub(super) fn with_service(plugin: &PodTopologySpread, selector: &Value) -> PodTopologySpread {
     let handle = handle(FeatureGates::default());
     add_service(handle.listers(), selector);
@@ -34,14 +34,14 @@ pub(super) fn with_service(plugin: &PodTopologySpread, selector: &Value) -> PodT
     PodTopologySpread { selectors: Some(selectors), ..plugin.clone() }
 }
 
-/// Adds a service with this selector.
+/// Adds a service with this selector to the cluster.
 pub(super) fn add_service(listers: &Listers, selector: &Value) {
     let service = json!({"metadata": {"namespace": "default", "name": "s"}, "spec": {"selector": selector}});
     let service: k8s_openapi::api::core::v1::Service = serde_json::from_value(service).expect("a service");
     listers.put(Arc::new(service));
 }
 
-/// A constraint on pods with label `app: a`, by default hard and with a skew of 1; `more` replaces fields.
+/// A constraint that selects pods with label `app: a`, by default hard and with a skew of 1. `more` replaces fields.
 pub(super) fn constraint(key: &str, more: &Value) -> Value {
     let mut constraint = json!({
         "maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule",
@@ -52,7 +52,7 @@ pub(super) fn constraint(key: &str, more: &Value) -> Value {
     constraint
 }
 
-/// A soft one.
+/// A soft constraint that selects pods with label `app: a`.
 pub(super) fn soft(key: &str, skew: i32) -> Value {
     constraint(key, &json!({"whenUnsatisfiable": "ScheduleAnyway", "maxSkew": skew}))
 }

@@ -1,4 +1,4 @@
-//! A soft constraint's domains, and how many pods each has.
+//! The domains of a soft constraint with their pod counts.
 
 use std::sync::Arc;
 
@@ -6,25 +6,25 @@ use super::constraints::{Constraint, HOSTNAME};
 use crate::framework::NodeRef;
 use crate::model::{Domains, NodeOrdinal, Snapshot};
 
-/// A soft constraint with the pods of each domain.
+/// A soft constraint with the pod counts of its domains.
 #[derive(Debug)]
 pub(super) struct Topology {
     pub(super) constraint: Constraint,
-    /// Whether a domain is a node, whatever its hostname.
+    /// Whether each node is a domain of its own, whatever its hostname label says.
     pub(super) by_node: bool,
     domains: Arc<Domains>,
-    /// The domain that nodes without the label are taken for, where they count: that of the empty value.
+    /// The domain of nodes without the label, if they count: the domain of the empty value.
     unlabelled: usize,
-    /// Values that no node of the snapshot has; their domains come after all others.
+    /// Label values that no node of the snapshot has. Their domains come after all others.
     strange: Vec<String>,
-    /// By domain, or by ordinal where each node is one; none for a domain without a feasible node.
+    /// The pod counts by domain, or by ordinal if each node is a domain. `None` for a domain without a feasible node.
     pods: Vec<Option<i64>>,
-    /// What the pods of a domain are multiplied with, so that a topology with few domains is not drowned by one with many.
+    /// Factor for the pod counts, so that a topology with few domains matters as much as one with many.
     weight: f64,
 }
 
 impl Topology {
-    /// Without a domain that counts. `requires_label` says that nodes without it do not count.
+    /// Returns the topology without domains that count. `requires_label` says that nodes without the label do not count.
     pub(super) fn new(constraint: Constraint, snapshot: &Snapshot, requires_label: bool) -> Self {
         let domains = snapshot.domains(&constraint.topology_key);
         let by_node = &*constraint.topology_key == HOSTNAME;
@@ -53,7 +53,7 @@ impl Topology {
         self.domains.of(node).is_some()
     }
 
-    /// Lets the domains of these feasible nodes count, and weighs the constraint by how many there are.
+    /// Marks the domains of these feasible nodes as counting, and sets the weight of the constraint from their number.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#topologyNormalizingWeight @v1.36.3`.
     pub(super) fn weigh<'n>(&mut self, feasible: impl Iterator<Item = NodeRef<'n>>) {
         let size = if self.by_node {
@@ -70,13 +70,13 @@ impl Topology {
         self.weight = (size + 2.0).ln();
     }
 
-    /// The pods in the domain of this node of the snapshot, to add to; none if no feasible node is in it.
+    /// The pod count of this node's domain, to add to. `None` if the domain has no feasible node.
     pub(super) fn pods_at(&mut self, node: NodeOrdinal) -> Option<&mut i64> {
         let domain = if self.by_node { node.index() } else { self.domain_at(node) };
         self.pods.get_mut(domain)?.as_mut()
     }
 
-    /// The pods in a feasible node's domain.
+    /// The pod count of a feasible node's domain.
     pub(super) fn pods(&mut self, node: NodeRef<'_>) -> i64 {
         let domain = match node.ordinal {
             Some(ordinal) if self.by_node => ordinal.index(),
@@ -85,7 +85,7 @@ impl Topology {
         self.pods.get(domain).copied().flatten().unwrap_or(0)
     }
 
-    /// The points for so many pods. Differences up to the skew that is allowed are watered down by what is added.
+    /// The raw score for this pod count. Adding the maximum skew makes differences within the skew matter less.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#scoreForCount @v1.36.3`.
     pub(super) fn points(&self, pods: i64) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a cluster has few pods")]

@@ -1,4 +1,4 @@
-//! Arguments in configurations: defaults and errors. Every text here was seen from upstream itself.
+//! Defaults and errors of plugin arguments in configurations. Upstream itself produced every text here.
 
 use crate::config::{Config, FeatureGates, Gate};
 use crate::plugins::{node_resources, registry};
@@ -11,7 +11,7 @@ fn config(body: &str, gates: &FeatureGates) -> Config {
     Config::parse(data.as_bytes(), gates, registry().catalog()).unwrap_or_else(|error| panic!("{body}: {error}"))
 }
 
-/// The args that `plugin` gets from `args` in YAML's flow form, as JSON.
+/// Checks the arguments, as JSON with defaults, that `plugin` gets from `args` in YAML flow style.
 fn check_defaults(plugin: &str, args: &str, gates: &FeatureGates, expected: &str) {
     let config = config(&format!("profiles: [{{pluginConfig: [{{name: {plugin}, args: {args}}}]}}]"), gates);
     let json = config.profiles[0].args(plugin).to_json().expect("JSON");
@@ -19,7 +19,7 @@ fn check_defaults(plugin: &str, args: &str, gates: &FeatureGates, expected: &str
     assert_eq!(json, expected, "{plugin} {args}");
 }
 
-/// Checks the faults of `args` given to `plugin`; `expected` are without the path of the args.
+/// Checks the errors for `args` of `plugin`. The texts in `expected` omit the path of the args.
 fn check_args_with(gates: &FeatureGates, plugin: &str, args: &str, expected: &[&str]) {
     let expected: Vec<String> =
         expected.iter().map(|text| format!("profiles[0].pluginConfig[0].args.{text}")).collect();
@@ -253,7 +253,7 @@ fn volume_and_device_args_follow_their_gates() {
     );
 }
 
-/// Checks the args of `NodeResourcesFit` as its constructor does.
+/// Checks the error of the `NodeResourcesFit` factory for these arguments.
 fn check_fit(args: &str, expected: &str) {
     let gates = FeatureGates::default();
     let config = config(&format!("profiles: [{{pluginConfig: [{{name: NodeResourcesFit, args: {args}}}]}}]"), &gates);

@@ -1,11 +1,11 @@
-//! From pop to the pod's return, and the events in between.
+//! Tests of attempts: pop, events during the attempt, and the pod's return.
 
 use super::fixture::{Answer, Bench, NODE_ADD, NODE_LABEL, NODE_TAINT, POD_DELETE, fake, setup};
 use crate::config::Gate;
 use crate::queue::Place;
 use crate::testing::pod;
 
-/// Plugins A and B hear of new nodes and say yes, S says no; L hears of labels and says yes.
+/// A queue with plugins A and B, whose hints for new nodes say `Queue`, S, which skips them, and L, which queues on labels.
 fn queue() -> Bench {
     setup([
         fake("A").on(NODE_ADD, Answer::Queue),
@@ -16,7 +16,7 @@ fn queue() -> Bench {
     .build()
 }
 
-/// Where a pod goes that comes back from an attempt during which these events came.
+/// Checks the place of a pod that comes back from an attempt during which these events arrived.
 #[track_caller]
 fn check_return(events: &[&crate::model::ClusterEvent], plugins: &[&str], pending: &[&str], calls: &str, to: &str) {
     let mut q = queue();
@@ -39,10 +39,10 @@ fn events_during_the_attempt_decide_where_the_pod_goes() {
     check_return(&[&NODE_ADD], &["L"], &[], "", "unschedulable: a");
     check_return(&[&NODE_ADD], &[], &["A"], "A a", "active: a");
     check_return(&[&NODE_ADD, &NODE_LABEL], &["L"], &[], "L a", "backoff: a");
-    // One event says that it is worth trying again, a later one that it is urgent.
+    // The first event makes the pod worth a retry, the second one makes it urgent.
     check_return(&[&NODE_ADD, &NODE_LABEL], &["A"], &["L"], "A a, L a", "active: a");
     check_return(&[&NODE_ADD, &NODE_ADD], &["A"], &[], "A a", "backoff: a");
-    // Nobody rejected it, so an error did.
+    // No plugin rejected the pod, so an error did.
     check_return(&[], &[], &[], "", "error: a");
     check_return(&[&NODE_ADD], &[], &[], "", "error: a");
 }
@@ -78,7 +78,7 @@ fn events_go_with_the_last_pod_that_needs_them() {
         q.add(pod(name));
         q.pop();
         q.event(&NODE_ADD);
-        // Nobody registered this one.
+        // No plugin registered for this event.
         q.event(&POD_DELETE);
     }
     assert_eq!(q.queue.dump().in_flight_events, 2);
@@ -151,7 +151,7 @@ fn the_first_attempt_is_remembered() {
     assert_eq!(q.popped("a").timestamp, super::fixture::ms(100));
 }
 
-/// A pod that is queued already is not taken back, and is not in flight any more all the same.
+/// Checks that a pod that is queued already is not taken back, and nevertheless is no longer in flight.
 #[track_caller]
 fn check_present(queue_it: impl FnOnce(&mut Bench), place: Place, message: &str) {
     let mut q = queue();

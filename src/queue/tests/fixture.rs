@@ -1,4 +1,4 @@
-//! A queue on a clock that the test moves, with plugins whose answers the test gives.
+//! A queue with a simulated clock and fake plugins whose answers the tests choose.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -24,26 +24,26 @@ pub(super) const NODE_LABEL: ClusterEvent = ClusterEvent::new(EventResource::Nod
 pub(super) const NODE_TAINT: ClusterEvent = ClusterEvent::new(EventResource::Node, ActionType::UPDATE_NODE_TAINT);
 pub(super) const POD_DELETE: ClusterEvent = ClusterEvent::new(EventResource::AssignedPod, ActionType::DELETE);
 
-/// What a fake's hint says.
+/// Answer of a fake plugin's hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Queue,
     Skip,
     Error,
-    /// There is no hint function.
+    /// The plugin has no hint function.
     None,
 }
 
-/// What the fakes share with the test.
+/// State shared by the fakes and the test.
 #[derive(Default)]
 pub(super) struct Shared {
-    /// Which plugin gates which pod.
+    /// Pairs of plugin and pod that the plugin gates.
     closed: Mutex<BTreeSet<(String, String)>>,
     /// The calls of hints and gates, as `plugin pod`.
     calls: Mutex<Vec<String>>,
 }
 
-/// A plugin in the making.
+/// Description of a fake plugin.
 #[derive(Clone)]
 pub(super) struct Fake {
     name: &'static str,
@@ -52,31 +52,31 @@ pub(super) struct Fake {
     fails: bool,
 }
 
-/// A plugin that registers these events.
+/// Describes a plugin that registers no events yet.
 pub(super) fn fake(name: &'static str) -> Fake {
     Fake { name, events: Some(Vec::new()), gates: false, fails: false }
 }
 
 impl Fake {
-    /// It wants to hear of an event, and says this of it.
+    /// Registers the plugin for an event, with this answer of its hint.
     pub(super) fn on(mut self, event: ClusterEvent, answer: Answer) -> Self {
         self.events.get_or_insert_default().push((event, answer));
         self
     }
 
-    /// It does not say what it wants to hear of.
+    /// Makes the plugin register no events at all, so that it gets all of them.
     pub(super) fn silent(mut self) -> Self {
         self.events = None;
         self
     }
 
-    /// It has `PreEnqueue`.
+    /// Adds `PreEnqueue` to the plugin.
     pub(super) fn gates(mut self) -> Self {
         self.gates = true;
         self
     }
 
-    /// It cannot say what it wants to hear of.
+    /// Makes the registration of events fail.
     pub(super) fn fails(mut self) -> Self {
         self.fails = true;
         self
@@ -147,7 +147,7 @@ impl EnqueueExtensions for Running {
     }
 }
 
-/// Orders by priority, then by time; binds; signs what it filters by, which is labels.
+/// Plugin that orders by priority, then by time, binds, and signs the labels.
 struct Basics;
 
 impl FilterPlugin for Basics {
@@ -186,17 +186,17 @@ impl SignPlugin for Basics {
     }
 }
 
-/// A queue in the making.
+/// Settings of a queue under test.
 pub(super) struct Setup {
     gates: FeatureGates,
-    /// By schedulerName.
+    /// Plugins of each profile, by scheduler name.
     profiles: Vec<(&'static str, Vec<Fake>)>,
     options: QueueOptions,
     /// Milliseconds into a wall second at which the monotonic clock begins.
     phase_ms: i64,
 }
 
-/// A queue with one profile and these plugins.
+/// Describes a queue with one profile and these plugins.
 pub(super) fn setup(plugins: impl IntoIterator<Item = Fake>) -> Setup {
     Setup {
         gates: FeatureGates::default(),
@@ -260,7 +260,7 @@ impl Setup {
     }
 }
 
-/// A queue, and everything that a test does to it.
+/// A queue under test, and the operations on it.
 pub(super) struct Bench {
     pub(super) queue: Arc<Queue>,
     pub(super) clock: SimClock,
@@ -269,7 +269,7 @@ pub(super) struct Bench {
     pub(super) shared: Arc<Shared>,
     gates: FeatureGates,
     classes: LabelClasses,
-    /// By name.
+    /// Popped pods that did not come back, by name.
     popped: BTreeMap<String, QueuedPodInfo>,
 }
 
@@ -282,7 +282,7 @@ impl Bench {
         Arc::new(PodInfo::new(pod.build(), &self.classes))
     }
 
-    /// A pod comes: into the listers, then into the queue.
+    /// Adds a pod to the listers, then to the queue.
     pub(super) fn add(&self, pod: PodFixture) {
         let pod = self.info(pod);
         self.listers.put(pod.pod().clone());
@@ -302,7 +302,7 @@ impl Bench {
         self.queue.delete(&pod);
     }
 
-    /// Pops a pod and gives its name, or nothing.
+    /// Pops a pod and returns its name, or an empty string.
     pub(super) fn pop(&mut self) -> String {
         let popped = self.queue.try_pop(self.now());
         self.keep(popped)
@@ -320,12 +320,12 @@ impl Bench {
         name
     }
 
-    /// A pod that was popped and did not come back.
+    /// Returns a pod that was popped and did not come back.
     pub(super) fn popped(&mut self, name: &str) -> &mut QueuedPodInfo {
         self.popped.get_mut(name).unwrap_or_else(|| panic!("{name} was not popped"))
     }
 
-    /// The pod's attempt fails: these plugins reject it, and those pending ones.
+    /// Fails the pod's attempt with these rejecting and pending plugins.
     pub(super) fn fail_pending(&mut self, name: &str, plugins: &[&str], pending: &[&str]) {
         let mut info = self.popped.remove(name).unwrap_or_else(|| panic!("{name} was not popped"));
         let set = |names: &[&str]| names.iter().map(|name| Arc::from(*name)).collect();
@@ -334,12 +334,12 @@ impl Bench {
         self.queue.add_unschedulable_if_not_present(info, self.now()).expect("the pod is not queued");
     }
 
-    /// The pod's attempt fails: these plugins reject it; or, if there is none, by an error.
+    /// Fails the pod's attempt with these rejecting plugins, or with an error if there are none.
     pub(super) fn fail(&mut self, name: &str, plugins: &[&str]) {
         self.fail_pending(name, plugins, &[]);
     }
 
-    /// Adds a pod, pops it and fails it.
+    /// Adds a pod, pops it and fails its attempt.
     pub(super) fn reject(&mut self, pod: PodFixture, plugins: &[&str]) {
         let name = pod.clone().build().name().to_owned();
         self.add(pod);
@@ -374,12 +374,12 @@ impl Bench {
         self.shared.closed.lock().unwrap().remove(&(plugin.to_owned(), pod.to_owned()));
     }
 
-    /// The calls of hints and gates since the last time.
+    /// Returns the calls of hints and gates since the last call of this function.
     pub(super) fn calls(&self) -> String {
         std::mem::take(&mut *self.shared.calls.lock().unwrap()).join(", ")
     }
 
-    /// Where everything is, such as `active: a b; backoff: c`. Pods in flight come last, in the order of popping.
+    /// Returns the places of all pods, such as `active: a b; backoff: c`. Pods in flight come last, in the order of popping.
     pub(super) fn places(&self) -> String {
         let mut places: BTreeMap<Place, Vec<String>> = BTreeMap::new();
         for (pod, place) in self.queue.places() {
@@ -406,7 +406,7 @@ impl Bench {
         assert_eq!(self.places(), expected);
     }
 
-    /// The value of a series, as it is written in text format: `name{label="value"}`.
+    /// Returns the value of a series, which is named in text format: `name{label="value"}`.
     pub(super) fn metric(&self, series: &str) -> Option<String> {
         self.metrics.flush();
         let text = self.metrics.gather_text();
@@ -418,7 +418,7 @@ impl Bench {
         assert_eq!(self.metric(series).as_deref(), expected, "{series}");
     }
 
-    /// Sizes of active, backoff, unschedulable and gated, as the gauges say.
+    /// Checks the gauges of active, backoff, unschedulable and gated pods.
     #[track_caller]
     pub(super) fn check_pending(&self, expected: [u64; 4]) {
         let gauge = |queue: &str| -> u64 {
@@ -431,7 +431,7 @@ impl Bench {
     }
 }
 
-/// A time since the clock's start.
+/// Returns a time since the clock's start.
 pub(super) fn ms(milliseconds: u64) -> Mono {
     Mono::ZERO + Duration::from_millis(milliseconds)
 }

@@ -1,11 +1,11 @@
-//! Pods that a plugin keeps out of activeQ.
+//! Tests of pods that a plugin keeps out of activeQ.
 
 use super::fixture::{Answer, Bench, Fake, NODE_ADD, NODE_LABEL, POD_DELETE, fake, ms, setup};
 use crate::config::Gate;
 use crate::model::ClusterEvent;
 use crate::testing::pod;
 
-/// G and H gate; G hears of labels, H of new nodes.
+/// Plugins of which G and H gate pods. G registers for labels, H for new nodes.
 fn plugins() -> [Fake; 3] {
     [
         fake("A").on(NODE_ADD, Answer::Queue),
@@ -14,7 +14,7 @@ fn plugins() -> [Fake; 3] {
     ]
 }
 
-/// Pod `a`, gated by `gate`.
+/// A queue with the pod `a`, which `gate` gates.
 fn gated(gate: &str) -> Bench {
     let q = setup(plugins()).build();
     q.close(gate, "a");
@@ -54,7 +54,7 @@ fn only_events_of_the_gating_plugin_open_the_gate() {
         assert_eq!(q.calls(), calls);
         q.check(to);
     };
-    // The hint of G for its event, then PreEnqueue: the gating plugin first.
+    // First the hint of G for its event, then `PreEnqueue`, of the gating plugin first.
     check(&NODE_LABEL, true, "G a, G a, H a", "active: a");
     check(&NODE_LABEL, false, "G a, G a", "unschedulable: a");
     check(&NODE_ADD, true, "", "unschedulable: a");
@@ -68,7 +68,7 @@ fn the_gating_plugin_is_asked_first() {
     q.open("H", "a");
     q.close("G", "a");
     q.event(&NODE_ADD);
-    // The hint, H's gate, and then G, which closes in its turn.
+    // The hint, then H's gate, and then G's, which now rejects the pod.
     assert_eq!(q.calls(), "H a, H a, G a");
     assert_eq!(gate_of(&q).as_deref(), Some("G"));
     q.event(&NODE_ADD);
@@ -112,10 +112,10 @@ fn a_pod_that_comes_back_may_be_gated() {
         q.event(&NODE_ADD);
         q.fail("a", &["A"]);
         if pop_from_backoff {
-            // Whatever is in podBackoffQ may be popped at any time, so the gate is asked on the way in.
+            // Pods in podBackoffQ may be popped at any time, so the gate is checked before they enter it.
             q.check("unschedulable: a");
         } else {
-            // The gate is asked on the way out.
+            // The gate is checked when the pod leaves podBackoffQ.
             q.check("backoff: a");
             q.flush_at_ms(3000);
             q.check("unschedulable: a");

@@ -1,4 +1,4 @@
-//! `SchedulerQueueingHints` off, as when an older version is emulated.
+//! Tests with `SchedulerQueueingHints` off, as when an older version is emulated.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn hints_are_not_asked() {
     q.reject(pod("a"), &["A"]);
     q.calls();
     q.event(&NODE_ADD);
-    // PreEnqueue on the way into podBackoffQ is all.
+    // Only `PreEnqueue` runs, before the pod enters podBackoffQ.
     assert_eq!(q.calls(), "G a");
     q.check("backoff: a");
     q.reject(pod("b"), &["A"]);
@@ -47,12 +47,12 @@ fn nothing_is_known_to_be_in_flight() {
     q.check("");
     assert_eq!(q.queue.dump().in_flight_events, 0);
     q.queue.done("a");
-    // A second one of the same UID is not noticed.
+    // A second pod of the same UID is not noticed.
     q.add(pod("a"));
     assert_eq!(q.pop(), "a");
 }
 
-/// Where a rejected pod goes if this happened during its attempt.
+/// Checks the place of a rejected pod after something happened during its attempt.
 #[track_caller]
 fn check_return(happens: impl FnOnce(&Bench), plugins: &[&str], to: &str) {
     let mut q = queue();
@@ -72,7 +72,7 @@ fn any_move_during_the_attempt_makes_the_pod_be_tried_again() {
     check_return(|q| q.event(&NODE_LABEL), &["A"], "backoff: a");
     check_return(|q| q.activate(&["a"]), &["A"], "backoff: a");
     check_return(|q| q.activate(&["nobody"]), &["A"], "backoff: a");
-    // Nobody registered it.
+    // No plugin registered for this event.
     check_return(|q| q.event(&ClusterEvent::new(EventResource::CsiNode, ActionType::ADD)), &["A"], "unschedulable: a");
 }
 
@@ -84,7 +84,7 @@ fn a_move_before_the_attempt_does_not_count() {
     q.check("unschedulable: a");
 }
 
-/// Where a pod in unschedulablePods goes when it changes.
+/// Checks the place of a pod in unschedulablePods after it changed.
 #[track_caller]
 fn check_change(waited_ms: u64, new: PodFixture, to: &str) {
     let mut q = queue();
@@ -136,7 +136,7 @@ fn affine(name: &str, term: &serde_json::Value) -> PodFixture {
     pod(name).set("spec.affinity", affinity)
 }
 
-/// Which of the waiting pods an assigned pod `x` in namespace `ns` with label app=web moves.
+/// Checks which waiting pods the assigned pod `x` in namespace `ns` with label app=web moves.
 #[track_caller]
 fn check_assigned(event: Option<ActionType>, expected: &str) {
     let mut q = queue();
@@ -185,7 +185,7 @@ fn assigned_pods_move_pods_with_terms_across_topologies() {
     let crossing = "listed selected own-namespace spread-here";
     check_assigned(None, crossing);
     check_assigned(Some(ActionType::UPDATE_POD_LABEL), crossing);
-    // Pods that shrink make room for anybody.
+    // A pod that is scaled down frees resources, which may help any pod.
     let everybody = "listed plain selected spread-elsewhere wrong-namespace no-selector own-namespace spread-here \
                      unreadable wrong-label";
     check_assigned(Some(ActionType::UPDATE_POD_SCALE_DOWN), everybody);

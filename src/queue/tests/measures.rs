@@ -1,4 +1,4 @@
-//! The queue's metrics.
+//! Tests of the queue's metrics.
 
 use super::fixture::{Answer, NODE_ADD, NODE_LABEL, NODE_TAINT, fake, setup};
 use crate::config::Gate;
@@ -30,7 +30,7 @@ fn pending_pods_by_place() {
     q.check_pending([1, 1, 1, 1]);
     q.event(&NODE_ADD);
     q.check_pending([1, 2, 0, 1]);
-    // A change of a gated pod that opens nothing does not count twice.
+    // An update of a gated pod that does not open the gate is not counted twice.
     q.update(pod("gated"), pod("gated").label("x", "y"));
     q.check_pending([1, 2, 0, 1]);
     q.open("G", "gated");
@@ -62,7 +62,7 @@ fn incoming_pods_by_cause() {
     q.flush_at_ms(600_000);
     q.close("G", "g");
     q.add(pod("g"));
-    // Going back to where it is is no entry; leaving for good, and being gated again on the way, is one.
+    // A return to the same place is not an entry. A pod that leaves and is gated again on the way enters anew.
     q.activate(&["g"]);
     q.event(&NODE_LABEL);
     let check = |queue: &str, event: &str, count: Option<&str>| q.check_metric(&incoming(queue, event), count);
@@ -93,7 +93,7 @@ fn rejected_pods_by_plugin() {
     q.check_metric(&rejected("A"), Some("2"));
     q.check_metric(&rejected("X"), Some("1"));
     q.check_metric(&rejected("P"), Some("1"));
-    // On their way to the next attempt they still count.
+    // Rejected pods count until they are popped for the next attempt.
     q.event(&NODE_ADD);
     q.check_metric(&rejected("A"), Some("2"));
     assert_eq!(q.pop(), "b");
@@ -102,7 +102,7 @@ fn rejected_pods_by_plugin() {
     q.delete(pod("a"));
     q.check_metric(&rejected("A"), Some("0"));
     q.check_metric(&rejected("X"), Some("0"));
-    // Gates count, too, once a pod however often they are asked.
+    // Gating plugins count, too, once per pod however often they run.
     q.close("G", "g");
     q.add(pod("g"));
     q.activate(&["g"]);
@@ -180,7 +180,7 @@ fn pre_enqueue_and_signing_are_timed_as_points() {
         q.add(pod("a"));
         q.check_metric(&count("PreEnqueue"), Some("2"));
         q.pop();
-        // In flight: not signed again.
+        // A pod in flight is not signed again.
         q.update(pod("a"), pod("a").label("x", "y"));
         q.update(pod("g"), pod("g").label("x", "y"));
         q.check_metric(&count("PreEnqueue"), Some("2"));

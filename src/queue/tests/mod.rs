@@ -1,4 +1,4 @@
-//! Tests of the queue as a whole, on plugins whose answers the tests give.
+//! Tests of the whole queue with plugins whose answers the tests choose.
 
 mod attempts;
 mod fixture;

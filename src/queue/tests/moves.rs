@@ -1,4 +1,4 @@
-//! Which pods an event moves, and where to.
+//! Tests of the pods that events move, and of their new places.
 
 use std::cell::RefCell;
 
@@ -7,7 +7,7 @@ use crate::config::Gate;
 use crate::model::{ClusterEvent, EventObjects, Object};
 use crate::testing::{node, pod};
 
-/// A queue with pod `a` in unschedulablePods, rejected by some plugins, among them pending ones.
+/// A queue with pod `a` in unschedulablePods, which some plugins rejected, among them pending ones.
 fn rejected(plugins: Vec<Fake>, unschedulable: &[&str], pending: &[&str]) -> Bench {
     let mut q = setup(plugins).build();
     q.add(pod("a"));
@@ -17,7 +17,7 @@ fn rejected(plugins: Vec<Fake>, unschedulable: &[&str], pending: &[&str]) -> Ben
     q
 }
 
-/// The decision table: what a node's coming means for a pod that is backing off, and which hints are asked.
+/// Checks the effect of a new node on a pod that is backing off, and which hints are called.
 #[track_caller]
 fn check_decision(answers: &[(&'static str, Answer)], unschedulable: &[&str], pending: &[&str], calls: &str, to: &str) {
     let plugins = answers.iter().map(|(name, answer)| fake(name).on(NODE_ADD, *answer).on(NODE_TAINT, Answer::Skip));
@@ -35,9 +35,9 @@ fn decision_table() {
     check(&[("A", Skip)], &["A"], &[], "A a", "unschedulable: a");
     check(&[("A", Error)], &["A"], &[], "A a", "backoff: a");
     check(&[("A", None)], &["A"], &[], "", "backoff: a");
-    // Only those that rejected the pod are asked.
+    // Only plugins that rejected the pod are asked.
     check(&[("A", Skip), ("B", Queue)], &["A"], &[], "A a", "unschedulable: a");
-    // The first that says yes settles it, unless a pending one could make it more urgent.
+    // The first `Queue` decides, unless a pending plugin could make the pod more urgent.
     check(&[("A", Queue), ("B", Queue)], &["A", "B"], &[], "A a", "backoff: a");
     check(&[("A", Skip), ("B", Queue)], &["A", "B"], &[], "A a, B a", "backoff: a");
     check(&[("A", Queue), ("B", Queue)], &["A"], &["B"], "A a, B a", "active: a");
@@ -46,7 +46,7 @@ fn decision_table() {
     check(&[("A", Error)], &[], &["A"], "A a", "active: a");
     check(&[("A", None)], &[], &["A"], "", "active: a");
     check(&[("A", Skip)], &[], &["A"], "A a", "unschedulable: a");
-    // A pending plugin is also among those that rejected.
+    // A pending plugin may also be among the rejecting ones.
     check(&[("A", Queue)], &["A"], &["A"], "A a", "active: a");
 }
 
@@ -57,7 +57,7 @@ fn events_that_nobody_registered_change_nothing() {
     q.event(&NODE_LABEL);
     assert_eq!(q.calls(), "");
     q.check("unschedulable: a");
-    // Registered, though not by the plugin that rejected the pod.
+    // The event is registered, but not by the plugin that rejected the pod.
     let q = rejected(vec![fake("A").on(NODE_ADD, Answer::Queue), fake("B").on(NODE_LABEL, Answer::Queue)], &["A"], &[]);
     q.event(&NODE_LABEL);
     assert_eq!(q.calls(), "");
@@ -84,7 +84,7 @@ fn a_plugin_that_says_nothing_hears_of_everything() {
         q.event(&event);
         q.check("backoff: a");
     }
-    // One that registers nothing hears of nothing.
+    // A plugin that registers no events gets none.
     for event in [NODE_ADD, NODE_LABEL, POD_DELETE] {
         let q = rejected(vec![fake("A"), fake("B").silent()], &["A"], &[]);
         q.event(&event);
@@ -165,7 +165,7 @@ fn activation_goes_to_active_q_at_once() {
     q.reject(pod("b"), &["A"]);
     q.event(&NODE_ADD);
     q.reject(pod("c"), &["A"]);
-    // Errors back off, too, but are not popped early.
+    // Pods with errors back off, too, but are not popped early.
     q.add(pod("d").priority(1));
     assert_eq!(q.pop(), "d");
     q.fail("d", &[]);

@@ -1,4 +1,4 @@
-//! Random operations against a model that knows only which pods there are and what the plugins say.
+//! Random operations, checked against a model that knows only the existing pods and the plugins' answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn plugins() -> [Fake; 4] {
     ]
 }
 
-/// Whether the plugin's events make a pod that it rejected worth trying again.
+/// Whether the event makes a pod that the plugin rejected worth a retry.
 fn helps(plugin: &str, event: &ClusterEvent) -> bool {
     match plugin {
         "A" => *event == NODE_ADD || *event == NODE_TAINT,
@@ -35,23 +35,23 @@ fn helps(plugin: &str, event: &ClusterEvent) -> bool {
     }
 }
 
-/// Whether the plugin registered the event, so that it may open the plugin's gate.
+/// Whether the plugin registered for the event, so that the event may open the plugin's gate.
 fn opens(plugin: &str, event: &ClusterEvent) -> bool {
     helps(plugin, event) || (plugin == "H" && *event == NODE_ADD) || (plugin == "S" && *event == NODE_LABEL)
 }
 
-/// A queue, and the pods that there are.
+/// A queue and the pods that exist.
 struct Model {
     q: Bench,
     rng: Rng,
     seed: u64,
     hints: bool,
-    /// Whether gates are asked on the way into a backoff queue.
+    /// Whether gates are checked before a pod enters a backoff queue.
     asks_first: bool,
-    /// The pods that exist without a node, each with its version.
+    /// Versions of the pods that exist and are unassigned, by name.
     pods: BTreeMap<String, u64>,
     in_flight: BTreeSet<String>,
-    /// Those in flight that went meanwhile.
+    /// Pods in flight that were deleted meanwhile.
     gone: BTreeSet<String>,
 }
 
@@ -124,7 +124,7 @@ impl Model {
     }
 
     fn update(&mut self, name: &str) {
-        // Without hints the queue does not know that a pod is in flight, and would queue it twice, as upstream would.
+        // Without hints the queue does not know the pods in flight. It would queue this pod twice, as upstream does.
         if !self.hints && self.in_flight.contains(name) {
             return;
         }
@@ -171,7 +171,7 @@ impl Model {
         if self.rng.chance(1, 2) { self.q.close(plugin, &name) } else { self.q.open(plugin, &name) }
     }
 
-    /// An event moves exactly the pods that a walk over all of them would move.
+    /// Checks that an event moves exactly the pods that a scan over all pods would move.
     fn event(&mut self, event: &ClusterEvent) {
         let before = self.q.queue.dump();
         self.q.event(event);
@@ -187,7 +187,7 @@ impl Model {
                         .rejectors
                         .iter()
                         .any(|plugin| if self.hints { helps(plugin, event) } else { registered(plugin) }));
-            // A pod that is moved may be gated on its way, and then stays.
+            // A moved pod may be gated on the way, and then stays.
             let stays = is.place == was.place;
             assert!(
                 stays != moves || (moves && is.gating_plugin.is_some()),
@@ -198,7 +198,7 @@ impl Model {
         }
     }
 
-    /// Every pod that exists is in one place, or in flight; nothing else is anywhere; and the metrics say the same.
+    /// Checks that each pod is in one place or in flight, that no other pod is, and that the metrics agree.
     fn check(&self) {
         let (seed, dump) = (self.seed, self.q.queue.dump());
         let mut queued = BTreeSet::new();
@@ -207,7 +207,7 @@ impl Model {
             assert!(queued.insert(name.to_owned()), "seed {seed}: {name} is in two places");
             assert!(!self.in_flight.contains(name), "seed {seed}: {name} is queued and in flight");
             assert_eq!(pod.pod.pod().labels()["version"], self.pods[name].to_string(), "seed {seed}: {name} is stale");
-            // Without popping from backoff queues, gates are asked on the way out of them.
+            // Without `SchedulerPopFromBackoffQ`, gates are checked when pods leave the backoff queues.
             if pod.gating_plugin.is_some() && self.asks_first {
                 assert_eq!(pod.place, Place::Unschedulable, "seed {seed}: {name} is gated");
             }
@@ -249,7 +249,7 @@ impl Model {
         }
     }
 
-    /// With every gate open and time going on, every pod is popped in the end.
+    /// Checks that every pod is popped in the end if all gates are open and time advances.
     fn drain(&mut self) {
         for plugin in ["G", "H"] {
             (0..PODS).for_each(|pod| self.q.open(plugin, &format!("p{pod}")));

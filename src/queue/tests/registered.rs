@@ -1,4 +1,4 @@
-//! What all plugins together want to hear of.
+//! Tests of the union of all registered events.
 
 use super::fixture::{Answer, NODE_ADD, NODE_LABEL, POD_DELETE, fake, setup};
 use crate::config::Gate;

@@ -1,4 +1,4 @@
-//! Backoffs and timers.
+//! Tests of backoffs and timers.
 
 use std::time::Duration;
 
@@ -35,11 +35,11 @@ fn errors_back_off_longer_each_time() {
         q.check("active: a");
         waits.push(u64::try_from((deadline - failed).as_millis()).expect("soon"));
     }
-    // The first expires at 1.3 s, so in the window from 1 s to 2 s. From then on attempts begin at whole seconds.
+    // The first backoff expires at 1.3 s, in the window from 1 s to 2 s. After that, attempts begin at whole seconds.
     assert_eq!(waits, [1700, 3000, 5000, 9000, 11_000, 11_000]);
 }
 
-/// When a pod that an error hit `failed_ms` after the start is tried again.
+/// Checks when a pod is retried after an error that occurred `failed_ms` after the start.
 #[track_caller]
 fn check_retry(windows: bool, phase_ms: i64, started_ms: u64, failed_ms: u64, expected_ms: u64) {
     let mut q = plugins().gate(Gate::SchedulerPopFromBackoffQ, windows).phase_ms(phase_ms).build();
@@ -63,7 +63,7 @@ fn flushes_are_at_whole_seconds_or_at_seconds_from_the_start() {
     check_retry(true, 0, 400, 3000, 5000);
     check_retry(true, 250, 0, 300, 1750);
     check_retry(true, 250, 100, 800, 2750);
-    // Without windows the expiry is exact, and still counts as waiting.
+    // Without windows the expiry is exact, and the pod still waits at that time.
     check_retry(false, 0, 0, 300, 2000);
     check_retry(false, 0, 400, 1400, 3400);
     check_retry(false, 250, 400, 1401, 3400);
@@ -92,7 +92,7 @@ fn pods_that_wait_too_long_are_tried_again() {
     q.reject(pod("a"), &["A"]);
     q.advance_ms(15_000);
     q.reject(pod("b"), &["A"]);
-    // The timer runs every 30 s; a pod has to be older than 5 min.
+    // The timer runs every 30 s, and a pod has to wait for more than 5 min.
     assert_eq!(deadline_ms(&q), Some(330_000));
     for early in [300_000, 329_999] {
         q.flush_at_ms(early);
@@ -102,7 +102,7 @@ fn pods_that_wait_too_long_are_tried_again() {
     q.check("active: a b");
     assert_eq!(deadline_ms(&q), None);
     assert!([q.pop(), q.pop()].iter().all(|name| q.popped(name).was_flushed_from_unschedulable));
-    // The mark goes with the next attempt.
+    // The next attempt clears the flag.
     q.fail("a", &["A"]);
     q.activate(&["a"]);
     q.pop();
@@ -159,7 +159,7 @@ fn timers_run_from_their_start_on() {
     q.advance_ms(500);
     q.queue.run(q.now());
     assert_eq!(deadline_ms(&q), Some(6000));
-    // Starting again changes nothing.
+    // A second start has no effect.
     q.advance_ms(300);
     q.queue.run(q.now());
     q.flush_at_ms(6000);
@@ -175,7 +175,7 @@ fn a_late_flush_runs_once_and_the_next_is_on_time() {
     q.check("active: a");
     assert_eq!(q.pop(), "a");
     q.fail("a", &[]);
-    // Failed at 7.3 s for the second time: expires in the window from 9 s.
+    // The second failure at 7.3 s expires in the window from 9 s.
     assert_eq!(deadline_ms(&q), Some(10_000));
 }
 

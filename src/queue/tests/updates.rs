@@ -1,4 +1,4 @@
-//! Pods that change or go while they are queued or being scheduled.
+//! Tests of pods that change or are deleted while they are queued or being scheduled.
 
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn labelled() -> PodFixture {
     pod("a").label("x", "y")
 }
 
-/// Where a pod in unschedulablePods goes when it changes.
+/// Checks the place of a pod in unschedulablePods after it changed.
 #[track_caller]
 fn check_change(plugins: &[&str], pending: &[&str], new: PodFixture, calls: &str, to: &str) {
     let mut q = queue();
@@ -47,10 +47,10 @@ fn a_waiting_pod_s_own_change_may_help_it() {
     check_change(&[], &["L"], labelled(), "L a", "active: a");
     check_change(&["Any"], &[], labelled(), "Any a", "backoff: a");
     check_change(&["A"], &[], labelled(), "", "unschedulable: a");
-    // A change without an event of its own.
+    // This change has no event of its own.
     check_change(&["Any"], &[], pod("a").set("metadata.annotations", json!({"x": "y"})), "Any a", "backoff: a");
     check_change(&["L"], &[], pod("a").set("metadata.annotations", json!({"x": "y"})), "", "unschedulable: a");
-    // Change by change, until one helps.
+    // The changes are checked one by one, until one helps.
     check_change(&["S", "T"], &[], labelled().toleration("k", "", ""), "S a, T a", "backoff: a");
     check_change(&["L", "T"], &[], labelled().toleration("k", "", ""), "L a", "backoff: a");
 }
@@ -109,7 +109,7 @@ fn changes_in_the_other_queues_replace_the_pod_in_its_place() {
     q.update(pod("a").priority(7), pod("a").label("new", "b"));
     q.check("active: c; error: a");
     assert_eq!(q.queue.places()[1].0.pod().labels()["new"], "b");
-    // In podBackoffQ the order changes with the priority, too.
+    // The priority changes the order of podBackoffQ, too.
     assert_eq!(q.pop(), "c");
     q.event(&NODE_ADD);
     q.fail("c", &["A"]);
@@ -159,7 +159,7 @@ fn signatures_follow_the_pod() {
         q.pop();
         q.popped("a").signature.clone()
     };
-    // A filter that cannot sign would make all pods unsignable: this profile has none.
+    // A filter plugin that cannot sign makes all pods unsignable. This profile has none.
     assert_eq!(signature(false, false), None);
     let (plain, changed) = (signature(true, false), signature(true, true));
     assert!(plain.is_some() && changed.is_some() && plain != changed, "{plain:?} {changed:?}");
@@ -181,14 +181,14 @@ fn nominations_follow_the_pod() {
     assert_eq!((nominated(&q, "n1"), nominated(&q, "n2")), (vec![], vec!["a".to_owned()]));
     q.delete(pod("a"));
     assert_eq!(nominated(&q, "n2"), [""; 0]);
-    // What preemption holds stays through changes that say nothing of it.
+    // A nomination by preemption survives updates that do not change it.
     q.reject(pod("b"), &["A"]);
     let held = q.info(pod("b"));
     q.queue.nominator().add_nominated_pod(&held, &NominatingInfo::Override("n3".into()));
     q.update(pod("b"), pod("b").label("x", "y"));
     assert_eq!(nominated(&q, "n3"), ["b"]);
     assert_eq!(q.queue.nominator().nominated_pods_for_node("n3")[0].pod().labels()["x"], "y");
-    // Moving between queues for other reasons does not look at the status.
+    // Other moves between queues do not read the nominated node from the status.
     q.queue.nominator().delete_nominated_pod_if_exists(&held);
     q.event(&NODE_ADD);
     q.check("backoff: b");

@@ -1,4 +1,4 @@
-//! Evaluations of small clusters, and the search with and without an observer.
+//! Tests of evaluations in small clusters, and of the search with and without an observer.
 
 use super::*;
 use crate::clock::Clock;
@@ -34,7 +34,7 @@ fn evaluated(pod: PodFixture, snapshot: &Snapshot) -> Evaluation {
     evaluate(&framework(TAINTS_AND_PORTS), snapshot, &pod.info(), Clock::real().now())
 }
 
-/// `host`, then each node as its plugin or its total.
+/// Checks the host, and for each node its total score or the plugin that rejected it.
 fn check(pod: PodFixture, snapshot: &Snapshot, expected: &[&str]) {
     let evaluation = evaluated(pod, snapshot);
     let nodes = evaluation.nodes.iter().map(|node| match (node.total, node.absent) {
@@ -100,7 +100,7 @@ fn without_nodes_there_is_nothing_to_look_at() {
     assert_eq!(evaluation.skipped, "skip schedule deleting pod: default/q");
 }
 
-/// The outcome of a search without an observer: the host and the counts, or the message of the failure.
+/// Returns the outcome of a search without an observer: the host and the counts, or the message of the failure.
 fn decision(framework: &Framework, snapshot: &Snapshot, pod: &Arc<PodInfo>) -> String {
     let mut state = new_state(framework);
     let mut cx = CycleContext { pod, snapshot, state: &mut state, now: Clock::real().now() };
@@ -113,13 +113,13 @@ fn decision(framework: &Framework, snapshot: &Snapshot, pod: &Arc<PodInfo>) -> S
     }
 }
 
-/// The same in an evaluation.
+/// Returns the outcome of an evaluation in the form of [`decision`].
 fn evaluated_decision(evaluation: &Evaluation) -> String {
     let Evaluation { host, feasible_nodes, evaluated_nodes, message, error, .. } = evaluation;
     if host.is_empty() { format!("{message}{error}") } else { format!("{host} {feasible_nodes}/{evaluated_nodes}") }
 }
 
-/// A random cluster of up to 300 nodes and a pod that some of them cannot take.
+/// Returns a random cluster of up to 300 nodes, and a pod that some of them cannot take.
 fn random_case(rng: &mut Rng) -> (Snapshot, Arc<PodInfo>) {
     let nodes = (0..rng.index(300)).map(|number| {
         let mut node = node(&format!("n{number}")).zone(["a", "b", "c"][rng.index(3)]);

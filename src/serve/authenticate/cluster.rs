@@ -1,7 +1,7 @@
-//! What the cluster says about who may authenticate clients: `ConfigMap` kube-system/extension-apiserver-authentication.
+//! Authorities and header names from the `ConfigMap` kube-system/extension-apiserver-authentication.
 //!
-//! The API server writes its own authorities and headers there. It is read once at the start, and watched from then on.
-//! What is there but cannot be used leaves in place what was used before.
+//! The API server publishes its own client authorities and front-proxy headers there. The `ConfigMap` is read once at the
+//! start and then watched. A part of it that is invalid is ignored, and the previous value stays in use.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -21,24 +21,24 @@ use crate::serve::x509::Bundle;
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
-/// The role that lets a client read it.
+/// The role that permits reading the `ConfigMap`.
 const ROLE: &str = "extension-apiserver-authentication-reader";
 
 const CLIENT_CA: &str = "client-ca-file";
 const PROXY_CA: &str = "requestheader-client-ca-file";
 
-/// Where what the cluster says is kept, as far as it is asked for.
+/// Destinations for the contents of the `ConfigMap`. `None` means that the part is not needed.
 #[derive(Clone, Default)]
 pub(in crate::serve) struct Cluster {
-    /// Authorities of clients.
+    /// Authorities that sign client certificates.
     pub(in crate::serve) clients: Option<Arc<Trust>>,
-    /// Authorities of front proxies.
+    /// Authorities that sign front-proxy certificates.
     pub(in crate::serve) proxies: Option<Arc<Trust>>,
-    /// What front proxies say where.
+    /// Names of the headers in which front proxies send the user.
     pub(in crate::serve) names: Option<Arc<LatestValue<HeaderNames>>>,
 }
 
-/// Reads the `ConfigMap` once. That there is none is no failure: it may come.
+/// Reads the `ConfigMap` once. A missing `ConfigMap` is not an error, since it may be created later.
 /// Follows `apiserver/pkg/authentication/request/headerrequest/requestheader_controller.go#RunOnce @v1.36.3`.
 pub(in crate::serve) async fn lookup(asker: &Asker) -> Result<Option<ConfigMap>, String> {
     let target =
@@ -59,12 +59,12 @@ pub(in crate::serve) async fn lookup(asker: &Asker) -> Result<Option<ConfigMap>,
 }
 
 impl Cluster {
-    /// Whether anything is asked for.
+    /// Whether any part of the `ConfigMap` is needed.
     pub(in crate::serve) fn is_wanted(&self) -> bool {
         self.clients.is_some() || self.names.is_some()
     }
 
-    /// Takes what the `ConfigMap` says. Returns the parts of it that cannot be used.
+    /// Stores the valid parts of the `ConfigMap`. Returns an error that names the invalid parts.
     pub(in crate::serve) fn take(&self, map: &ConfigMap) -> Result<(), String> {
         let none = BTreeMap::new();
         let data = map.data.as_ref().unwrap_or(&none);
@@ -86,7 +86,7 @@ impl Cluster {
         if wrong.is_empty() { Ok(()) } else { Err(wrong.join(", ")) }
     }
 
-    /// Follows the `ConfigMap` for as long as it is polled.
+    /// Watches the `ConfigMap` for as long as the future is polled.
     pub(in crate::serve) async fn follow(self, client: kube::Client, clock: Clock) {
         let mut events = pin!(watch_object::<ConfigMap>(client, NAMESPACE, NAME, clock));
         while let Some(event) = events.next().await {
@@ -103,7 +103,7 @@ impl Cluster {
     }
 }
 
-/// Follows
+/// Parses the header names of the `ConfigMap`. Follows
 /// `apiserver/pkg/authentication/request/headerrequest/requestheader_controller.go#getRequestHeaderBundleFromConfigMap
 /// @v1.36.3`.
 fn names(data: &BTreeMap<String, String>) -> Result<HeaderNames, String> {

@@ -1,4 +1,4 @@
-//! A front proxy that speaks for somebody: who it is shows its certificate, for whom it speaks say headers.
+//! Authentication by a front proxy, which shows its own certificate and names the user in request headers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,24 +11,25 @@ use super::{Outcome, Peer, User};
 use crate::serve::trust::{LatestValue, Trust};
 use crate::serve::x509::Subject;
 
-/// Which headers say what, and which proxies may.
+/// Names of the headers that carry the user, and the front proxies that may send them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::serve) struct HeaderNames {
     pub(in crate::serve) username: Vec<String>,
     pub(in crate::serve) uid: Vec<String>,
     pub(in crate::serve) group: Vec<String>,
     pub(in crate::serve) extra_prefix: Vec<String>,
-    /// Common names; none means any.
+    /// Common names of the allowed front proxies. Empty means any.
     pub(in crate::serve) allowed: Vec<String>,
 }
 
-/// Front proxies.
+/// Authenticates requests that come from front proxies.
 pub(in crate::serve) struct RequestHeader {
     pub(in crate::serve) trust: Arc<Trust>,
     pub(in crate::serve) names: Arc<LatestValue<HeaderNames>>,
 }
 
 impl RequestHeader {
+    /// Verifies the front proxy's certificate and reads the user from the headers.
     /// Follows `apiserver/pkg/authentication/request/x509/x509.go#Verifier.AuthenticateRequest @v1.36.3`.
     pub(super) fn authenticate(&self, headers: &HeaderMap, peer: &Peer, now: Timestamp) -> Outcome {
         let Some(leaf) = peer.chain.first() else { return Ok(None) };
@@ -44,7 +45,7 @@ impl RequestHeader {
 }
 
 impl HeaderNames {
-    /// Whom the headers name. Follows
+    /// Returns the user that the headers name. Follows
     /// `apiserver/pkg/authentication/request/headerrequest/requestheader.go#AuthenticateRequest @v1.36.3`.
     fn user(&self, headers: &HeaderMap) -> Option<User> {
         let name = first(headers, &self.username).filter(|name| !name.is_empty())?;
@@ -59,7 +60,7 @@ impl HeaderNames {
         for prefix in &self.extra_prefix {
             let prefix = prefix.trim().to_ascii_lowercase();
             for (name, value) in headers {
-                // Names are in lower case here.
+                // `HeaderMap` keeps names in lower case.
                 let Some(key) = name.as_str().strip_prefix(prefix.as_str()) else { continue };
                 let decoded = percent_decode_str(key).decode_utf8().ok().filter(|_| is_escaped_well(key));
                 let key = decoded.map_or_else(|| key.to_owned(), std::borrow::Cow::into_owned);
@@ -70,7 +71,7 @@ impl HeaderNames {
     }
 }
 
-/// Whether each `%` is followed by two digits; a key that is not stays as it is.
+/// Whether each `%` is followed by two hexadecimal digits. A key with a malformed escape is not decoded.
 fn is_escaped_well(key: &str) -> bool {
     key.split('%').skip(1).all(|rest| {
         let digits = rest.as_bytes().get(..2);
@@ -78,7 +79,7 @@ fn is_escaped_well(key: &str) -> bool {
     })
 }
 
-/// The first of these headers that has a value.
+/// Returns the first non-empty value of these headers.
 fn first(headers: &HeaderMap, names: &[String]) -> Option<String> {
     let values = names.iter().filter_map(|name| headers.get(name.trim()));
     values.map(text).find(|value| !value.is_empty())

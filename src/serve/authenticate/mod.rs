@@ -1,7 +1,8 @@
-//! Who asks: a front proxy on somebody's behalf, a client certificate, a token, or nobody.
+//! Authentication of requests by front proxy, client certificate or bearer token.
 //!
-//! The first way that succeeds wins. One that fails, such as a token that nobody knows or a certificate of a stranger, makes
-//! the request fail unless a later one succeeds: only who shows nothing at all is anonymous.
+//! The first authenticator that succeeds decides the user. If one fails, for example because of an unknown token or an
+//! untrusted certificate, the request is unauthorized unless a later one succeeds. Only a request without any credentials
+//! is anonymous.
 
 mod cluster;
 mod headers;
@@ -22,15 +23,16 @@ use super::x509::Subject;
 use crate::clock::Clock;
 use crate::serve::gauges::Gauges;
 
-/// Who shows nothing.
+/// User name and group of a request without credentials.
 const ANONYMOUS: &str = "system:anonymous";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 const AUTHENTICATED: &str = "system:authenticated";
 
-/// Where a user's `extra` names the certificate. From `apiserver/pkg/authentication/user/user.go#CredentialIDKey @v1.36.3`.
+/// Key of the certificate's digest in a user's `extra`.
+/// From `apiserver/pkg/authentication/user/user.go#CredentialIDKey @v1.36.3`.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// Somebody, or [`User::anonymous`].
+/// An authenticated user, or [`User::anonymous`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct User {
     pub(super) name: String,
@@ -39,17 +41,17 @@ pub(super) struct User {
     pub(super) extra: BTreeMap<String, Vec<String>>,
 }
 
-/// A client, as far as its connection shows it.
+/// Identity of a client, as its connection shows it.
 #[derive(Clone, Default)]
 pub(super) struct Peer {
-    /// The chain that it has shown, its own certificate first.
+    /// The client's certificate chain, its own certificate first.
     pub(super) chain: Arc<[CertificateDer<'static>]>,
 }
 
-/// What one way to say who one is comes to: somebody, nothing shown, or why not.
+/// Result of one authenticator: a user, `None` if the request has no such credentials, or the error.
 type Outcome = Result<Option<User>, String>;
 
-/// All ways, in the order in which they are tried.
+/// All authenticators, which are tried in upstream's order.
 /// Follows `apiserver/pkg/authentication/authenticatorfactory/delegating.go#New @v1.36.3`.
 pub(super) struct Authenticator {
     pub(super) clock: Clock,
@@ -61,17 +63,17 @@ pub(super) struct Authenticator {
 }
 
 impl User {
-    /// Who shows nothing.
+    /// Returns the user of a request without credentials.
     pub(super) fn anonymous() -> Self {
         Self { name: ANONYMOUS.to_owned(), groups: vec![UNAUTHENTICATED.to_owned()], ..Self::default() }
     }
 
-    /// Whether it is nobody in particular.
+    /// Whether this is the anonymous user or the user has the group `system:unauthenticated`.
     pub(super) fn is_anonymous(&self) -> bool {
         self.name == ANONYMOUS || self.groups.iter().any(|group| group == UNAUTHENTICATED)
     }
 
-    /// With the group of all who said who they are.
+    /// Adds the group `system:authenticated` to a user that is not anonymous.
     /// Follows `apiserver/pkg/authentication/group/authenticated_group_adder.go @v1.36.3`.
     fn authenticated(mut self) -> Self {
         let known = |group: &String| group == AUTHENTICATED || group == UNAUTHENTICATED;
@@ -83,7 +85,7 @@ impl User {
 }
 
 impl Authenticator {
-    /// Who asks; or what is wrong with what they show, for the log alone.
+    /// Returns the user of a request. The error says why the credentials are invalid, and is for the log only.
     pub(super) async fn authenticate(&self, headers: &HeaderMap, peer: &Peer) -> Result<User, String> {
         let began = self.clock.mono();
         let outcome = self.union(headers, peer).await;
@@ -120,6 +122,7 @@ impl Authenticator {
         }
     }
 
+    /// Authenticates a client by its certificate.
     /// Follows `apiserver/pkg/authentication/request/x509/x509.go#Authenticator.AuthenticateRequest`,
     /// `#CommonNameUserConversion @v1.36.3`.
     fn certificate(&self, peer: &Peer) -> Outcome {
@@ -141,6 +144,7 @@ impl Authenticator {
     }
 }
 
+/// Returns the only UID of a certificate's subject, or an empty string if there is none.
 /// Follows `apiserver/pkg/authentication/request/x509/x509.go#parseUIDFromCert @v1.36.3`.
 fn uid(uids: &[String]) -> Result<String, String> {
     match uids {

@@ -1,4 +1,4 @@
-//! Bearer tokens: where a request carries one, and whom the API server says it is for.
+//! Authentication by bearer tokens, which the API server reviews.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,30 +18,30 @@ use crate::serve::answers::{Answer, AnswerCache};
 use crate::serve::ask::{Asker, TIMEOUT};
 use crate::serve::gauges::Gauges;
 
-/// How many answers are kept. From `apiserver/pkg/authentication/token/cache/cache_simple.go @v1.36.3`, which has 32 stripes
-/// of as many.
+/// Number of cached answers. From `apiserver/pkg/authentication/token/cache/cache_simple.go @v1.36.3`, which has 32 stripes
+/// of this size.
 const CAPACITY: usize = 4096;
 
 const INVALID: &str = "invalid bearer token";
 
-/// What a subprotocol of a websocket begins with that carries a token.
+/// Prefix of a websocket subprotocol that carries a token.
 const PROTOCOL_PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// Asks the API server about tokens.
+/// Authenticates bearer tokens with `TokenReview` requests.
 /// Follows `apiserver/plugin/pkg/authenticator/token/webhook/webhook.go` and
 /// `apiserver/pkg/authentication/token/cache/cached_token_authenticator.go @v1.36.3`.
 pub(in crate::serve) struct Tokens {
     asker: Asker,
     clock: Clock,
     keep: Duration,
-    /// Tokens are known by a keyed digest alone, so that memory does not give them away.
+    /// Key of the digests by which answers are cached, so that memory does not reveal tokens.
     key: hmac::Key,
     answers: Arc<AnswerCache<Outcome>>,
     gauges: Arc<Gauges>,
 }
 
 impl Tokens {
-    /// Fails if the system has no randomness.
+    /// Creates an empty cache. Fails if the system has no randomness.
     pub(in crate::serve) fn new(
         asker: Asker,
         clock: &Clock,
@@ -54,7 +54,7 @@ impl Tokens {
         Ok(Self { asker, clock: clock.clone(), keep, key, answers, gauges })
     }
 
-    /// Whom the request's token is for, if it carries one.
+    /// Returns the user of the request's token, or `None` if it carries no token.
     pub(super) async fn authenticate(&self, headers: &HeaderMap) -> Outcome {
         let mut errors = None;
         if let Some(token) = bearer(headers) {
@@ -79,7 +79,7 @@ impl Tokens {
         let ask = move || async move {
             let fetching = gauges.fetching("in_flight");
             let outcome = ask(&asker, &clock, question, &gauges).await;
-            // An answer that says no is kept as one that says yes; that there was none is not kept.
+            // Both accepted and rejected tokens are cached. A failed review is not.
             drop(fetching);
             gauges.fetched(outcome.is_ok());
             match outcome {
@@ -95,7 +95,7 @@ impl Tokens {
     }
 }
 
-/// What the API server says: somebody, nobody that it knows, or what is wrong.
+/// Sends a `TokenReview` to the API server. Returns the user, or `None` if the API server does not know the token.
 async fn ask(asker: &Asker, clock: &Clock, token: String, gauges: &Gauges) -> Outcome {
     let target =
         Target { group: "authentication.k8s.io", version: "v1", resource: "tokenreviews", ..Target::default() };
@@ -103,7 +103,7 @@ async fn ask(asker: &Asker, clock: &Clock, token: String, gauges: &Gauges) -> Ou
         TokenReview { metadata: ObjectMeta::default(), spec: TokenReviewSpec { token, audiences: None }, status: None };
     let body = serde_json::to_vec(&review).map_err(|error| error.to_string())?;
     let began = clock.mono();
-    // All tries share one limit here.
+    // The time limit covers all retries together.
     let reply = within(clock, began + TIMEOUT, asker.post(body.into(), target)).await;
     gauges.authentication_asked(reply.as_ref().map(drop), clock.mono().seconds_since(began));
     let reply = reply.map_err(|error| {
@@ -138,7 +138,7 @@ async fn within<T>(
         .unwrap_or_else(|_| Err(ApiError::Request("context deadline exceeded".to_owned())))
 }
 
-/// The token of the `Authorization` header.
+/// Returns the token of the `Authorization` header.
 /// Follows `apiserver/pkg/authentication/request/bearertoken/bearertoken.go#AuthenticateRequest @v1.36.3`.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = std::str::from_utf8(headers.get(header::AUTHORIZATION)?.as_bytes()).ok()?;
@@ -148,7 +148,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// The token of a websocket's subprotocols.
+/// Returns the token among a websocket's subprotocols.
 /// Follows `apiserver/pkg/authentication/request/websocket/protocol.go#AuthenticateRequest @v1.36.3`.
 fn protocol(headers: &HeaderMap) -> Result<Option<String>, String> {
     let has = |name: header::HeaderName, wanted: &str| {

@@ -1,7 +1,7 @@
-//! CPU profiles: a signal for each hundredth of a second of processor time, and the stack that it finds.
+//! CPU profiles: the stack at each signal, which arrives every hundredth of a second of processor time.
 //!
-//! Nothing is measured, and nothing costs anything, while nobody asks. The `pprof` crate does it; code of the C
-//! library is not unwound, since a signal may come while it holds the locks that unwinding takes.
+//! Profiling costs nothing while no profile is requested. The `pprof` crate takes the samples. Signals inside the C library
+//! are ignored, because the interrupted code may hold the locks that unwinding takes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,16 +11,16 @@ use pprof::{Frames, ProfilerGuardBuilder, Report};
 use super::format::{Function, InlinedCalls, Profile, Sample};
 use crate::clock::Clock;
 
-/// Samples a second of processor time. From Go's `runtime/pprof.StartCPUProfile`.
+/// Samples per second of processor time. From Go's `runtime/pprof.StartCPUProfile`.
 const HERTZ: i32 = 100;
 
-/// Between two samples.
+/// Nanoseconds of processor time between two samples.
 const PERIOD_NANOS: i64 = 10_000_000;
 
-/// Where a signal finds what cannot be unwound safely.
+/// Libraries in which a stack cannot be unwound safely.
 const LEFT_OUT: [&str; 4] = ["libc", "libgcc", "pthread", "vdso"];
 
-/// Takes one profile at a time.
+/// Takes CPU profiles, one at a time.
 #[derive(Default)]
 pub(super) struct Cpu {
     busy: AtomicBool,
@@ -36,21 +36,21 @@ impl Drop for ProfileGuard<'_> {
 }
 
 impl Cpu {
-    /// Profiles the process for this long.
+    /// Profiles the process for this duration. Fails if another profile is being taken.
     pub(super) async fn profile(&self, clock: &Clock, duration: Duration) -> Result<Profile, String> {
         if self.busy.swap(true, Ordering::AcqRel) {
             return Err("cpu profiling already in use".to_owned());
         }
         let turn = ProfileGuard(&self.busy);
         let began = clock.now();
-        // The first one reads what names there are, which takes a while.
+        // The first profile loads the symbol names, which takes a while.
         let begun = tokio::task::spawn_blocking(|| {
             let builder = ProfilerGuardBuilder::default().frequency(HERTZ).blocklist(&LEFT_OUT);
             builder.build().map_err(|error| error.to_string())
         });
         let guard = super::ended(begun.await)?;
         clock.sleep(duration).await;
-        // As does finding them.
+        // Resolving the symbol names takes a while, too.
         let taken = tokio::task::spawn_blocking(move || {
             let report = guard.report().build().map_err(|error| error.to_string())?;
             drop(guard);
@@ -69,7 +69,7 @@ impl Cpu {
     }
 }
 
-/// What was found, the most frequent first.
+/// Converts the report to samples, the most frequent first.
 fn samples(report: Report) -> Vec<Sample> {
     let one = |(frames, count): (Frames, isize)| {
         let count = i64::try_from(count).unwrap_or(i64::MAX);

@@ -9,10 +9,10 @@ use flate2::write::GzEncoder;
 
 use crate::apimachinery::protobuf::Message;
 
-/// What is measured, and in what.
+/// A measured quantity and its unit.
 pub(super) type Kind = (&'static str, &'static str);
 
-/// A function, and where it is.
+/// A function and its source file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Function {
     pub(super) name: String,
@@ -23,7 +23,7 @@ pub(super) struct Function {
 /// One address of a stack: the functions inlined there, innermost first, and their lines.
 pub(super) type InlinedCalls = Vec<(Function, u32)>;
 
-/// Something that was measured where a stack was, its innermost place first.
+/// Values measured at one stack, whose innermost frame comes first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sample {
     pub(super) stack: Vec<InlinedCalls>,
@@ -31,23 +31,23 @@ pub(super) struct Sample {
     pub(super) thread: String,
 }
 
-/// A profile in the making.
+/// A profile before it is encoded.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Profile {
     pub(super) kinds: Vec<Kind>,
     pub(super) samples: Vec<Sample>,
-    /// Since 1970.
+    /// Time of the profile in nanoseconds since 1970.
     pub(super) time_nanos: i64,
     pub(super) duration_nanos: i64,
-    /// What lies between two samples.
+    /// The quantity between two samples, and its amount.
     pub(super) period: Option<(Kind, i64)>,
-    /// What a reader should know.
+    /// A note to the reader.
     pub(super) comment: &'static str,
-    /// The kind that is shown unless another one is asked for; the last one if it is empty.
+    /// The kind that is shown by default. If it is empty, the last kind is.
     pub(super) default_kind: &'static str,
 }
 
-/// Numbers of what is referred to by number.
+/// Tables of the strings, functions and addresses that the encoding refers to by number.
 #[derive(Default)]
 struct Tables {
     strings: BTreeMap<String, u64>,
@@ -56,7 +56,7 @@ struct Tables {
 }
 
 impl Sample {
-    /// What was measured in something that is not code.
+    /// Creates a sample of something that is not code.
     pub(super) fn of(name: &str, values: Vec<i64>) -> Self {
         let function = Function { name: name.to_owned(), system_name: name.to_owned(), file: String::new() };
         Self { stack: vec![vec![(function, 0)]], values, thread: String::new() }
@@ -72,7 +72,7 @@ where
 }
 
 impl Tables {
-    /// The first string has to be the empty one.
+    /// Returns the number of a string. The empty string has to be numbered first.
     fn string(&mut self, text: &str) -> u64 {
         number(&mut self.strings, text.to_owned(), 0)
     }
@@ -89,7 +89,7 @@ impl Tables {
     }
 }
 
-/// By number, so that they are written in order.
+/// Returns the entries in the order of their numbers.
 fn in_order<T>(table: &BTreeMap<T, u64>) -> Vec<(&T, u64)> {
     let mut entries: Vec<(&T, u64)> = table.iter().map(|(entry, number)| (entry, *number)).collect();
     entries.sort_by_key(|(_, number)| *number);
@@ -97,17 +97,17 @@ fn in_order<T>(table: &BTreeMap<T, u64>) -> Vec<(&T, u64)> {
 }
 
 impl Profile {
-    /// The same profile, taken at a time: nanoseconds since 1970.
+    /// Returns the same profile with its time, in nanoseconds since 1970.
     pub(super) fn taken(self, now: i128) -> Self {
         Self { time_nanos: i64::try_from(now).unwrap_or(0), ..self }
     }
 
-    /// The same profile, of which this kind is shown unless another one is asked for.
+    /// Returns the same profile, which shows this kind by default.
     pub(super) fn by_default(self, default_kind: &'static str) -> Self {
         Self { default_kind, ..self }
     }
 
-    /// As `go tool pprof` reads it.
+    /// Encodes and compresses the profile for `go tool pprof`.
     pub(super) fn gzipped(&self) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         // Writing into memory cannot fail.
@@ -168,7 +168,7 @@ impl Profile {
         out.finish()
     }
 
-    /// For people.
+    /// Returns the profile as readable text.
     pub(super) fn text(&self, name: &str) -> String {
         let total: i64 = self.samples.iter().filter_map(|sample| sample.values.last()).sum();
         let mut text = format!("{name} profile: total {total}\n");

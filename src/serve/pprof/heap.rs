@@ -1,7 +1,7 @@
-//! Heap profiles: what jemalloc samples while the program runs, which is one allocation for each half mebibyte on average.
+//! Heap profiles from the samples of jemalloc, which records one allocation per half mebibyte on average.
 //!
-//! That is set where the allocator is built (`.cargo/config.toml`), as are the totals of what was freed again.
-//! `_RJEM_MALLOC_CONF=prof:false` in the environment turns it off.
+//! The sampling rate and the totals of freed memory are configured where the allocator is built (`.cargo/config.toml`).
+//! `_RJEM_MALLOC_CONF=prof:false` in the environment turns sampling off.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,27 +11,27 @@ use jemalloc_pprof::PROF_CTL;
 
 use super::format::{Function, InlinedCalls, Kind, Profile, Sample};
 
-/// What `heap` shows unless it is told to show something else.
+/// Default kind of the profile `heap`.
 pub(super) const IN_USE: &str = "inuse_space";
 
-/// What `allocs` shows.
+/// Default kind of the profile `allocs`.
 pub(super) const ALLOCATED: &str = "alloc_space";
 
-/// The order of the values. From Go's `runtime/pprof.writeHeapProto`.
+/// Kinds of the values, in order. From Go's `runtime/pprof.writeHeapProto`.
 const KINDS: [Kind; 4] =
     [("alloc_objects", "count"), (ALLOCATED, "bytes"), ("inuse_objects", "count"), (IN_USE, "bytes")];
 
-/// So deep in a stack are the allocator's own functions at most.
+/// Maximum number of the allocator's own frames on top of a stack.
 const OWN_DEPTH: usize = 12;
 
-/// Pieces and bytes that were sampled.
+/// Number and total bytes of sampled allocations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sampled {
     pieces: f64,
     bytes: f64,
 }
 
-/// What jemalloc writes of one stack: addresses, the innermost first, with what is in use and what ever was allocated.
+/// One stack of jemalloc's dump: addresses, the innermost first, with the memory in use and all memory ever allocated.
 #[derive(Debug, PartialEq)]
 struct Stack {
     addresses: Vec<usize>,
@@ -39,7 +39,7 @@ struct Stack {
     allocated: Sampled,
 }
 
-/// The profile, or nothing if the program's allocator takes none.
+/// Returns a heap profile, or `None` if the program's allocator does not sample.
 pub(super) async fn profile() -> Result<Option<Profile>, String> {
     let Some(control) = PROF_CTL.as_ref() else { return Ok(None) };
     let mut control = control.lock().await;
@@ -48,7 +48,7 @@ pub(super) async fn profile() -> Result<Option<Profile>, String> {
         drop(control);
         dump.rewind().map_err(|error| error.to_string())?;
         let (period, stacks) = parse(BufReader::new(dump))?;
-        // Another allocator is the program's: this one has nothing.
+        // The program uses another allocator.
         if stacks.is_empty() {
             return Ok(None);
         }
@@ -57,8 +57,8 @@ pub(super) async fn profile() -> Result<Option<Profile>, String> {
     super::ended(taken.await)
 }
 
-/// Reads a dump in the format `heap_v2`: a line of addresses after `@`, then `t*: pieces: bytes [pieces: bytes]`, in use and
-/// ever. What comes before the first stack is the sum; what comes last is where libraries are mapped.
+/// Reads a dump in the format `heap_v2`: a line of addresses after `@`, then `t*: pieces: bytes [pieces: bytes]`, first in
+/// use, then ever allocated. The total before the first stack and the list of mapped libraries at the end are ignored.
 fn parse(dump: impl BufRead) -> Result<(f64, Vec<Stack>), String> {
     let mut lines = dump.lines();
     let head = lines.next().transpose().map_err(|error| error.to_string())?.unwrap_or_default();
@@ -92,8 +92,8 @@ fn parse(dump: impl BufRead) -> Result<(f64, Vec<Stack>), String> {
 }
 
 impl Sampled {
-    /// What there probably was, of which this is a sample: an allocation of `n` bytes is sampled with a probability of
-    /// `1 - exp(-n / period)`. Gives pieces and bytes.
+    /// Estimates the number and bytes of all allocations from the sampled ones: an allocation of `n` bytes is sampled with a
+    /// probability of `1 - exp(-n / period)`.
     #[expect(clippy::cast_possible_truncation, reason = "sizes of memory are far below")]
     fn estimate(self, period: f64) -> [i64; 2] {
         if self.pieces == 0.0 {
@@ -122,7 +122,7 @@ fn of_stacks(period: f64, stacks: &[Stack]) -> Profile {
     Profile { kinds: KINDS.to_vec(), samples, period: Some((("space", "bytes"), period as i64)), ..Profile::default() }
 }
 
-/// The functions at an address that a call returns to, the innermost first; one whose name is not known is its address.
+/// Returns the functions at a return address, the innermost first. An unknown function is named by its address.
 fn place(address: usize) -> InlinedCalls {
     let mut place = InlinedCalls::new();
     backtrace::resolve(std::ptr::without_provenance_mut(address), |symbol| {
@@ -139,7 +139,7 @@ fn place(address: usize) -> InlinedCalls {
     place
 }
 
-/// The stack of whoever asked for memory: the allocator's own functions, which are innermost in all of them, say nothing.
+/// Removes the allocator's own frames, which are the innermost ones of every stack.
 fn without_allocator(mut stack: Vec<InlinedCalls>) -> Vec<InlinedCalls> {
     let is_own = |place: &InlinedCalls| {
         let own = ["_rjem_", "tikv_jemalloc", "__rust_alloc", "__rust_realloc", "__rustc"];
@@ -147,7 +147,7 @@ fn without_allocator(mut stack: Vec<InlinedCalls>) -> Vec<InlinedCalls> {
     };
     let inner = &stack[..stack.len().min(OWN_DEPTH)];
     let own = inner.iter().rposition(is_own).map_or(0, |last| last + 1);
-    // All of it is the allocator's own memory.
+    // If all frames are the allocator's, the memory is its own.
     if own < stack.len() {
         stack.drain(..own);
     }

@@ -1,17 +1,17 @@
-//! `/debug/pprof`: where the time goes, in the format that `go tool pprof` reads.
+//! `/debug/pprof`: profiles in the format that `go tool pprof` reads.
 //!
-//! CPU profiles are what they are upstream. Go's runtime knows more of itself than this process does, so of the other
-//! profiles each has what can be known here, and says so:
+//! CPU profiles are equivalent to upstream's. The other profiles depend on Go's runtime, so they contain less here and say
+//! so:
 //!
-//! | profile | here |
+//! | profile | content |
 //! |---|---|
-//! | goroutine, threadcreate | threads by name, and how many tasks the runtime has |
-//! | heap, allocs | what is allocated and was, in bytes and pieces; in a program with another allocator than the binary's, the memory that is resident, as one sample |
+//! | goroutine, threadcreate | threads by name, and the number of the runtime's tasks |
+//! | heap, allocs | memory in use and ever allocated, in bytes and allocations; with an allocator other than the binary's, the resident memory as one sample |
 //! | block, mutex | empty: contention is not sampled |
-//! | trace | refused: there is none |
+//! | trace | not implemented |
 //!
-//! Names are those that the binary has: one that is stripped of its symbols has none. A binary that is linked with musl has no
-//! stacks either, as far as they are unwound here.
+//! Symbol names come from the binary, so a stripped binary has none. A binary that is linked with musl also has no stacks
+//! that are unwound inside the process.
 //!
 //! Follows Go's `net/http/pprof` and `apiserver/pkg/server/routes/profiling.go @v1.36.3`.
 
@@ -35,10 +35,10 @@ use format::Profile;
 
 const PREFIX: &str = "/debug/pprof/";
 
-/// How long a CPU profile takes unless it is said.
+/// Default duration of a CPU profile in seconds.
 const SECONDS: u64 = 30;
 
-/// What there is, and what it says.
+/// Names and descriptions of the profiles.
 const PROFILES: &[(&str, &str)] = &[
     ("allocs", "Where memory was allocated since the start, as far as that is sampled"),
     ("block", "Empty: waiting is not sampled"),
@@ -50,7 +50,7 @@ const PROFILES: &[(&str, &str)] = &[
     ("threadcreate", "Threads"),
 ];
 
-/// All profiles.
+/// Handler of all profile requests.
 pub(super) struct Pprof {
     cpu: Cpu,
     clock: Clock,
@@ -61,12 +61,12 @@ impl Pprof {
         Self { cpu: Cpu::default(), clock: clock.clone() }
     }
 
-    /// Whether the answer depends on the request's body.
+    /// Whether the response depends on the request's body.
     pub(super) fn reads_body(method: &Method, path: &str) -> bool {
         *method == Method::POST && path == "/debug/pprof/symbol"
     }
 
-    /// Answers what is under `/debug/pprof`; nothing if this path is not.
+    /// Answers a request under `/debug/pprof`. Returns `None` for other paths.
     pub(super) async fn serve(&self, asked: &RequestHead<'_>, body: &[u8]) -> Option<Reply> {
         if asked.path == "/debug/pprof" {
             return Some(redirect(PREFIX, matches!(*asked.method, Method::GET | Method::HEAD)));
@@ -107,7 +107,7 @@ fn index() -> Reply {
     no_sniff(reply(StatusCode::OK, HTML, page))
 }
 
-/// A profile that is a look at the process.
+/// Answers with a profile of the process's current state.
 async fn named(name: &str, query: &Query, now: i128) -> Reply {
     let profile = match name {
         "goroutine" => process::threads("goroutine"),
@@ -133,7 +133,7 @@ async fn named(name: &str, query: &Query, now: i128) -> Reply {
     if debug == 0 { attached(name, &profile) } else { no_sniff(text(profile.text(name))) }
 }
 
-/// What came of a task that found names: it takes a while, so that it has a thread of its own.
+/// Returns the result of a blocking task. A panic of the task continues here.
 fn ended<T>(end: Result<Result<T, String>, JoinError>) -> Result<T, String> {
     end.unwrap_or_else(|end| match end.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
@@ -141,7 +141,7 @@ fn ended<T>(end: Result<Result<T, String>, JoinError>) -> Result<T, String> {
     })
 }
 
-/// A profile as a file. Follows Go's `net/http/pprof.handler.ServeHTTP`.
+/// Returns a profile as a file to download. Follows Go's `net/http/pprof.handler.ServeHTTP`.
 fn attached(name: &str, profile: &Profile) -> Reply {
     let binary = HeaderValue::from_static("application/octet-stream");
     let file = HeaderValue::try_from(format!("attachment; filename=\"{name}\""));
@@ -152,13 +152,13 @@ fn attached(name: &str, profile: &Profile) -> Reply {
     }
 }
 
-/// Follows Go's `net/http/pprof.serveError`.
+/// Response to a failed request. Follows Go's `net/http/pprof.serveError`.
 fn refused(status: StatusCode, why: &str) -> Reply {
     let reply = no_sniff(reply(status, super::reply::TEXT, format!("{why}\n")));
     with(reply, HeaderName::from_static("x-go-pprof"), HeaderValue::from_static("1"))
 }
 
-/// Names of functions by their addresses. Follows Go's `net/http/pprof.Symbol`.
+/// Looks up the names of functions by address. Follows Go's `net/http/pprof.Symbol`.
 fn symbols(addresses: &str) -> Reply {
     use std::fmt::Write as _;
 
@@ -169,7 +169,7 @@ fn symbols(addresses: &str) -> Reply {
             None => word.parse(),
         };
         let Some(address) = parsed.ok().filter(|address| *address != 0) else { continue };
-        // It takes what it is given for where a call returns to, and looks for what comes before.
+        // `resolve` expects a return address and looks up the instruction before it.
         let after = std::ptr::without_provenance_mut(address.saturating_add(1));
         backtrace::resolve(after, |symbol| {
             if let Some(name) = symbol.name() {

@@ -1,15 +1,15 @@
-//! What the kernel and the runtime say of this process.
+//! Profiles of this process from the kernel and the async runtime.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use super::format::{Profile, Sample};
 
-/// Threads by name, and tasks.
+/// Counts the threads by name and, for `goroutine`, the runtime's tasks.
 pub(super) fn threads(kind: &'static str) -> Profile {
     let mut names: BTreeMap<String, i64> = BTreeMap::new();
     for entry in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
-        // A thread may end between the two.
+        // A thread may end after it was listed.
         if let Ok(name) = fs::read_to_string(entry.path().join("comm")) {
             *names.entry(format!("thread {}", name.trim_end())).or_default() += 1;
         }
@@ -25,7 +25,7 @@ pub(super) fn threads(kind: &'static str) -> Profile {
     Profile { kinds: vec![(kind, "count")], samples, comment, ..Profile::default() }
 }
 
-/// The memory that is resident and this process's own.
+/// Returns the anonymous resident memory as one sample.
 pub(super) fn memory() -> Profile {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
@@ -44,7 +44,7 @@ pub(super) fn memory() -> Profile {
     }
 }
 
-/// Nothing: who waits for whom is not sampled.
+/// Returns an empty profile: contention is not sampled.
 pub(super) fn contention() -> Profile {
     let kinds = vec![("contentions", "count"), ("delay", "nanoseconds")];
     Profile { kinds, comment: "Empty: waiting is not sampled", ..Profile::default() }

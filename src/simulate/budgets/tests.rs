@@ -1,4 +1,4 @@
-//! What budgets come to.
+//! Tests of the computed status of budgets.
 
 use super::*;
 use crate::apiserver::Options;
@@ -27,7 +27,7 @@ fn owner(kind: &str, version: &str, name: &str) -> Value {
     json!([{"apiVersion": version, "kind": kind, "name": name, "uid": name, "controller": true}])
 }
 
-/// A pod on a node, of the replica set `set`.
+/// Creates a pod on a node, which the replica set `set` owns.
 fn pod(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -59,7 +59,7 @@ fn status(server: &ApiServer) -> Value {
     server.get(&kinds::POD_DISRUPTION_BUDGETS, "default", "b").expect("the budget").value()["status"].clone()
 }
 
-/// Expected, desired, healthy and allowed, and the condition's reason.
+/// Checks the expected, desired, healthy and allowed pods, and the condition's reason.
 #[track_caller]
 fn check(objects: Vec<Value>, counts: [i64; 4], reason: &str) {
     let status = status(&server(objects));

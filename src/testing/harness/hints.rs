@@ -6,8 +6,8 @@ use crate::model::{ClusterEvent, EventObjects, Object};
 use crate::testing::{NodeFixture, PodFixture};
 
 impl Harness {
-    /// Calls the hint of the first registered event that matches. An event that is not registered skips the pod, and one
-    /// without a hint queues it.
+    /// Calls the hint of the first registered event that matches. Returns `Skip` if no event matches, and `Queue` if the
+    /// matching event has no hint.
     pub fn hint_of(
         &self,
         pod: &PodFixture,
@@ -22,7 +22,7 @@ impl Harness {
         }
     }
 
-    /// Calls the hint of the event at a position of [`registered`](Self::registered).
+    /// Calls the hint of the event at position `at` of [`registered`](Self::registered).
     pub fn hint(&self, pod: &PodFixture, at: usize, old: Option<Object>, new: Option<Object>) -> QueueingHint {
         let hint = self.registered[at].hint.as_ref().expect("a hint");
         hint(&pod.clone().info(), &EventObjects { old, new }).expect("the hint does not fail")

@@ -13,15 +13,15 @@ use crate::config::FeatureGates;
 use crate::framework::{EventRegistration, Handle, PluginError, Registration};
 use crate::model::{PodInfo, Snapshot};
 
-/// One plugin, with the handle that it was built with and a cluster to run it on.
+/// One plugin with its handle and a cluster to run it on.
 ///
-/// Its methods panic where the plugin does not register the extension point that they run.
+/// A method panics if the plugin does not register the extension point that the method runs.
 pub struct Harness {
     /// The extension points that the plugin registers.
     pub registration: Registration,
     /// The events that the plugin registers, in its order.
     pub registered: Vec<EventRegistration>,
-    /// The handle that the plugin was built with. Objects for its listers go in by [`super::put`].
+    /// The handle that the plugin was built with. [`super::put`] adds objects for its listers.
     pub handle: Handle,
     /// The nodes that the extension points see.
     pub snapshot: Snapshot,
@@ -55,7 +55,7 @@ impl Harness {
         Self::build(FeatureGates::default(), A::default(), result, factory).expect("the plugin can be built")
     }
 
-    /// Builds a plugin from its arguments, and returns the error if the factory fails.
+    /// Builds a plugin from its arguments. Returns the error of the factory if it fails.
     pub fn build<A>(
         gates: FeatureGates,
         args: A,
@@ -89,12 +89,12 @@ impl Harness {
         self
     }
 
-    /// The writes of the plugin.
+    /// The effects, which record the plugin's writes.
     pub fn effects(&self) -> &NoEffects {
         &self.effects
     }
 
-    /// Labels of the registered events. An event of several actions has the label of its kind.
+    /// Labels of the registered events. An event with several actions is labelled by its kind.
     pub fn events(&self) -> Vec<String> {
         self.registered.iter().map(|registration| registration.event.label().to_string()).collect()
     }

@@ -9,7 +9,7 @@ use crate::framework::{
 };
 use crate::testing::{NoFilters, NodeFixture, PodFixture};
 
-/// Scores of all nodes: those of `Score`, and those after `NormalizeScore`.
+/// The scores of all nodes, first from `Score` and then after `NormalizeScore`.
 pub type Scores = (Vec<i64>, Vec<i64>);
 
 impl Harness {
@@ -26,12 +26,12 @@ impl Harness {
         (plugin.pre_filter(&mut cx), state)
     }
 
-    /// Checks the verdict on an empty node, after `PreFilter` if the plugin has it.
+    /// Checks the verdict on an empty node. Runs `PreFilter` first if the plugin has it.
     pub fn check_filter(&self, pod: &PodFixture, node: NodeFixture, expected: &Verdict) {
         self.check_filter_on(pod, node, &[], expected);
     }
 
-    /// Checks the verdict on a node with pods. A filter that `PreFilter` skips passes.
+    /// Checks the verdict on a node with pods. If `PreFilter` skips the filter, the node passes.
     pub fn check_filter_on(&self, pod: &PodFixture, node: NodeFixture, on: &[PodFixture], expected: &Verdict) {
         let mut node = node.info();
         for pod in on {
@@ -49,11 +49,11 @@ impl Harness {
         assert_eq!(self.filter(pod, NodeRef::outside(&node), &mut state).as_ref(), Ok(expected), "{pod:?}\n{node:?}");
     }
 
-    /// Runs `PreFilter` and `Filter` on all nodes, and returns the rejection of each node, `None` for a feasible one.
+    /// Runs `PreFilter` and `Filter` on all nodes. Returns the rejection of each node, or `None` for a feasible node.
     ///
     /// # Panics
     ///
-    /// If the plugin fails, or if `PreFilter` narrows the nodes.
+    /// Panics if the plugin fails, or if `PreFilter` restricts the nodes.
     pub fn rejections(&self, pod: &PodFixture) -> Vec<Option<Rejection>> {
         let nodes = NodeRef::all(&self.snapshot);
         let mut state = CycleState::default();
@@ -87,7 +87,7 @@ impl Harness {
         let failed = plugin.filter_block(&cx, &mut block);
         assert_eq!(failed.as_ref().err(), verdict.as_ref().err());
         if let Ok(verdict) = &verdict {
-            // A block of which all nodes are feasible has no outcomes.
+            // A block in which all nodes are feasible has no outcomes.
             let of_block = match block.finish().0.pop() {
                 None | Some(NodeOutcome::Feasible) => Verdict::Pass,
                 Some(NodeOutcome::Rejected(_, rejection)) => Verdict::Reject(rejection),
@@ -132,7 +132,7 @@ impl Harness {
     ///
     /// # Panics
     ///
-    /// If the plugin fails.
+    /// Panics if the plugin fails.
     pub fn score_all(&self, pod: &PodFixture) -> Option<Scores> {
         let mut state = CycleState::default();
         if self.registration.pre_score.is_some() {
@@ -145,7 +145,7 @@ impl Harness {
         Some(self.scores(pod, &mut state).expect("Score does not fail"))
     }
 
-    /// Runs `PostFilter` as after a cycle that found no feasible node.
+    /// Runs `PostFilter` after a cycle without a feasible node.
     pub fn post_filter(&self, pod: &PodFixture, mut state: CycleState) -> Result<PostFilterOutcome, PluginError> {
         let pod = pod.clone().info();
         let mut cx = CycleContext { pod: &pod, snapshot: &self.snapshot, state: &mut state, now: self.now() };
@@ -162,7 +162,7 @@ impl Harness {
         self.registration.permit.as_ref().expect("Permit").permit(&mut cx, node)
     }
 
-    /// Checks the fragments of the signature, which are written as JSON.
+    /// Checks the fragments of the signature against these JSON texts.
     pub fn check_signature(&self, pod: &PodFixture, expected: &[(&'static str, &str)]) {
         let plugin = self.registration.sign.as_ref().expect("Sign");
         let expected = expected

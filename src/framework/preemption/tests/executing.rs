@@ -1,4 +1,4 @@
-//! What carrying a preemption out asks of the API, and for how long the preemptor is held back.
+//! Tests of the API calls of a preemption, and of how long the preemptor is held back.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::*;
 use crate::config::Gate;
 use crate::framework::{NominatingInfo, Nominator, WaitDecision};
 
-/// Holds one node for these pods.
+/// A nominator for one node with these pods.
 struct Held(Vec<Arc<PodInfo>>);
 
 impl Nominator for Held {
@@ -28,7 +28,7 @@ impl Nominator for Held {
     fn delete_nominated_pod_if_exists(&self, _: &PodInfo) {}
 }
 
-/// Notes who is brought back.
+/// An activator that logs the pods.
 struct Bring(Arc<Asked>);
 
 impl crate::framework::Activator for Bring {
@@ -62,7 +62,7 @@ impl World {
         self.executor.carry_out(&candidate, &preemptor("1").info())
     }
 
-    /// Runs what was spawned; none of it has to wait.
+    /// Runs the spawned tasks, none of which has to wait.
     fn run(&self) {
         let tasks = std::mem::take(&mut *self.asked.tasks.lock().expect("no test panics here"));
         tasks.into_iter().for_each(|task| task.now_or_never().expect("the task does not wait"));

@@ -1,4 +1,4 @@
-//! A cache and a queue, with one plugin that wants to hear of everything.
+//! A cache and a queue with one plugin that registers for all events.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +20,7 @@ use crate::testing::{NoEffects, NodeFixture, PodFixture};
 
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// Wants to hear of everything and writes down, for each pod it rejected and each event, what it is told.
+/// A plugin that registers for all events, and logs each event for each pod that it rejected.
 struct Listener {
     log: Log,
     cache: Arc<Cache>,
@@ -66,7 +66,7 @@ impl EnqueueExtensions for Listener {
 }
 
 impl Listener {
-    /// `rejected: old>new`; of a node also how many the cache has at this moment.
+    /// Logs an event as `rejected: old>new`. For a node, also logs the number of nodes in the cache at this time.
     fn note(&self, pod: &PodInfo, objects: &EventObjects) {
         let name = |object: &Option<Object>| match object {
             Some(Object::Pod(pod)) => format!("{}@{}", pod.name(), pod.node_name().unwrap_or_default()),
@@ -79,7 +79,7 @@ impl Listener {
     }
 }
 
-/// The change from `old`, if there was one, to `new`.
+/// Returns the change from `old`, if given, to `new`.
 pub(super) fn change<K>(old: Option<&Arc<K>>, new: &Arc<K>) -> Change<K> {
     match old {
         None => Change::Added(new.clone()),
@@ -95,7 +95,7 @@ pub(super) struct World {
     metrics: Arc<Metrics>,
     log: Log,
     pub(super) clock: Clock,
-    /// Event labels that have been counted.
+    /// The observed event labels with their counts.
     seen: Mutex<std::collections::BTreeMap<String, u64>>,
 }
 
@@ -147,7 +147,7 @@ impl World {
         self.clock.now()
     }
 
-    /// A pod that the plugin has rejected: it hears of every event from now on, by the name of the pod.
+    /// Adds a pod that the plugin has rejected. From now on the log has each event for this pod.
     pub(super) fn rejected(&self, fixture: PodFixture) {
         self.queue.add(fixture.info(), self.now());
         let mut info = self.queue.try_pop(self.now()).expect("it was added");
@@ -180,7 +180,7 @@ impl World {
         self.cache.assume_pod(fixture.info()).expect("it is new");
     }
 
-    /// Where pods are: `p@n` in the cache, `p@n*` assumed, `p:Active` in the queue.
+    /// Returns the place of each pod: `p@n` in the cache, `p@n*` assumed, `p:Active` in the queue.
     pub(super) fn places(&self) -> String {
         let cached =
             self.cache.pods().into_iter().map(|cached| {
@@ -190,12 +190,12 @@ impl World {
         cached.chain(queued).collect::<Vec<_>>().join(" ")
     }
 
-    /// What the rejected pods have heard since the last call.
+    /// Returns the events that were logged since the last call.
     pub(super) fn heard(&self) -> String {
         std::mem::take(&mut *self.log.lock().expect("no test panics under it")).join(", ")
     }
 
-    /// Labels of events whose handling has been counted since the last call.
+    /// Returns the labels of the events whose handling was observed since the last call.
     pub(super) fn counted(&self) -> String {
         let prefix = "scheduler_event_handling_duration_seconds_count{event=\"";
         let text = self.metrics.gather_text();
@@ -210,7 +210,7 @@ impl World {
         labels.join(" ")
     }
 
-    /// Where pods are, what the rejected ones have heard, and which events were counted.
+    /// Checks the places of pods, the logged events, and the observed event labels.
     #[track_caller]
     pub(super) fn expect(&self, places: &str, heard: &str, counted: &str) {
         assert_eq!((&*self.places(), &*self.heard(), &*self.counted()), (places, heard, counted));

@@ -1,4 +1,4 @@
-//! Servers that have to be listed before they are watched.
+//! Tests with servers that do not support watch-lists.
 
 use std::sync::atomic::Ordering;
 
@@ -51,7 +51,7 @@ fn many_objects_come_in_pages() {
         for number in 0..601 {
             world.create(&format!("p{number:03}"));
         }
-        // No cache answers, so the newest state is read, in pages.
+        // Without a watch cache, the newest state is listed in pages.
         world.inject(|request| match request {
             "list 500 0" => Some(Fault::Status(410, None)),
             _ => request.starts_with("watch-list").then_some(Fault::Status(422, None)),
@@ -83,7 +83,7 @@ fn pages_that_are_forgotten_meanwhile_are_read_in_one() {
     });
 }
 
-/// A server without a watch cache: a list comes in pages even if any version will do. Then later lists ask for pages, too.
+/// A server without a watch cache returns pages even if any version is accepted. Later lists ask for pages too.
 #[test]
 fn a_server_that_always_answers_in_pages() {
     run(async {

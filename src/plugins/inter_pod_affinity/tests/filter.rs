@@ -1,4 +1,4 @@
-//! Required terms: every reason, namespaces, and what-ifs.
+//! Filtering by required terms: every reason, namespaces, and added and removed pods.
 
 use serde_json::json;
 
@@ -6,7 +6,8 @@ use super::{Harness, and, app, away, harness, malformed, near, of};
 use crate::framework::{CycleContext, CycleState, NodeRef, PluginError, PreFilterOutcome, Rejection, Verdict};
 use crate::testing::{PodFixture, pod};
 
-/// Each node by a letter: `+` fits, `n` lacks a pod to be near, `a` has one to be away from, `e` has one that is away from it.
+/// The verdict on each node as a letter: `+` fits, `n` violates the pod's affinity, `a` violates its anti-affinity, `e`
+/// violates an existing pod's anti-affinity.
 fn verdicts(harness: &Harness, pod: &PodFixture, state: &mut CycleState) -> String {
     let letter = |verdict: &Verdict| {
         let affinity = Verdict::unresolvable("node(s) didn't match pod affinity rules");
@@ -57,7 +58,7 @@ fn the_first_of_its_kind_need_not_be_near_to_another() {
     check(&near(pod("p"), [zone.clone()]), &[], "nnnn");
     check(&near(of("p", "a"), [zone.clone()]), &[of("a", "a").on("n3")], "nn+n");
     check(&near(of("p", "a"), [zone.clone(), app("host", "b")]), &[], "nnnn");
-    // One that is in no domain is none.
+    // A pod on a node without the topology key does not count.
     check(&near(of("p", "a"), [zone]), &[of("a", "a").on("n4")], "+++n");
 }
 
@@ -87,7 +88,7 @@ fn a_pod_stays_away_from_those_whose_terms_are_about_it() {
 #[test]
 fn affinity_goes_before_anti_affinity_and_pods_that_end_count() {
     let existing = [of("a", "a").on("n1").terminating(), away(of("e", "e"), [app("host", "p")]).on("n3").terminating()];
-    // The node of `e` lacks an `a`, has an `e`, and belongs to one that wants no `p`.
+    // The node of `e` has no `a`, has an `e`, and has a pod whose anti-affinity selects `p`.
     let torn = away(near(of("p", "p"), [app("zone", "a")]), [app("host", "e")]);
     check(&torn, &existing, "++nn");
     check(&away(of("p", "p"), [app("host", "e")]), &existing, "++a+");
@@ -107,7 +108,7 @@ fn own_terms_reach_into_namespaces() {
     check("namespaceSelector", &json!({"matchLabels": {"team": "y"}}), "+nnn");
     check("namespaceSelector", &json!({"matchLabels": {"team": "x"}}), "nnnn");
     check("namespaceSelector", &json!({"matchExpressions": [{"key": "team", "operator": "Exists"}]}), "+nnn");
-    // Selectors that a namespace without labels meets reach all namespaces.
+    // Selectors that match a namespace without labels select all namespaces.
     let not_y = json!({"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["y"]}]});
     check("namespaceSelector", &not_y, "+n+n");
     check("namespaceSelector", &json!({"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}), "+n+n");
@@ -144,7 +145,7 @@ fn without_pre_filter_there_is_nothing_to_read() {
     assert_eq!(error.to_string(), "error reading \"PreFilterInterPodAffinity\" from cycleState: not found");
 }
 
-/// Lets `other` come to a node, or leave it, on a copy of the state.
+/// Adds `other` to a node or removes it, on a copy of the state.
 fn what_if(
     harness: &Harness,
     state: &CycleState,
@@ -190,7 +191,7 @@ fn what_ifs_count_pods_that_come_and_go() {
     let exclusive = away(pod("f"), [app("zone", "p")]);
     check(&after(&state, &exclusive.clone().on("n2"), true), "eenn");
     check(&after(&after(&state, &exclusive.clone().on("n2"), true), &exclusive.on("n2"), false), "++nn");
-    // What was tried on copies is not seen here.
+    // Changes of the copies do not change the original state.
     check(&state, "++nn");
     assert!(what_if(&harness, &CycleState::default(), &incoming, &existing[0], false).is_err());
 }

@@ -1,4 +1,4 @@
-//! Every branch of the hints, and the signature.
+//! Tests every branch of the hints, and the signature.
 
 use serde_json::json;
 
@@ -106,7 +106,7 @@ fn malformed_terms_are_errors() {
     let (near_bad, away_bad) = (near(pod("p"), [malformed()]), away(pod("p"), [malformed()]));
     assert!(fails(0, &near_bad, None, other()) && fails(0, &away_bad, None, other()));
     assert!(fails(1, &near_bad, None, node()) && fails(1, &away_bad, None, node()));
-    // The node helps before the other list is looked at.
+    // The affinity term already yields `Queue`, so the malformed anti-affinity is not read.
     assert!(!fails(1, &away(near(pod("p"), [app("zone", "a")]), [malformed()]), None, node()));
     let exclusive = Some(Object::Pod(away(pod("e"), [malformed()]).on("n1").build()));
     assert!(fails(0, &pod("p"), exclusive, None));

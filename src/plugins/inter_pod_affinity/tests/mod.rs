@@ -1,4 +1,4 @@
-//! A cluster of four nodes: two in zone `a`, one in zone `b`, one in none. A host is a domain of its own.
+//! Tests on a cluster of four nodes: two in zone `a`, one in zone `b`, one in no zone. Each node is a domain of the key `host`.
 
 mod filter;
 mod hints;
@@ -20,7 +20,7 @@ fn harness(existing: &[PodFixture]) -> Harness {
     with_args(existing, 1, false)
 }
 
-/// The plugin on the cluster. Namespaces `default` and `other` are known, one of team `x`, one of team `y`.
+/// The plugin on the cluster. Namespace `default` has the label `team: x`, namespace `other` the label `team: y`.
 fn with_args(existing: &[PodFixture], hard_pod_affinity_weight: i32, ignore: bool) -> Harness {
     let args = InterPodAffinityArgs { hard_pod_affinity_weight, ignore_preferred_terms_of_existing_pods: ignore };
     let harness = Harness::with_args(args, factory);
@@ -33,18 +33,18 @@ fn with_args(existing: &[PodFixture], hard_pod_affinity_weight: i32, ignore: boo
     harness.cluster(vec![zone("n1", "a"), zone("n2", "a"), zone("n3", "b"), host("n4")], existing)
 }
 
-/// A term about pods with label `app` of this value.
+/// A term that selects pods with this value of the label `app`.
 fn app(key: &str, app: &str) -> Value {
     json!({"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}})
 }
 
-/// The term with a field more.
+/// Returns the term with one more field.
 fn and(mut term: Value, field: &str, value: &Value) -> Value {
     term[field] = value.clone();
     term
 }
 
-/// A list of terms that another list may follow.
+/// Sets one list of terms of the pod and keeps its other lists.
 fn set(pod: PodFixture, kind: &str, list: &str, terms: Value) -> PodFixture {
     pod.set(&format!("spec.affinity.{kind}.{list}DuringSchedulingIgnoredDuringExecution"), terms)
 }
@@ -61,12 +61,12 @@ fn rather(pod: PodFixture, kind: &str, weight: i32, term: &Value) -> PodFixture 
     set(pod, kind, "preferred", json!([{"weight": weight, "podAffinityTerm": term}]))
 }
 
-/// A pod with label `app` of this value.
+/// A pod with this value of the label `app`.
 fn of(name: &str, app: &str) -> PodFixture {
     pod(name).label("app", app)
 }
 
-/// A term that no selector can be made of.
+/// A term whose selector cannot be parsed.
 fn malformed() -> Value {
     json!({"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}})
 }

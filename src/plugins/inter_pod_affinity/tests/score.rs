@@ -1,4 +1,4 @@
-//! Preferences of the pod and of others.
+//! Scoring by preferred terms of the incoming pod and of existing pods.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::{Harness, and, app, host, malformed, near, of, rather, with_args};
 use crate::framework::{CycleContext, CycleState, NodeRef, NodeScores, PreScoreOutcome};
 use crate::testing::{NodeFixture, PodFixture, pod};
 
-/// The four nodes' scores as they are counted and once normalised; none if the plugin opts out.
+/// Checks the four nodes' raw and normalized scores. `None` means that `PreScore` skips the plugin.
 #[track_caller]
 fn check(harness: &Harness, pod: &PodFixture, expected: Option<([i64; 4], [i64; 4])>) {
     let (outcome, mut state) = harness.pre_score(pod);
@@ -31,7 +31,7 @@ fn own_preferences_draw_and_push() {
     check(&harness, &rather(pod("p"), "podAffinity", 10, &app("zone", "c")), None);
     let torn = rather(likes("host"), "podAntiAffinity", 7, &app("zone", "b"));
     check(&harness, &torn, Some(([13, -7, 10, 0], [100, 0, 85, 35])));
-    // Nothing is worth anything, but something was counted.
+    // All scores are zero, but a term matched.
     let equal = rather(likes("zone"), "podAntiAffinity", 10, &app("zone", "a"));
     check(&harness, &equal, Some(([0; 4], [0; 4])));
 }
@@ -61,7 +61,7 @@ fn terms_of_others_draw_and_push() {
     check(&with_args(&existing, 5, false), &of("p", "b"), None);
     check(&with_args(&existing, 5, false), &of("p", "a").namespace("other"), None);
     check(&with_args(&existing, 5, true), &of("p", "a"), None);
-    // With a preference of its own, those of others count although they were to be ignored.
+    // If the pod has preferred terms, those of existing pods count despite the argument.
     let own = rather(of("p", "a"), "podAffinity", 1, &app("zone", "c"));
     check(&with_args(&existing, 5, true), &own, Some(([10, 6, 5, 0], [100, 60, 50, 0])));
 }
@@ -83,7 +83,7 @@ fn malformed_terms_and_states_that_are_missing_are_errors() {
 }
 
 /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/scoring.go#InterPodAffinity.Score @v1.36.3`, which reads the
-/// labels of the node that it is given.
+/// labels of the node object that it gets.
 #[test]
 fn nodes_that_an_extender_returned_go_by_their_labels() {
     let harness = with_args(&[of("a", "a").on("n1")], 1, false);

@@ -1,4 +1,4 @@
-//! Every reason and outcome of hard constraints.
+//! Tests of every reason and outcome of hard constraints.
 
 #![expect(clippy::needless_pass_by_value, reason = "drivers take what fixtures build")]
 
@@ -13,18 +13,18 @@ fn zone(name: &str, zone: &str) -> NodeFixture {
     node(name).label("zone", zone)
 }
 
-/// A running pod with label `app: a`.
+/// A pod on node `on` with label `app: a`.
 fn running(name: &str, on: &str) -> PodFixture {
     pod(name).label("app", "a").on(on)
 }
 
-/// So many of them on each of the nodes.
+/// This many running pods on each of the nodes.
 fn crowd(counts: &[(&str, usize)]) -> Vec<PodFixture> {
     counts.iter().flat_map(|(on, count)| (0..*count).map(move |at| running(&format!("{on}-{at}"), on))).collect()
 }
 
-/// What becomes of each node, one letter each: fits, is too full (`s`), or does not have a label (`l`); block and single
-/// node have to agree.
+/// The verdict on each node as a letter: `.` fits, `s` violates the skew, `l` lacks a topology key. Checks that filtering a
+/// block and single nodes agree.
 fn verdicts(harness: &Harness, pod: &PodFixture, state: &mut CycleState) -> String {
     let info = pod.clone().info();
     let plugin = harness.registration.filter.as_ref().expect("Filter");
@@ -71,7 +71,7 @@ fn domains_stay_within_the_skew_of_the_emptiest() {
     check(json!({}), &[("a", 1), ("b", 1)], "sss.");
     check(json!({}), &[("a", 1), ("b", 1), ("d", 1)], "....");
     check(json!({"maxSkew": 2}), &[("a", 1), ("b", 2)], ".ss.");
-    // The pod itself counts only where the selector takes it in.
+    // The incoming pod counts only if the selector selects it.
     let others = json!({"labelSelector": {"matchLabels": {"app": "b"}}});
     check(others, &[("a", 3)], "....");
     let not_itself = json!({"labelSelector": {"matchExpressions": [
@@ -116,7 +116,7 @@ fn nodes_need_every_label() {
     check(spreading(&own()), vec![zone("a", "x"), node("b"), nameless()], &[], ".ll");
     // A node without one of the labels adds nothing to the domain of another label.
     check(spreading(&own()), vec![zone("a", "x"), zone("b", "y"), nameless()], &crowd(&[("e", 4)]), "..l");
-    // No node has all of them.
+    // No node has all topology keys.
     check(spreading(&own()), vec![node("b"), nameless()], &[], "ll");
 }
 
@@ -174,7 +174,7 @@ fn without_hard_constraints_nothing_is_filtered() {
     );
 }
 
-/// Moves pods in a what-if, each with the node that it comes to (`+`) or leaves (`-`), and decides again.
+/// Adds pods to nodes (`+`) or removes them (`-`) and checks the new verdicts.
 #[track_caller]
 fn check_moves(own: &[Value], counts: &[(&str, usize)], moves: &[(char, PodFixture)], expected: &str) {
     let harness = Harness::with_args(system(), factory).cluster(three_zones(), &crowd(counts));
@@ -213,10 +213,10 @@ fn what_ifs_move_pods() {
     check(&[("a", 1), ("b", 1)], &[('+', running("q", "d"))], "....");
     check(&[("a", 2), ("b", 1), ("d", 1)], &[('-', running("a-0", "a")), ('-', running("a-1", "a"))], ".sss");
     check(&[("a", 2), ("b", 1), ("d", 1)], &[('-', running("a-0", "a")), ('+', running("a-0", "a"))], "s...");
-    // Not of this namespace, or not selected.
+    // A pod of another namespace, and a pod that is not selected, change nothing.
     check(&[], &[('+', running("q", "a").namespace("other"))], "....");
     check(&[], &[('+', pod("q").label("app", "b").on("a"))], "....");
-    // Never counted, but taken away all the same, so that the emptiest domain has less than no pod.
+    // The pod was never counted, because it is being deleted. Its removal still counts, so the minimum count becomes negative.
     check(&[], &[('-', running("q", "a").terminating())], ".sss");
 }
 

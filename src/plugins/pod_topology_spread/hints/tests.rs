@@ -1,4 +1,4 @@
-//! Every branch of the hints.
+//! Tests of every branch of the hints.
 
 use QueueingHint::{Queue, Skip};
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ fn labels_that_change_what_is_selected_help() {
     check(running("a"), running("a"), Skip);
     check(running("a").namespace("other"), running("c").namespace("other"), Skip);
     check(pod("q").label("app", "a"), running("a"), Skip);
-    // The pod itself has no node.
+    // The waiting pod itself has no node.
     check(waiting(&json!({})), waiting(&json!({})).label("app", "c"), Queue);
 }
 
@@ -77,7 +77,7 @@ fn own_tolerations_help_where_taints_are_honoured() {
     check(honor(), waiting(&honor()), false, Skip);
     check(json!({}), waiting(&json!({})), true, Skip);
     check(honor(), running("a"), true, Skip);
-    // Empty and absent text is the same.
+    // Empty and absent text are equal.
     let spelled = |more: Value| waiting(&honor()).set("spec.tolerations", json!([more]));
     let (short, long) = (json!({"key": "t"}), json!({"key": "t", "operator": "", "value": ""}));
     check_pod(&waiting(&honor()), Some(spelled(short.clone())), Some(spelled(long)), Skip);

@@ -1,4 +1,4 @@
-//! Points of soft constraints.
+//! Tests of scoring by soft constraints.
 
 #![expect(clippy::needless_pass_by_value, reason = "drivers take what fixtures build")]
 
@@ -42,16 +42,16 @@ fn fuller_domains_get_fewer_points() {
     let check = |own: &[Value], counts: &[(&str, usize)], raw: &[i64], normal: &[i64]| {
         check_with(system(), spreading(own), two_zones(), &crowd(counts), raw, normal);
     };
-    // ln 4 = 1.386 a pod with two zones; the node without a zone is left out.
+    // ln 4 = 1.386 per pod with two zones. The node without a zone is left out.
     check(&[soft(ZONE, 1)], &[("a", 3), ("c", 1)], &[4, 4, 1, 0], &[25, 25, 100, 0]);
     check(&[soft(ZONE, 1)], &[], &[0, 0, 0, 0], &[100, 100, 100, 0]);
-    // ln 6 = 1.792 a pod with four nodes.
+    // ln 6 = 1.792 per pod with four nodes.
     check(&[soft(HOSTNAME, 1)], &[("a", 2), ("d", 1)], &[4, 0, 0, 2], &[0, 100, 100, 50]);
-    // The skew that is allowed makes differences smaller.
+    // A larger maximum skew makes the differences smaller.
     check(&[soft(HOSTNAME, 5)], &[("a", 2), ("d", 1)], &[8, 4, 4, 6], &[50, 100, 100, 75]);
-    // With both labels, ln 5 = 1.609 a pod with three nodes.
+    // With both labels, ln 5 = 1.609 per pod with three nodes.
     check(&[soft(ZONE, 1), soft(HOSTNAME, 1)], &[("a", 2), ("c", 1)], &[6, 3, 3, 0], &[50, 100, 100, 0]);
-    // A node that is left out adds nothing to a domain of another label.
+    // A node that is left out adds nothing to the domains of other labels.
     let region = [soft("region", 1), soft(ZONE, 1)];
     let nodes = || vec![node("a").label("region", "r").zone("x"), node("b").label("region", "r")];
     check_with(system(), spreading(&region), nodes(), &crowd(&[("b", 3)]), &[0, 0], &[100, 0]);
@@ -62,7 +62,7 @@ fn built_in_constraints_do_without_labels() {
     let check = |counts: &[(&str, usize)], raw: &[i64], normal: &[i64]| {
         check_with(system(), pod("p").label("app", "a"), two_zones(), &crowd(counts), raw, normal);
     };
-    // Hostnames add 2, zones 4; ln 6 a pod on the node, ln 5 a pod in the zone, no zone being one too.
+    // Hostnames add 2, zones 4. ln 6 per pod on the node, ln 5 per pod in the zone. The nodes without a zone count as one zone.
     check(&[], &[6, 6, 6, 2], &[33, 33, 33, 100]);
     check(&[("a", 1), ("d", 2)], &[9, 8, 6, 6], &[66, 77, 100, 100]);
 }
@@ -78,7 +78,7 @@ fn listed_constraints_do_not() {
 fn no_label_and_an_empty_one_are_one_domain() {
     let nodes = vec![node("a").zone(""), node("b"), node("c").zone("x")];
     let pod = pod("p").label("app", "a");
-    // ln 5 a pod on a node, ln 4 a pod in a zone: both pods count for the empty one.
+    // ln 5 per pod on a node, ln 4 per pod in a zone. Both pods count for the zone with the empty name.
     check_with(system(), pod, nodes, &crowd(&[("a", 1), ("b", 1)]), &[10, 4, 6], &[40, 100, 80]);
 }
 
@@ -107,7 +107,7 @@ fn only_domains_of_feasible_nodes_count() {
     let mut state = CycleState::default();
     let now = harness.handle.clock().now();
     let mut cx = CycleContext { pod: &info, snapshot: &harness.snapshot, state: &mut state, now };
-    // One node of zone x; another one of a zone that only it has, as an extender may make it up.
+    // One node is in zone x. The other, as an extender may return it, is in a zone that no node of the snapshot has.
     let strange = node("b").zone("elsewhere").info();
     let nodes = [NodeRef::all(&harness.snapshot)[0], NodeRef::outside(&strange)];
     let plugin = &harness.registration;
@@ -132,7 +132,7 @@ fn a_zone_that_only_an_extender_knows_is_not_the_one_of_nodes_without() {
     let nodes = [NodeRef::all(&harness.snapshot)[3], NodeRef::outside(&strange), NodeRef::outside(&nameless)];
     let plugin = &harness.registration;
     assert_eq!(plugin.pre_score.as_ref().expect("PreScore").pre_score(&mut cx, &nodes), Ok(PreScoreOutcome::Pass));
-    // Hostnames add 2 and zones 4 where there is one; ln 5 a pod on the node, ln 4 a pod in the zone.
+    // Hostnames add 2, and zones add 4 for nodes with a zone. ln 5 per pod on the node, ln 4 per pod in the zone.
     let score = |node| plugin.score.as_ref().expect("Score").score(&cx, node, None);
     assert_eq!(nodes.map(score), [Ok(5), Ok(6), Ok(9)]);
 }
