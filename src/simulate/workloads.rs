@@ -1,7 +1,7 @@
 //! Creates the missing pods of workloads, as their controllers would.
 //!
 //! The rules are those of kube-controller-manager: `pkg/controller/{replicaset,deployment,statefulset,daemon,job}`
-//! `@v1.36.3`, as far as they affect which pods exist and how they are scheduled.
+//! in Kubernetes 1.36.3, as far as they affect which pods exist and how they are scheduled.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the embedded API server costs: microseconds of one thread for each kind of request that a simulated pod makes, and
+//! Cost of the embedded API server: microseconds of one thread for each kind of request that a simulated pod makes, and
 //! the bytes that an object takes. `cargo bench --bench apiserver`; no timing is asserted.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]

@@ -1,6 +1,6 @@
-//! What it costs the scheduling thread, and in memory, that the endpoints are asked by very many and by those who mean no
-//! good: 200 clients that scrape `/metrics` at the same time, each second; some that send headers in drops, some whose headers
-//! have no measure, and some that open as many streams as they may.
+//! Cost of hostile clients of the endpoints, in memory and in processor time of the scheduling thread. There are 200 clients that
+//! scrape `/metrics` at the same time, each second. Others send their headers in drops, send headers of unbounded size, or open
+//! as many streams as they may.
 //!
 //! ```sh
 //! cargo bench --bench hostile [-- PAIRS [scrapes|drops|headers|streams…]]

@@ -1,5 +1,5 @@
-//! How clients reach an API server and who they say they are: kubeconfigs whose files are replaced, plugins, proxies, and
-//! servers that are not to be trusted.
+//! Connections and credentials of API clients: kubeconfigs whose files are replaced, exec plugins, proxies, and servers with
+//! untrusted certificates.
 
 mod server;
 

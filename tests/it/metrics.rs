@@ -1,4 +1,4 @@
-//! What `/metrics` says after a scripted scenario: every series of the scheduler's own families.
+//! The content of `/metrics` after a scripted scenario: every series of the scheduler's own families.
 //!
 //! Virtual time stands still within a cycle, so of histograms only the counts are told.
 

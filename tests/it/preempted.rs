@@ -1,4 +1,4 @@
-//! What becomes of pods that were sent away, in a simulation: they end, and their owners replace them.
+//! Evicted pods in a simulation: they terminate, and their owners replace them.
 
 use std::collections::BTreeMap;
 

@@ -27,7 +27,7 @@ async fn ready(world: &World, body: &mut ReplyBody) -> Vec<Value> {
         .collect()
 }
 
-/// Formats each line as `TYPE name@version`.
+/// Formats each line as the type, the name, `@` and the version.
 fn brief(lines: &[Value]) -> Vec<String> {
     lines
         .iter()

@@ -1,7 +1,7 @@
 //! Decodes [`Value`]s into wire types as Go's strict decoder does, with its error texts.
 //!
 //! Follows `sigs.k8s.io/json/internal/golang/encoding/json/decode.go` and
-//! `sigs.k8s.io/json/internal/golang/encoding/json/kubernetes_patch.go`, the version that `@v1.36.3` depends on.
+//! `sigs.k8s.io/json/internal/golang/encoding/json/kubernetes_patch.go`, the version that Kubernetes 1.36.3 depends on.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! Resolves plain YAML scalars by the rules of YAML 1.1, as `go-yaml` implements them. They differ from YAML 1.2 in booleans
 //! (`yes`, `off`, `n`, …) and integers (`0755`, `1_000`, `0b11`).
 //!
-//! Follows `go.yaml.in/yaml/v2/resolve.go#resolve`, the version that `@v1.36.3` depends on.
+//! Follows `go.yaml.in/yaml/v2/resolve.go#resolve`, the version that Kubernetes 1.36.3 depends on.
 
 use super::DecodeError;
 use crate::go::json;

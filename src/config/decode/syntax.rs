@@ -1,7 +1,7 @@
 //! Converts YAML errors to the texts of upstream's parser.
 //!
 //! `serde_yaml` wraps libyaml, and upstream uses a port of libyaml, so the problems have the same texts. Only the line numbers
-//! differ. Follows `go.yaml.in/yaml/v2/decode.go#fail`, the version that `@v1.36.3` depends on.
+//! differ. Follows `go.yaml.in/yaml/v2/decode.go#fail`, the version that Kubernetes 1.36.3 depends on.
 
 use super::DecodeError;
 use super::scalar::resolve;

@@ -1,7 +1,7 @@
 //! Converts YAML text to [`Value`]s, as `sigs.k8s.io/yaml` converts it to JSON before decoding.
 //!
 //! Follows `go.yaml.in/yaml/v2/decode.go` and `sigs.k8s.io/yaml/yaml.go#convertToJSONableObject`, the versions that
-//! `@v1.36.3` depends on. `nodes` parses the text; this module merges mappings, finds repeated keys, and makes keys strings.
+//! Kubernetes 1.36.3 depends on. `nodes` parses the text; this module merges mappings, finds repeated keys, and makes keys strings.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! What schedulers write: the same scenarios under upstream's binary and under ours, each on a control plane of its own, and
-//! every write that the audit log has of them compared, field by field.
+//! Writes of the schedulers: the same scenarios under upstream's binary and under ours, each on a control plane of its own. Every
+//! write in the audit logs is compared, field by field.
 
 mod scenarios;
 

@@ -1,6 +1,6 @@
-//! What wakes pods that wait: each kind of change that could help one does, at once, and what cannot help wakes nobody. The
-//! same changes under upstream's scheduler and under ours; by their metrics both move the same pods for the same events, and
-//! try them as often.
+//! Requeueing of waiting pods. Each kind of change that can help a pod wakes it at once, and a change that cannot help wakes no pod.
+//! The same changes happen under upstream's scheduler and under ours. By their metrics both move the same pods for the same events,
+//! and try them equally often.
 
 mod trials;
 

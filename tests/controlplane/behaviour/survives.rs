@@ -1,6 +1,6 @@
-//! What happens to schedulers, to control planes and to what lies between: processes are killed, stopped and started again,
-//! requests and connections fail, clocks step, all in the middle of many bindings. Judged from the API server's objects,
-//! their history in etcd, and the audit log: each pod ends bound, and was bound once.
+//! Faults of schedulers, control planes and connections, all in the middle of many bindings: processes are killed, stopped and
+//! started again, requests and connections fail, clocks step. The API server's objects, their history in etcd and the audit log
+//! decide: each pod ends bound, and was bound once.
 
 mod churn;
 mod connections;

@@ -1,4 +1,4 @@
-//! What two clusters print alike though they are two: identities, times and versions are taken out of texts.
+//! Normalises the output of two clusters so that it can be compared: identities, times and versions are taken out of texts.
 
 /// The text without what differs from server to server.
 pub(super) fn normalised(text: &str) -> String {

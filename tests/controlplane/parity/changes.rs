@@ -1,4 +1,4 @@
-//! What a change means to a pod that waits: the cluster events that it becomes, and what each plugin's hint says of them.
+//! Changes that wake waiting pods: the cluster events of a change, and the answer of each plugin's queueing hint.
 
 use std::sync::Arc;
 

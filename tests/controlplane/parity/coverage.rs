@@ -1,4 +1,4 @@
-//! What the compared cases reached: a comparison that never gets to a branch says nothing about it.
+//! Coverage of the compared cases: a comparison that never reaches a branch proves nothing about it.
 
 use std::collections::BTreeMap;
 use std::fmt;

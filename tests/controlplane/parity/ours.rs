@@ -1,4 +1,4 @@
-//! What the library makes of a case, in the oracle's words.
+//! The library's answers to a case, in the oracle's format.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};

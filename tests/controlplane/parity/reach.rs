@@ -1,4 +1,4 @@
-//! What the compared cases have to reach, and what no case can.
+//! The outcomes that the compared cases have to reach, and those that no case can reach.
 
 /// Outcomes, in the words of the coverage table. The comparison fails where one of them was never compared.
 pub(crate) const REQUIRED: &[&str] = &[

@@ -1,4 +1,4 @@
-//! How the scheduler's clients find, reach and bear with an API server, held to upstream's binary.
+//! Compares the scheduler's API clients with those of upstream's binary: kubeconfigs, servers and user agents.
 
 mod kubeconfigs;
 mod servers;

@@ -1,4 +1,4 @@
-//! Configuration files.
+//! Configuration files, read by both binaries.
 
 use std::fs;
 

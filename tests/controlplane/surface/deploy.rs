@@ -1,5 +1,5 @@
-//! What `deploy/` has is what the scheduler needs: the API server takes all of it, the binary runs as its manifests say, with
-//! their command lines, configuration, service accounts and roles, and is denied nothing; nor do the roles grant more.
+//! The manifests in `deploy/`, applied to a real API server. It accepts all of them, and the binary runs as they say: with their
+//! command lines, configuration, service accounts and roles. No request is denied, and the roles grant nothing more.
 
 mod access;
 mod expression;

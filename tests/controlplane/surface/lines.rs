@@ -1,4 +1,4 @@
-//! Command lines.
+//! Command lines, read by both binaries.
 
 use libtest_mimic::Failed;
 

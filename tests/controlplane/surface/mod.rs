@@ -1,5 +1,5 @@
-//! What an operator meets first, held to upstream's binary: flags with their types and defaults, feature gates, command lines
-//! and configuration files, good and bad, with the texts and exit codes that come of them.
+//! The operator's interface, compared with upstream's binary: flags with their types and defaults, feature gates, command lines
+//! and configuration files, good and bad, with their texts and exit codes.
 
 pub(crate) mod clients;
 mod configs;

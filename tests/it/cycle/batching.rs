@@ -1,4 +1,4 @@
-//! What one pod's evaluation found out serves the next ones that are equal to it.
+//! Opportunistic batching: the evaluation of one pod serves the next equal pods.
 
 use std::time::Duration;
 

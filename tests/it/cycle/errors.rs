@@ -1,4 +1,4 @@
-//! What is said of a pod that got no node, and where it waits: one table for rejections, one for what broke.
+//! Messages about pods without a node, and the queue in which they wait: one table for rejections, one for errors.
 
 use std::time::Duration;
 

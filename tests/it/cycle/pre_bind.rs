@@ -1,4 +1,4 @@
-//! `PreBindPreFlight` and `PreBind`.
+//! The extension points `PreBindPreFlight` and `PreBind`.
 
 use std::sync::Arc;
 

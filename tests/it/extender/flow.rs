@@ -1,4 +1,4 @@
-//! What webhooks are asked, and what their answers lead to.
+//! Requests to extenders, and the effects of their replies.
 
 use kube_scheduler::config::Config;
 use kube_scheduler::plugins::node_resources::{NodeResourcesFitArgs, ignore_resources};

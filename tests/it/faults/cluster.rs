@@ -1,4 +1,4 @@
-//! What others do to the cluster: users, controllers, kubelets and another scheduler, straight on the server.
+//! Changes that others make to the cluster, directly on the server: users, controllers, kubelets and another scheduler.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

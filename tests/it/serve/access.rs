@@ -1,4 +1,4 @@
-//! Who is served, and who is not.
+//! Authentication and authorization of requests to the endpoints.
 
 use std::time::Duration;
 

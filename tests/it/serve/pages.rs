@@ -1,4 +1,4 @@
-//! What is served under which path.
+//! Paths of the endpoints and the pages behind them.
 
 use std::io::Read as _;
 use std::sync::atomic::Ordering;

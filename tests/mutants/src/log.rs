@@ -1,4 +1,4 @@
-//! What became of each mutant: a line a mutant, so that a run can go on where another one ended.
+//! Log of the mutants with one line each, so that an interrupted run can continue.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};

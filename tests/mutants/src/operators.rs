@@ -1,4 +1,4 @@
-//! What can be changed, and into what.
+//! Mutation operators: the tokens that can be changed, and their replacements.
 
 use syn::{BinOp, ExprPath, Lit};
 

@@ -1,4 +1,4 @@
-//! What is mutated: the modules of each plugin, and of the preemption evaluator.
+//! Scope of the mutations: the modules of each plugin, and of the preemption evaluator.
 
 use std::path::{Path, PathBuf};
 

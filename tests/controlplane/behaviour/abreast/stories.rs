@@ -1,4 +1,4 @@
-//! What happens in clusters: users, upstream's controllers and kubelets at work, to be recorded.
+//! Stories to record: users, upstream's controllers and kubelets at work in a cluster.
 
 use http::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What draws pods to pods and keeps them apart: namespaces, pod affinity and anti-affinity, required and preferred.
+//! Generates the fields that attract pods to pods or repel them: namespaces, pod affinity and anti-affinity, required and preferred.
 
 use serde_json::{Map, Value, json};
 

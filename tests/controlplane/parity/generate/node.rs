@@ -1,4 +1,4 @@
-//! Nodes.
+//! Generates the nodes of a case.
 
 use serde_json::{Value, json};
 

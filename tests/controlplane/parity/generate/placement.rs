@@ -1,4 +1,4 @@
-//! What draws pods to nodes and keeps them away: labels, node affinity, taints, tolerations.
+//! Generates the fields that attract pods to nodes or repel them: labels, node affinity, taints, tolerations.
 
 use serde_json::{Map, Value, json};
 

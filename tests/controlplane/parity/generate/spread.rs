@@ -1,4 +1,4 @@
-//! What pods are spread over, and what says which of them belong together.
+//! Generates topology spread constraints, and the objects that select the pods to spread.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! What roles grant, and what of it was used.
+//! The rights that roles grant, and those that were used.
 
 use std::collections::BTreeSet;
 use std::fmt;

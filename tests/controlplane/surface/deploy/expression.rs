@@ -1,4 +1,4 @@
-//! What an expression of Prometheus looks at.
+//! The selectors in a Prometheus expression.
 
 /// Words that are no metric though no parenthesis follows.
 const WORDS: [&str; 8] = ["and", "or", "unless", "bool", "offset", "inf", "nan", "atan2"];

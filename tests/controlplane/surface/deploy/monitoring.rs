@@ -1,4 +1,4 @@
-//! What rules and dashboards ask Prometheus for.
+//! The Prometheus expressions of rules and dashboards.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Who asks: nobody, tokens, certificates of the API server's own authority and of a stranger, a front proxy.
+//! The identities that send requests: anonymous, tokens, certificates of the API server's CA and of an unknown one, a front proxy.
 
 use std::fs;
 

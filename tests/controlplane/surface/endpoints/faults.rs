@@ -1,5 +1,5 @@
-//! What goes wrong with serving: files that are not what they should be, addresses that cannot be had, and API servers that do
-//! not answer. Both schedulers end in the same words, or go on and serve the same to the same.
+//! Faults of serving: invalid files, addresses that cannot be listened on, and API servers that do not answer. Both schedulers end
+//! with the same error, or go on and give the same responses.
 
 use std::fmt::Display;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What of a body is compared: all of it where it can be the same, and the layout where numbers, times and lots differ.
+//! Normal form of a response body: all of it where it can be equal, and the layout where numbers, times and lists differ.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! Where other pods are: affinity, anti-affinity, spreading.
+//! Trials about the location of other pods: affinity, anti-affinity, spreading.
 
 use serde_json::json;
 
