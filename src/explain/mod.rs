@@ -60,7 +60,7 @@ pub struct ExplainArgs {
     #[arg(short, long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 
-    /// A `KubeSchedulerConfiguration` file
+    /// Path to a `KubeSchedulerConfiguration` file
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
@@ -68,11 +68,11 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "GATES")]
     pub feature_gates: Vec<String>,
 
-    /// The version whose gates apply, from 1.33 to 1.36
+    /// Kubernetes version whose feature gates apply, from 1.33 to 1.36
     #[arg(long, value_name = "VERSION")]
     pub emulated_version: Vec<String>,
 
-    /// What is printed: a page for people, or a document for tools
+    /// Output format: a page for people, or a document for tools
     #[arg(short, long, value_enum, default_value_t = Form::Table)]
     pub output: Form,
 }

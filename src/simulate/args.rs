@@ -17,19 +17,19 @@ pub struct SimulateArgs {
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
-    /// A `KubeSchedulerConfiguration` file
+    /// Path to a `KubeSchedulerConfiguration` file
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// Decides everything that is left to chance: names of generated pods, UIDs, ties that extenders leave
+    /// Seed of all random choices: names of generated pods, UIDs, ties that extenders leave
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// Generate a plain cluster of this many nodes instead of reading one
+    /// Number of nodes of a cluster to generate instead of reading files
     #[arg(long, value_name = "N", requires = "pods", conflicts_with = "files")]
     pub nodes: Option<usize>,
 
-    /// … and this many pods to place on it
+    /// Number of pods to place on the generated cluster
     #[arg(long, value_name = "M", requires = "nodes", conflicts_with = "files")]
     pub pods: Option<usize>,
 
@@ -37,11 +37,11 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "GATES")]
     pub feature_gates: Vec<String>,
 
-    /// The version whose gates apply, from 1.33 to 1.36
+    /// Kubernetes version whose feature gates apply, from 1.33 to 1.36
     #[arg(long, value_name = "VERSION")]
     pub emulated_version: Vec<String>,
 
-    /// What is printed: tables for people, or a document for tools
+    /// Output format: tables for people, or a document for tools
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
 
@@ -53,11 +53,11 @@ pub struct SimulateArgs {
 /// Output format of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// Tables for people.
+    /// Tables that people read.
     #[default]
     Table,
-    /// A JSON document.
+    /// A document in JSON.
     Json,
-    /// The same as YAML.
+    /// A document in YAML.
     Yaml,
 }

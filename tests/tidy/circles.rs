@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::debt::{Finding, check};
+use crate::findings::{Finding, check};
 use crate::resolve::references;
 use crate::{relative, root};
 
@@ -44,7 +44,7 @@ fn no_circle_of_files_is_larger_than_four() {
             }
         }
     }
-    check("circle", found);
+    check("circle", &found);
 }
 
 /// The circles that the rule forbids.

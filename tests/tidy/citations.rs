@@ -6,7 +6,7 @@
 
 use std::fs;
 
-use crate::debt::{Finding, check};
+use crate::findings::{Finding, check};
 use crate::{files, root};
 
 #[test]
@@ -24,7 +24,7 @@ fn citations_of_upstream_have_one_form() {
             }
         }
     }
-    check("citation", found);
+    check("citation", &found);
 }
 
 /// The texts between backquotes that end with a version, with their lines. A comment's lines are read as one.

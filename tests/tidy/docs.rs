@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use crate::debt::{Finding, check};
+use crate::findings::{Finding, check};
 use crate::{files, root};
 
 const MIN_WORDS: usize = 4;
@@ -28,7 +28,7 @@ fn first_sentences_of_doc_comments_are_sentences() {
             }
         }
     }
-    check("doc", found);
+    check("doc", &found);
 }
 
 /// The first sentence of each doc comment, with its line.

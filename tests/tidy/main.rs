@@ -4,8 +4,8 @@
 mod branches;
 mod circles;
 mod citations;
-mod debt;
 mod docs;
+mod findings;
 mod modules;
 mod resolve;
 mod sizes;

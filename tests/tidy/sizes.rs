@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::debt::{Finding, check};
+use crate::findings::{Finding, check};
 use crate::{files, root};
 
 const MAX_LINES: usize = 500;
@@ -14,5 +14,7 @@ fn no_source_file_is_longer_than_500_lines() {
     files(&root().join("tests"), "rs", &mut paths);
     let lines = |file| (fs::read_to_string(&file).expect("a readable source").lines().count(), file);
     let long = paths.into_iter().map(lines).filter(|(lines, _)| *lines > MAX_LINES);
-    check("size", long.map(|(lines, file)| Finding { file, line: lines, text: format!("{lines} lines") }).collect());
+    let found: Vec<Finding> =
+        long.map(|(lines, file)| Finding { file, line: lines, text: format!("{lines} lines") }).collect();
+    check("size", &found);
 }

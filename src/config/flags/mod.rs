@@ -64,7 +64,7 @@ pub struct Flags {
     /// The flags `--version` and `--help`.
     #[command(flatten)]
     pub global: GlobalFlags,
-    /// What is no flag; only empty texts are let pass.
+    /// Arguments that are not flags. Only empty ones are accepted.
     #[arg(hide = true)]
     positional: Vec<String>,
 }

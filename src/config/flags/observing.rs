@@ -15,50 +15,50 @@ use crate::go::duration::GoDuration;
 use crate::go::number::parse_bool;
 use crate::k8s::Quantity;
 
-/// Section "metrics".
+/// Flags of the section "metrics".
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Metrics flags")]
 pub struct MetricsFlags {
-    /// Values that labels of metrics may have: metric,label='v1,v2'. Others become "unexpected".
+    /// Allowed values of metric labels: metric,label='v1,v2'. Other values become "unexpected".
     #[arg(long, allow_hyphen_values = true, value_parser = pairs)]
     pub allow_metric_labels: Vec<Pairs>,
-    /// A file that says the same; --allow-metric-labels takes its place.
+    /// File with the allowed values of metric labels. --allow-metric-labels overrides it.
     #[arg(long, allow_hyphen_values = true)]
     pub allow_metric_labels_manifest: Option<String>,
-    /// Metrics that there shall not be, by their whole names, comma-separated.
+    /// Comma-separated full names of metrics to disable.
     #[arg(long, allow_hyphen_values = true, value_parser = items)]
     pub disabled_metrics: Vec<Items>,
-    /// Show metrics that are hidden since this version, which has to be the previous one.
+    /// Show metrics that are hidden since this version, which must be the previous minor version.
     #[arg(long, allow_hyphen_values = true)]
     pub show_hidden_metrics_for_version: Option<String>,
 }
 
-/// Section "logs".
+/// Flags of the section "logs".
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Logs flags")]
 pub struct LogFlags {
-    /// How long a line may wait to be written. Here none does.
+    /// Maximum delay of a log line. This scheduler writes each line at once.
     #[arg(long, allow_hyphen_values = true, value_parser = duration)]
     pub log_flush_frequency: Option<GoDuration>,
-    /// [Alpha] How much of what is no error may wait to be written, in JSON.
+    /// [Alpha] Size of the buffer for JSON log lines other than errors.
     #[arg(long, allow_hyphen_values = true, value_parser = quantity)]
     pub log_json_info_buffer_size: Option<Quantity>,
-    /// [Alpha] Errors on stderr and the rest on stdout, in JSON.
+    /// [Alpha] Write JSON errors to stderr and other JSON lines to stdout.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
     pub log_json_split_stream: Option<bool>,
-    /// [Alpha] How much of what is no error may wait to be written, as text.
+    /// [Alpha] Size of the buffer for text log lines other than errors.
     #[arg(long, allow_hyphen_values = true, value_parser = quantity)]
     pub log_text_info_buffer_size: Option<Quantity>,
-    /// [Alpha] Errors on stderr and the rest on stdout, as text.
+    /// [Alpha] Write text errors to stderr and other text lines to stdout.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
     pub log_text_split_stream: Option<bool>,
-    /// How lines are written: "text" or "json".
+    /// Format of log lines: "text" or "json".
     #[arg(long, allow_hyphen_values = true)]
     pub logging_format: Option<String>,
-    /// How much is logged.
+    /// Verbosity of the log, from 0 up.
     #[arg(short, long, allow_hyphen_values = true, value_parser = level)]
     pub v: Option<u32>,
-    /// How much is logged by files whose names match: pattern=N, comma-separated; as text alone.
+    /// Comma-separated verbosities of files whose names match: pattern=N. Text format only.
     #[arg(long, allow_hyphen_values = true, value_parser = vmodule)]
     pub vmodule: Vec<VModule>,
 }

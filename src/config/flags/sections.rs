@@ -11,7 +11,7 @@ use crate::go::number::parse_bool;
 /// Default of the maximum time that a pod stays in unschedulablePods.
 pub(super) const MAX_IN_UNSCHEDULABLE: GoDuration = GoDuration::from_secs(5 * 60);
 
-/// Section "misc".
+/// Flags of the section "misc".
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Misc flags")]
 pub struct MiscFlags {
@@ -21,7 +21,7 @@ pub struct MiscFlags {
     /// The address of the Kubernetes API server (overrides any value in kubeconfig)
     #[arg(long, allow_hyphen_values = true)]
     pub master: Option<String>,
-    /// Write the configuration as it would be used to this file, and exit.
+    /// Write the effective configuration to this file, and exit.
     #[arg(long, allow_hyphen_values = true)]
     pub write_config_to: Option<String>,
 }
@@ -60,46 +60,46 @@ pub struct LeaderElectionFlags {
     /// Start a leader election client and gain leadership before scheduling.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
     pub leader_elect: Option<bool>,
-    /// How long others wait before they take over.
+    /// Duration that standbys wait before they take over an expired lease.
     #[arg(long, allow_hyphen_values = true, value_parser = duration)]
     pub leader_elect_lease_duration: Option<GoDuration>,
-    /// How long the leader tries to renew before it gives up.
+    /// Duration for which the leader retries to renew the lease before it gives up.
     #[arg(long, allow_hyphen_values = true, value_parser = duration)]
     pub leader_elect_renew_deadline: Option<GoDuration>,
-    /// The kind of lock; only leases is supported.
+    /// Kind of the lock. Only leases is supported.
     #[arg(long, allow_hyphen_values = true)]
     pub leader_elect_resource_lock: Option<String>,
-    /// The lock's name.
+    /// Name of the lock object.
     #[arg(long, allow_hyphen_values = true)]
     pub leader_elect_resource_name: Option<String>,
-    /// The lock's namespace.
+    /// Namespace of the lock object.
     #[arg(long, allow_hyphen_values = true)]
     pub leader_elect_resource_namespace: Option<String>,
-    /// The pause between tries.
+    /// Duration between attempts to acquire or renew the lease.
     #[arg(long, allow_hyphen_values = true, value_parser = duration)]
     pub leader_elect_retry_period: Option<GoDuration>,
 }
 
-/// Section "feature gate".
+/// Flags of the section "feature gate".
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Feature gate flags")]
 pub struct FeatureGateFlags {
-    /// The version to emulate: [component=]major.minor, comma-separated; 1.33 to 1.36.
+    /// Comma-separated versions to emulate: [component=]major.minor, from 1.33 to 1.36.
     #[arg(long, allow_hyphen_values = true)]
     pub emulated_version: Vec<String>,
-    /// Feature gates: [component:]name=bool, comma-separated; may be repeated.
+    /// Comma-separated feature gates: [component:]name=bool. May be repeated.
     #[arg(long, allow_hyphen_values = true)]
     pub feature_gates: Vec<String>,
-    /// The oldest version in the control plane: [component=]major.minor, comma-separated.
+    /// Comma-separated minimum versions in the control plane: [component=]major.minor.
     #[arg(long, allow_hyphen_values = true)]
     pub min_compatibility_version: Vec<String>,
 }
 
-/// Section "global".
+/// Flags of the section "global".
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Global flags")]
 pub struct GlobalFlags {
-    /// Help for kube-scheduler.
+    /// Print the help of kube-scheduler.
     #[arg(short, long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
     pub help: Option<bool>,
     /// --version, --version=raw prints version information and quits; --version=vX.Y.Z... sets the reported version.

@@ -15,21 +15,21 @@ use super::values::{duration, int, ip};
 use crate::go::duration::GoDuration;
 use crate::go::number::parse_bool;
 
-/// Section "secure serving".
+/// Flags of the section "secure serving".
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Secure serving flags")]
 pub struct SecureServingFlags {
-    /// The address to listen on; an unspecified one stands for all interfaces and both address families.
+    /// IP address to listen on. An unspecified address means all interfaces and both address families.
     #[arg(long, allow_hyphen_values = true, value_parser = ip)]
     pub bind_address: Option<IpAddr>,
-    /// Where kube-scheduler.crt and kube-scheduler.key are, or are made. Ignored if --tls-cert-file and
+    /// Folder with kube-scheduler.crt and kube-scheduler.key, which are generated if missing. Ignored if --tls-cert-file and
     /// --tls-private-key-file are given.
     #[arg(long, allow_hyphen_values = true)]
     pub cert_dir: Option<String>,
-    /// Serve HTTP/1.1 alone.
+    /// Disable HTTP/2; only HTTP/1.1 is served.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
     pub disable_http2_serving: Option<bool>,
-    /// How many streams an HTTP/2 connection may have at a time; zero stands for 100.
+    /// Maximum number of concurrent streams of an HTTP/2 connection. Zero means 100.
     #[arg(long, allow_hyphen_values = true, value_parser = int)]
     pub http2_max_streams_per_connection: Option<i64>,
     /// Set SO_REUSEADDR on the port.
@@ -38,83 +38,83 @@ pub struct SecureServingFlags {
     /// Set SO_REUSEPORT on the port.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
     pub permit_port_sharing: Option<bool>,
-    /// The port for HTTPS; 0 serves nothing at all.
+    /// Port on which to serve HTTPS. With 0 nothing is served.
     #[arg(long, allow_hyphen_values = true, value_parser = int)]
     pub secure_port: Option<i64>,
-    /// The serving certificate, PEM, its chain after it. Without one a self-signed certificate is made.
+    /// File with the serving certificate and its chain, in PEM. Without it a self-signed certificate is generated.
     #[arg(long, allow_hyphen_values = true)]
     pub tls_cert_file: Option<String>,
-    /// The cipher suites to offer, by Go's names, comma-separated.
+    /// Comma-separated cipher suites to offer, by Go's names.
     #[arg(long, allow_hyphen_values = true, value_parser = items)]
     pub tls_cipher_suites: Vec<Items>,
-    /// The key exchanges to offer, by Go's CurveIDs, comma-separated.
+    /// Comma-separated key exchanges to offer, by Go's CurveIDs.
     #[arg(long, allow_hyphen_values = true, value_parser = numbers)]
     pub tls_curve_preferences: Vec<Numbers>,
-    /// The oldest TLS version: VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13.
+    /// Minimum TLS version: VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13.
     #[arg(long, allow_hyphen_values = true)]
     pub tls_min_version: Option<String>,
-    /// The key of --tls-cert-file, PEM.
+    /// File with the private key of --tls-cert-file, in PEM.
     #[arg(long, allow_hyphen_values = true)]
     pub tls_private_key_file: Option<String>,
-    /// A certificate for some names: cert,key[:pattern,pattern]. May be repeated.
+    /// Certificate and key for some host names: cert,key[:pattern,pattern]. May be repeated.
     #[arg(long, allow_hyphen_values = true, value_parser = cert_key)]
     pub tls_sni_cert_key: Vec<CertKey>,
 }
 
-/// Section "authentication".
+/// Flags of the section "authentication".
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Authentication flags")]
 pub struct AuthenticationFlags {
-    /// A kubeconfig of who may create tokenreviews and read kube-system/extension-apiserver-authentication. Without one
+    /// Kubeconfig of a user that may create tokenreviews and read kube-system/extension-apiserver-authentication. Without it
     /// every request with a token is anonymous.
     #[arg(long, allow_hyphen_values = true)]
     pub authentication_kubeconfig: Option<String>,
-    /// Do not look up in the cluster what these flags leave out.
+    /// Do not look up missing authentication settings in the cluster.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
     pub authentication_skip_lookup: Option<bool>,
-    /// How long the answer about a token counts.
+    /// Duration for which a TokenReview result is cached.
     #[arg(long, allow_hyphen_values = true, value_parser = duration)]
     pub authentication_token_webhook_cache_ttl: Option<GoDuration>,
-    /// Go on without what cannot be looked up in the cluster.
+    /// Continue if authentication settings cannot be looked up in the cluster.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
     pub authentication_tolerate_lookup_failure: Option<bool>,
-    /// Whose client certificates say who a request comes from.
+    /// CA bundle for verifying client certificates.
     #[arg(long, allow_hyphen_values = true)]
     pub client_ca_file: Option<String>,
-    /// Common names of the front proxies that are believed; all of them if there are none.
+    /// Common names of trusted front proxies. If empty, every certificate of their CA is trusted.
     #[arg(long, allow_hyphen_values = true, value_parser = items)]
     pub requestheader_allowed_names: Vec<Items>,
-    /// Whose client certificates front proxies have.
+    /// CA bundle for verifying the client certificates of front proxies.
     #[arg(long, allow_hyphen_values = true)]
     pub requestheader_client_ca_file: Option<String>,
-    /// What the names of headers with more about the user begin with.
+    /// Prefixes of request headers with extra attributes of the user.
     #[arg(long, allow_hyphen_values = true, value_parser = items)]
     pub requestheader_extra_headers_prefix: Vec<Items>,
-    /// Headers with the user's groups.
+    /// Request headers with the user's groups.
     #[arg(long, allow_hyphen_values = true, value_parser = items)]
     pub requestheader_group_headers: Vec<Items>,
-    /// Headers with the user's UID.
+    /// Request headers with the user's UID.
     #[arg(long, allow_hyphen_values = true, value_parser = items)]
     pub requestheader_uid_headers: Vec<Items>,
-    /// Headers with the user's name.
+    /// Request headers with the user's name.
     #[arg(long, allow_hyphen_values = true, value_parser = items)]
     pub requestheader_username_headers: Vec<Items>,
 }
 
-/// Section "authorization".
+/// Flags of the section "authorization".
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Authorization flags")]
 pub struct AuthorizationFlags {
-    /// Paths that everybody may read; a * at the end stands for all that follows.
+    /// Paths that are served without authorization. A * at the end matches every suffix.
     #[arg(long, allow_hyphen_values = true, value_parser = items)]
     pub authorization_always_allow_paths: Vec<Items>,
-    /// A kubeconfig of who may create subjectaccessreviews. Without one all other paths are forbidden.
+    /// Kubeconfig of a user that may create subjectaccessreviews. Without it all other paths are forbidden.
     #[arg(long, allow_hyphen_values = true)]
     pub authorization_kubeconfig: Option<String>,
-    /// How long a permission counts.
+    /// Duration for which an allowed SubjectAccessReview result is cached.
     #[arg(long, allow_hyphen_values = true, value_parser = duration)]
     pub authorization_webhook_cache_authorized_ttl: Option<GoDuration>,
-    /// How long a refusal counts.
+    /// Duration for which a denied SubjectAccessReview result is cached.
     #[arg(long, allow_hyphen_values = true, value_parser = duration)]
     pub authorization_webhook_cache_unauthorized_ttl: Option<GoDuration>,
 }
