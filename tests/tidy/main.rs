@@ -209,12 +209,24 @@ fn no_file_is_dead() {
 #[test]
 fn the_repository_speaks_of_the_product_alone() {
     let mut found = Vec::new();
-    for folder in ["src", "tests", "config", "deploy"] {
+    for folder in ["src", "tests", "config", "deploy", "docs", ".ci"] {
         for extension in ["rs", "go", "md", "yaml", "toml", "sh", "tsv", "json"] {
             files(&root().join(folder), extension, &mut found);
         }
     }
-    found.extend(["README.md", "CHANGELOG.md", "Cargo.toml", ".ci/run"].map(|name| root().join(name)));
+    found.extend(
+        [
+            "README.md",
+            "CHANGELOG.md",
+            "CONTRIBUTING.md",
+            "SECURITY.md",
+            "Cargo.toml",
+            "deny.toml",
+            "build.rs",
+            ".ci/run",
+        ]
+        .map(|name| root().join(name)),
+    );
     let mut wrong = Vec::new();
     for path in found.into_iter().filter(|path| !path.ends_with("tests/tidy/main.rs")) {
         let Ok(text) = fs::read_to_string(&path) else { continue };
