@@ -29,7 +29,7 @@ struct Citation {
     place: String,
     /// The citation as it is written.
     text: String,
-    /// What it can stand for: one of these has to exist.
+    /// The sources that the citation can refer to. One of them has to exist.
     candidates: Vec<String>,
 }
 

@@ -43,7 +43,7 @@ impl Observer<PersistentVolume> for History {
     }
 }
 
-/// What the plugin asked for, of one profile.
+/// The plugin of one profile, with the listers, index and shared state that its factory asked for.
 #[derive(Clone)]
 struct Needs {
     services: Lister<Service>,

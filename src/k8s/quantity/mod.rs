@@ -159,7 +159,7 @@ impl Quantity {
 
     /// Returns the amount in units of 10^`scale`, rounded away from zero.
     ///
-    /// As upstream, an amount that does not fit 64 bits does not saturate. The result is its low 64 bits, or 0 if the amount was
+    /// An amount that does not fit 64 bits does not saturate, as in upstream. The result is its low 64 bits, or 0 if the amount was
     /// written with up to 18 digits and `scale` is not 1, 2, 3, 6 or 9 below its own scale. A negative amount that was written
     /// with more digits loses its fraction and is raised by one; API validation rejects negative amounts.
     /// Follows `apimachinery/pkg/api/resource/quantity.go#Quantity.ScaledValue @v1.36.3`.
