@@ -23,16 +23,17 @@ pub enum Change<K: ?Sized> {
     },
 }
 
-/// The changes that one delivered object makes: none, one, or two if another object with the same name was replaced.
+/// The changes that one delivered object makes: none, one or two. There are two, a deletion and an addition, if the object
+/// replaces one with the same name and another UID.
 #[derive(Debug)]
 pub struct Changes<K: ?Sized>(pub(super) [Option<Change<K>>; 2]);
 
 /// State that is kept up to date with the changes of a store.
 ///
 /// A store calls its observers in the order in which they were added, once per change and in the order of the changes. They are
-/// called before the change reaches queue and cache. Meanwhile the store's writers are locked out, but not its readers. So an
-/// observer may read the store and its indexes, which already include the change, but must not write to the store. A reader
-/// that holds the observer's own lock may read the store, too.
+/// called before the change reaches the queue and the cache. During the call, other threads can read the store, but cannot write
+/// to it. So an observer may read the store and its indexes, which already include the change, but must not write to the store.
+/// An observer's own lock cannot cause a deadlock: any thread may read the store while it holds that lock.
 pub trait Observer<K>: Send + Sync {
     /// Updates the state for one change.
     fn changed(&self, change: &Change<K>);
@@ -57,7 +58,7 @@ impl<K: ?Sized> Changes<K> {
 
 impl<K: kube::Resource> Changes<K> {
     /// Returns the changes from `old`, the known object, to `new`. An equal resource version is no change. A different UID
-    /// means that the known object was deleted and that this was missed. Follows
+    /// means that the known object was deleted and that its deletion event was missed. Follows
     /// `client-go/tools/cache/shared_informer.go#sharedIndexInformer.OnUpdate @v1.36.3` except for the UID, which upstream
     /// ignores. So upstream exits if a pod is replaced by a pod of the same name on another node while no watch is open.
     pub(super) fn between(old: Option<Arc<K>>, new: Arc<K>) -> Self {

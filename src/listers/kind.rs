@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A kind of API object: its group, version and plural, sorted in this order.
+/// A kind of API object: its group, version and plural. Kinds are compared by these fields, in this order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind {
     /// Name of the API group. Empty for the core group.
@@ -52,7 +52,7 @@ impl fmt::Display for Kind {
 impl FromStr for Kind {
     type Err = MalformedKind;
 
-    /// Parses a kind of the form `<plural>.<version>.<group>`. Kinds of the core group cannot be written in this form.
+    /// Parses a kind of the form `<plural>.<version>.<group>`. A kind of the core group has an empty group: `pods.v1.`.
     /// Follows `apimachinery/pkg/runtime/schema/group_version.go#ParseResourceArg @v1.36.3`.
     fn from_str(text: &str) -> Result<Self, MalformedKind> {
         let mut parts = text.splitn(3, '.');

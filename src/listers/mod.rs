@@ -6,9 +6,9 @@
 //!     └── Lister, Index ◀─────────┘
 //! ```
 //!
-//! Each plugin asks for the kinds that it reads while it is built, and keeps the [`Lister`] that it gets. These requests alone
-//! determine which kinds have a store and are watched. [`Listers::seal`] ends the requests when the watches start. Only
-//! `ingest` writes to stores. A store may be older than the API server's state, and older or newer than the snapshot of a
+//! While a plugin is built, it asks for the kinds that it reads, and keeps the [`Lister`] of each. Only kinds that were asked for
+//! have a store and are watched. [`Listers::seal`] is called when the watches start. After that, no other kind can be asked for.
+//! Only `ingest` writes to stores. A store may be older than the API server's state, and older or newer than the snapshot of a
 //! scheduling cycle.
 
 mod any;

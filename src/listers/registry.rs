@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 
 use super::{AnyStore, Kind, Lister, Sealed, Store};
 
-/// The kinds that plugins and the scheduler itself asked for, shared by all profiles. The lock guards the map and is held for a
-/// lookup.
+/// The kinds that plugins and the scheduler itself asked for, shared by all profiles. The lock guards the map, and is held only
+/// for a lookup or an insertion.
 #[derive(Default)]
 pub struct Listers {
     stores: Mutex<Stores>,
@@ -33,7 +33,7 @@ impl Listers {
         self.ask_as(Kind::of::<K>())
     }
 
-    /// Returns the lister of a kind without a Rust type, like [`Self::ask`].
+    /// Returns the lister of a kind that has no Rust type, like [`Self::ask`].
     pub fn ask_dynamic(&self, kind: Kind) -> Result<Lister<DynamicObject>, Sealed> {
         self.ask_as(kind)
     }
@@ -63,12 +63,12 @@ impl Listers {
         self.lock().get(&(Kind::of::<K>(), TypeId::of::<K>())).map(typed)
     }
 
-    /// Puts an object into the store of its kind, like a watch. Registers the kind if necessary. For tests and benchmarks
+    /// Puts an object into the store of its kind, as a watch does. Registers the kind if necessary. For tests and benchmarks
     /// without watches.
     ///
     /// # Panics
     ///
-    /// If the kind was not asked for before watches started.
+    /// Panics if [`Self::seal`] was called before the kind was asked for.
     pub fn put<K>(&self, object: Arc<K>)
     where
         K: kube::Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,

@@ -17,9 +17,9 @@ pub struct Sealed(pub(super) String);
 
 /// The objects of one kind, sorted by key: `namespace/name`, or only the name for kinds without namespace.
 ///
-/// The store has two locks. `objects` guards objects and indexes. It is held to look up objects or to copy references, and
-/// never while a caller uses the objects. `observers` serializes writers, so that observers receive changes in order. It is
-/// taken before `objects`, and readers never take it.
+/// The store has two locks. The lock of `objects` guards objects and indexes. It is held to look up objects or to copy
+/// references, and never while a caller uses the objects. The lock of `observers` serializes writers, so that observers receive
+/// changes in order. Writers take the lock of `observers` before the one of `objects`. Readers never take it.
 pub struct Store<K> {
     kind: Kind,
     objects: RwLock<Objects<K>>,
@@ -111,7 +111,7 @@ impl<K: kube::Resource + 'static> Store<K> {
         changes
     }
 
-    /// Removes a deleted object with this last state. The observers are called only if the object was in the store.
+    /// Removes a deleted object whose last state is `last`. The observers are called only if the object was in the store.
     pub fn delete(&self, last: Arc<K>) -> Change<K> {
         let observers = self.observers();
         let known = self.lock_to_write().remove(&object_key(last.meta()));
@@ -122,7 +122,7 @@ impl<K: kube::Resource + 'static> Store<K> {
         change
     }
 
-    /// Removes the object with this key, if it exists. Its deletion event was missed or could not be decoded.
+    /// Removes the object with this key, if it exists. Called if its deletion event was missed or could not be decoded.
     pub fn remove(&self, key: &str) -> Option<Change<K>> {
         let observers = self.observers();
         let last = self.lock_to_write().remove(key)?;

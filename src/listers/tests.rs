@@ -79,7 +79,7 @@ fn an_index_follows_every_change_and_is_shared() {
     assert_eq!((names(&index, "fast"), names(&same, "slow")), (String::new(), "b".into()));
 }
 
-/// An observer that logs each change with the number of objects in its lister at this time.
+/// An observer that logs each change with the number of objects that its lister has at that time.
 struct Log {
     volumes: Lister<PersistentVolume>,
     lines: Mutex<Vec<String>>,
