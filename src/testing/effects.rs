@@ -31,12 +31,12 @@ impl NoEffects {
         Self { binding_result: result, bindings, events, tasks }
     }
 
-    /// The bindings so far, as pod key and node name.
+    /// Returns the bindings so far, as pairs of pod key and node name.
     pub fn bindings(&self) -> Vec<(String, String)> {
         lock(&self.bindings).clone()
     }
 
-    /// The events so far, as `reason: note`.
+    /// Returns the events so far, as `reason: note`.
     pub fn events(&self) -> Vec<String> {
         lock(&self.events).clone()
     }

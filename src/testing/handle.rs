@@ -25,11 +25,11 @@ pub(super) fn handle_parts_with(gates: FeatureGates, effects: Arc<dyn Effects>) 
     Arc::new(HandleParts::new(gates, Metrics::detached(), Clock::real(), effects))
 }
 
-/// Puts an object into the store that this handle's plugins read, as a watch would.
+/// Puts an object into the store that this handle's plugins read, as a watch does.
 ///
 /// # Panics
 ///
-/// Panics if no factory requested a lister of this kind before watching began.
+/// Panics if the watches have started and no factory asked for a lister of this kind before.
 pub fn put<K>(handle: &Handle, object: Arc<K>)
 where
     K: kube::Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,

@@ -18,13 +18,13 @@ pub fn node(name: &str) -> NodeFixture {
     }))
 }
 
-/// Builder of a node, with the same final methods as [`PodFixture`](super::PodFixture).
+/// Builder of a node for tests, with the final methods `json`, `build` and `info` like [`PodFixture`](super::PodFixture).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct NodeFixture(Value);
 
 impl NodeFixture {
-    /// Adds a label to the object.
+    /// Adds a label to the node.
     pub fn label(mut self, key: &str, value: &str) -> Self {
         object(&mut self.0, &["metadata", "labels"]).insert(key.into(), value.into());
         self

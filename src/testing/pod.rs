@@ -38,7 +38,7 @@ impl PodFixture {
         self
     }
 
-    /// Adds a label to the object.
+    /// Adds a label to the pod.
     pub fn label(mut self, key: &str, value: &str) -> Self {
         object(&mut self.0, &["metadata", "labels"]).insert(key.into(), value.into());
         self

@@ -19,7 +19,7 @@ use crate::model::{PodInfo, Snapshot};
 pub struct Harness {
     /// The extension points that the plugin registers.
     pub registration: Registration,
-    /// The events that the plugin registers, in its order.
+    /// The events that the plugin registers, in the plugin's order.
     pub registered: Vec<EventRegistration>,
     /// The handle that the plugin was built with. [`super::put`] adds objects for its listers.
     pub handle: Handle,
@@ -89,12 +89,13 @@ impl Harness {
         self
     }
 
-    /// The effects, which record the plugin's writes.
+    /// Returns the effects, which record the plugin's writes.
     pub fn effects(&self) -> &NoEffects {
         &self.effects
     }
 
-    /// Labels of the registered events. An event with several actions is labelled by its kind.
+    /// Returns the labels of the registered events. A combination of actions that has no name is left out, so that the label is
+    /// only the resource.
     pub fn events(&self) -> Vec<String> {
         self.registered.iter().map(|registration| registration.event.label().to_string()).collect()
     }

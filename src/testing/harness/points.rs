@@ -9,7 +9,7 @@ use crate::framework::{
 };
 use crate::testing::{NoFilters, NodeFixture, PodFixture};
 
-/// The scores of all nodes, first from `Score` and then after `NormalizeScore`.
+/// The scores of all nodes: those from `Score`, and those after `NormalizeScore`.
 pub type Scores = (Vec<i64>, Vec<i64>);
 
 impl Harness {
@@ -26,12 +26,13 @@ impl Harness {
         (plugin.pre_filter(&mut cx), state)
     }
 
-    /// Checks the verdict on an empty node. Runs `PreFilter` first if the plugin has it.
+    /// Checks the verdict on a node without pods. Runs `PreFilter` first if the plugin has it.
     pub fn check_filter(&self, pod: &PodFixture, node: NodeFixture, expected: &Verdict) {
         self.check_filter_on(pod, node, &[], expected);
     }
 
-    /// Checks the verdict on a node with pods. If `PreFilter` skips the filter, the node passes.
+    /// Checks the verdict on a node with pods. If `PreFilter` skips the filter, the node passes. If it rejects the pod, its
+    /// rejection is the verdict.
     pub fn check_filter_on(&self, pod: &PodFixture, node: NodeFixture, on: &[PodFixture], expected: &Verdict) {
         let mut node = node.info();
         for pod in on {
@@ -71,7 +72,7 @@ impl Harness {
         nodes.into_iter().map(|node| rejection(verdict(node))).collect()
     }
 
-    /// Runs `Filter` on an empty node, without `PreFilter`.
+    /// Runs `Filter` on a node without pods, without `PreFilter`.
     pub fn bare_filter(&self, pod: &PodFixture, node: NodeFixture) -> Result<Verdict, PluginError> {
         self.filter(pod, NodeRef::outside(&node.info()), &mut CycleState::default())
     }
