@@ -39,7 +39,7 @@ pub(super) enum Include {
     Object,
 }
 
-/// Type of reply that a request gets. Not every form is available for each.
+/// Type of reply that a request gets. Not every form is available for every type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answers {
     Objects,
@@ -47,7 +47,7 @@ pub(super) enum Answers {
     Discovery,
 }
 
-/// Returns the first form of the `Accept` header that is available; JSON if there is no header.
+/// Returns the first form in the `Accept` header that is available, or JSON if there is no header.
 pub(super) fn form(parts: &Parts, query: &Query, answers: Answers) -> Result<Form, Status> {
     let header = accept(&parts.headers);
     if header.trim().is_empty() || header == "application/json" {

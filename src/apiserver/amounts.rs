@@ -11,7 +11,7 @@ use crate::k8s::requests::is_pod_level_resource;
 /// Quantities by resource name.
 pub(super) type Amounts = BTreeMap<String, Quantity>;
 
-/// Returns the quantities of a resource list. Invalid ones are left out.
+/// Returns the quantities of a resource list. Invalid quantities are left out.
 pub(super) fn of_list(list: &Value) -> Amounts {
     let entries = list.as_object().into_iter().flatten();
     entries.filter_map(|(name, amount)| Some((name.clone(), quantity(amount)?))).collect()
@@ -22,8 +22,8 @@ pub(super) fn quantity(amount: &Value) -> Option<Quantity> {
     Quantity::parse(amount.as_str()?).ok()
 }
 
-/// Returns the total of a pod's containers in `list` (`requests` or `limits`): the larger of all app containers and sidecars
-/// together, and of each init container together with the sidecars before it.
+/// Returns the total of a pod's containers in `list` (`requests` or `limits`). For each resource, the total is the largest of
+/// these sums: the sum of all app containers and sidecars, and for each init container the sum of it and the sidecars before it.
 /// Follows `component-helpers/resource/helpers.go#AggregateContainerRequests @v1.36.3`.
 pub(super) fn of_containers(spec: &Map<String, Value>, list: &str) -> Amounts {
     let containers = |name: &str| spec.get(name).map(meta::list).into_iter().flatten();
@@ -45,7 +45,7 @@ pub(super) fn of_containers(spec: &Map<String, Value>, list: &str) -> Amounts {
     sum
 }
 
-/// Returns the total of a pod without overhead. Pod-level resources take precedence over those of its containers.
+/// Returns the total of a pod without overhead. Pod-level resources take precedence over the total of the containers.
 /// Follows `plugin/pkg/admission/limitranger/admission.go#podRequests @v1.36.3`.
 pub(super) fn of_pod(spec: &Map<String, Value>, list: &str) -> Amounts {
     let mut sum = of_containers(spec, list);

@@ -1,7 +1,7 @@
 //! The binding subresource of pods. Every scheduled pod needs this write, so it is optimized for speed.
 //!
 //! Follows `pkg/registry/core/pod/storage/storage.go#BindingREST.Create @v1.36.3`. A pod's bytes are split into metadata,
-//! spec and status. Only the members that change are parsed; the rest is copied as text.
+//! spec and status. Only the members that change are parsed. All other members are copied as text.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ struct PodParts<'a> {
 }
 
 impl State {
-    /// Binds a pod to a node. `name` comes from the URL; it is `None` for the legacy collection.
+    /// Binds a pod to a node. `name` is the pod's name from the URL, or `None` for the legacy collection.
     pub(super) fn bind(
         &mut self,
         namespace: &str,
@@ -93,7 +93,7 @@ impl State {
         Ok(())
     }
 
-    /// Encodes the bound pod under the next version.
+    /// Encodes the bound pod with the next resource version.
     fn bound(&self, pod: &Arc<Object>, node: &str, metadata: &Map<String, Value>, cut: &PodParts<'_>) -> Object {
         let version = self.version + 1;
         let mut rest = Vec::with_capacity(pod.bytes.len() + 128);
@@ -119,7 +119,7 @@ impl State {
     /// Merges the binding's annotations and labels, and the node's topology labels, into the pod's metadata.
     fn merge_metadata(&self, metadata: &mut Map<String, Value>, body: &Value, node: &str) {
         let mut labels: Map<String, Value> = body["metadata"]["labels"].as_object().cloned().unwrap_or_default();
-        // `plugin/pkg/admission/podtopologylabels/admission.go#Plugin.admitBinding` handles only bindings that name the kind.
+        // `plugin/pkg/admission/podtopologylabels/admission.go#Plugin.admitBinding` ignores a target without a kind.
         if body["target"]["kind"] == "Node"
             && let Some(node) = self.find(&NODES, node)
         {
@@ -145,8 +145,8 @@ impl State {
     }
 }
 
-/// Returns the node that a binding names.
-/// Follows `pkg/apis/core/validation/validation.go#ValidatePodBinding @v1.36.3`, whose errors come without a reason.
+/// Returns the name of the node that a binding targets. As in upstream, the error has no `reason`.
+/// Follows `pkg/apis/core/validation/validation.go#ValidatePodBinding @v1.36.3`.
 fn target(body: &Value) -> Result<&str, Status> {
     let kind = body["target"]["kind"].as_str().unwrap_or_default();
     let name = body["target"]["name"].as_str().unwrap_or_default();
@@ -160,7 +160,7 @@ fn target(body: &Value) -> Result<&str, Status> {
     if errors.is_empty() { Ok(name) } else { Err(Status::unknown(aggregate(&errors))) }
 }
 
-/// Checks the UID and the resource version that a binding may require of the pod.
+/// Checks the pod against the UID and the resource version in the binding, if the binding has them.
 /// Follows `apiserver/pkg/storage/interfaces.go#Preconditions.Check @v1.36.3`.
 fn check_precondition(pod: &Object, body: &Value) -> Result<(), Status> {
     let (uid, version) = (meta::text(body, "uid"), meta::text(body, "resourceVersion"));

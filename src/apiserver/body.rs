@@ -11,8 +11,8 @@ use http_body::{Body, Frame, SizeHint};
 use super::ApiServer;
 use super::watcher::End;
 
-/// Body of a reply. The request counts as open until a plain body is dropped, and each line of a watch counts as undelivered
-/// until it is read.
+/// Body of a reply. A request with a plain body counts as open until the body is dropped. Each line of a watch counts as
+/// undelivered until the client has read it.
 pub struct ReplyBody(Kind);
 
 enum Kind {

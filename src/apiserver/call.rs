@@ -1,4 +1,4 @@
-//! Dispatch of requests: calls the store according to method, target and options.
+//! Dispatch of requests: calls the store according to the request's method, target and options.
 
 use http::request::Parts;
 use http::{Method, header};
@@ -29,7 +29,7 @@ pub(super) enum Outcome {
     Await(u64),
 }
 
-/// Handles a request with the store. Every request takes this path.
+/// Handles a request with the store. Every HTTP request takes this path.
 pub(super) fn route(state: &mut State, parts: &Parts, body: &[u8]) -> Outcome {
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let validation = match query.text("fieldValidation") {
@@ -103,7 +103,7 @@ impl Call<'_> {
         self.query.text("dryRun") == "All"
     }
 
-    /// Decodes the body, which should hold an object of a kind.
+    /// Decodes the body, which should hold an object of the kind `kind_name`.
     pub(super) fn object(&self, state: &mut State, kind_name: &str) -> Result<Value, Status> {
         decode::body(kind_name, self.content_type, self.body, &mut state.oddities)
     }
@@ -118,7 +118,8 @@ impl Call<'_> {
         Patch::parse(self.content_type, self.body)
     }
 
-    /// Checks the parameters that all writes have in common. Messages call them `options`.
+    /// Checks the parameters that creates, updates and patches have in common. `options` is the name of the options' type in
+    /// messages, such as `CreateOptions`.
     /// Follows `apimachinery/pkg/apis/meta/v1/validation/validation.go#ValidateCreateOptions @v1.36.3`.
     pub(super) fn check_options(&self, options: &str) -> Result<(), Status> {
         let mut errors = Vec::new();
@@ -133,7 +134,7 @@ impl Call<'_> {
         if errors.is_empty() { Ok(()) } else { Err(Status::invalid("meta.k8s.io", options, "", &errors)) }
     }
 
-    /// Parses the options of a delete: those in the body, or without a body those in the query.
+    /// Parses the options of a delete from the body, or from the query if there is no body.
     fn delete_options(&self) -> Result<DeleteOptions, Status> {
         if !self.body.is_empty() {
             return DeleteOptions::parse(&decode::delete_options(self.content_type, self.body)?);

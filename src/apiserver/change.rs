@@ -27,7 +27,7 @@ impl ChangeKind {
 #[derive(Clone, Debug)]
 pub(super) struct Change {
     pub(super) kind: ChangeKind,
-    /// The object after the write. For a delete, its last state under the version of the delete.
+    /// The object after the write. For a delete, its last state with the version of the delete.
     pub(super) object: Arc<Object>,
     /// The object before the write.
     pub(super) previous: Option<Arc<Object>>,

@@ -20,7 +20,7 @@ const NAME_ATTEMPTS: usize = 8;
 const PREFIX_LENGTH: usize = 58;
 
 impl State {
-    /// Creates an object of `kind`. `namespace` comes from the URL; if it is empty, the object's own namespace is used.
+    /// Creates an object of `kind`. `namespace` comes from the URL. If it is empty, the object's own namespace is used.
     pub(super) fn create(
         &mut self,
         kind: &'static Kind,

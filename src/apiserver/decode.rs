@@ -25,10 +25,10 @@ pub(super) enum FieldValidation {
 /// Findings about a request's body that are not errors: unknown and duplicate members.
 #[derive(Debug, Default)]
 pub(super) struct BodyFindings {
-    /// Whether the object comes from a request. Errors of direct calls are more detailed.
+    /// Whether the object comes from a request. The errors of direct calls also name the paths of members.
     pub(super) is_request: bool,
     pub(super) validation: FieldValidation,
-    /// Paths of members that occur twice.
+    /// Paths of members that occur more than once.
     pub(super) duplicates: Vec<String>,
     /// Texts of the reply's `Warning` headers.
     pub(super) warnings: Vec<String>,
@@ -90,7 +90,7 @@ pub(super) fn delete_options(content_type: &str, body: &[u8]) -> Result<Value, S
     Ok(value)
 }
 
-/// Returns the start of a body, in hexadecimal unless it looks like JSON, for messages about unreadable bodies.
+/// Returns the start of a body for messages about unreadable bodies. The start is in hexadecimal unless it begins with `{`.
 /// Follows `apiserver/pkg/endpoints/handlers/rest.go#summarizeData @v1.36.3`.
 fn excerpt(body: &[u8]) -> String {
     const LIMIT: usize = 30;
@@ -127,7 +127,7 @@ fn without_kind(value: &Value) -> Option<String> {
 }
 
 impl BodyFindings {
-    /// Decodes an object of `kind`. A value without `apiVersion` or `kind` is taken as one.
+    /// Decodes an object of `kind`. A value without `apiVersion` or `kind` is taken as an object of `kind`.
     pub(super) fn typed(&mut self, kind: &Kind, value: Value) -> Result<Value, Status> {
         let (value, unknown) = read(kind, value, !self.is_request)?;
         self.add(unknown).map_err(|why| mistyped(kind, &why))?;
@@ -196,7 +196,7 @@ impl BodyFindings {
 }
 
 /// Decodes an object of `kind`, and returns it with the paths of unknown members. A value without `apiVersion` or `kind` is
-/// taken as an object of `kind`. With `names_paths`, every error says where it is.
+/// taken as an object of `kind`. With `names_paths`, every error names the path of the invalid member.
 pub(super) fn read(kind: &Kind, mut value: Value, names_paths: bool) -> Result<(Value, Vec<String>), Status> {
     let expected = kind.api_version();
     if value.is_object() {
@@ -236,14 +236,14 @@ fn check_kind(kind: &Kind, api_version: &str, name: &str) -> Result<(), Status> 
     Err(Status::bad_request(format!("{name} in version {version:?} cannot be handled as a {}: {why}", kind.kind)))
 }
 
-/// Whether such a kind exists, stored or not.
+/// Whether the API has a kind with this version and name, stored or not.
 fn is_known(api_version: &str, name: &str) -> bool {
     kinds::by_name(api_version, name).is_some()
         || name.strip_suffix("List").is_some_and(|item| kinds::by_name(api_version, item).is_some())
         || matches!((api_version, name), ("v1", "Binding") | ("policy/v1", "Eviction") | ("autoscaling/v1", "Scale"))
 }
 
-/// Decodes a pod as the scheduler does, to reject a pod that its client could not decode.
+/// Decodes a pod as the scheduler does, to reject a pod that the scheduler could not decode.
 pub(super) fn pod(value: &Value) -> Result<Pod, Status> {
     Pod::deserialize(value).map_err(|error| mistyped(&PODS, &error.to_string()))
 }
@@ -252,7 +252,7 @@ pub(super) fn mistyped(kind: &Kind, why: &str) -> Status {
     Status::bad_request(format!("{0} in version {1:?} cannot be handled as a {0}: {why}", kind.kind, kind.version))
 }
 
-/// Decodes any JSON and records the paths of duplicate members. The last one wins.
+/// Decodes any JSON and records the paths of duplicate members. Of several members with the same name, the last one wins.
 struct Seed<'a> {
     path: String,
     duplicates: &'a mut Vec<String>,

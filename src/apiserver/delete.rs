@@ -18,13 +18,14 @@ use crate::apimachinery::{FieldError, Status};
 /// Options of a delete request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
-    /// Grace period in seconds; absent for the object's own.
+    /// Grace period in seconds, or `None` for the object's own grace period.
     pub grace_period_seconds: Option<i64>,
     /// Precondition: delete only the object with this UID.
     pub uid: Option<String>,
     /// Precondition: delete only this version of the object.
     pub resource_version: Option<String>,
-    /// Propagation policy: `Background` (also when absent), `Foreground` or `Orphan`.
+    /// Propagation policy: `Background`, `Foreground` or `Orphan`. If it is absent, the object's finalizers decide. Without a
+    /// finalizer that decides, jobs and replication controllers use `Orphan`, and other kinds `Background`.
     pub propagation_policy: Option<String>,
     /// Whether the request is a dry run, which stores nothing.
     pub dry_run: bool,
@@ -80,11 +81,12 @@ impl DeleteOptions {
 
 /// Effect of the grace period on an object.
 enum GraceOutcome {
-    /// There is no grace period: the object is removed at once, without another write.
+    /// There is no grace period. Unless a finalizer keeps the object, it is removed at once, without another write.
     None,
     /// The object is already marked as deleted, and this request does not shorten its grace period.
     Pending,
-    /// The object is marked as deleted and removed after this many seconds.
+    /// The object is marked as deleted with a grace period of this many seconds. With 0 seconds, it is also removed at once,
+    /// unless a finalizer keeps it.
     Marked(i64),
 }
 
@@ -164,7 +166,7 @@ impl State {
         Deleted { object: marked, gone: false }
     }
 
-    /// Deletes every object of a selection. Returns the selected objects.
+    /// Deletes every object of a selection. Returns the objects as they were before.
     pub(super) fn delete_collection(
         &mut self,
         kind: &'static Kind,
@@ -207,7 +209,8 @@ impl State {
         GraceOutcome::Marked(seconds)
     }
 
-    /// Handles a repeated delete. Only a shorter grace period has an effect.
+    /// Handles a delete of a pod that is already marked as deleted. If the pod's grace period is 0, it is removed unless a
+    /// finalizer keeps it. Otherwise only a shorter grace period has an effect.
     fn shorten(&self, value: &mut Value, asked: Option<i64>) -> GraceOutcome {
         let current = value["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
         if current == 0 {

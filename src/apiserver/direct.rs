@@ -24,9 +24,9 @@ impl ApiServer {
     }
 
     /// Loads an object from a dump of a cluster, or from a manifest that describes part of a cluster. UID, times, status, node
-    /// and priority are kept where the object has them, and filled in as for a new object otherwise. An object without a
-    /// UID comes from a manifest and must be valid. The loaded object replaces a built-in one of the same name, such as the
-    /// namespace `default`. Classes and nodes must be loaded before the pods that name them.
+    /// and priority are kept if the object has them. Otherwise they are filled in as for a new object. An object without a UID
+    /// is taken to come from a manifest, and must be valid. The loaded object replaces a built-in object of the same name, such
+    /// as the namespace `default`. Classes and nodes must be loaded before the pods that name them.
     pub fn load(&self, value: Value) -> Result<Arc<Object>, Status> {
         let is_dump = !meta::text(&value, "uid").is_empty();
         let kind = kind_of(&value)?;
@@ -37,8 +37,8 @@ impl ApiServer {
     }
 
     /// Checks the types of all members of an object, including members that no scheduler reads. Returns the paths of members
-    /// that the API does not know, such as `spec.nodeSelectors`. These are ignored, as by a real server without strict field
-    /// validation.
+    /// that the API does not know, such as `spec.nodeSelectors`. Like a real server without strict field validation, this server
+    /// ignores unknown members.
     pub fn check_members(value: &Value) -> Result<Vec<String>, Status> {
         let kind = kind_of(value)?;
         decode::read(kind, value.clone(), true).map(|(_, unknown)| unknown)
@@ -49,7 +49,7 @@ impl ApiServer {
         self.with(|state| state.create(kind, "", value, origin, false))
     }
 
-    /// Returns an object; `namespace` is empty for cluster-scoped kinds.
+    /// Returns an object. `namespace` is empty for cluster-scoped kinds.
     pub fn get(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Object>> {
         self.with(|state| state.existing(kind, namespace, name).ok())
     }
@@ -110,7 +110,8 @@ impl ApiServer {
         self.with(|state| state.delete(kind, (namespace, name), options))
     }
 
-    /// Number of pod deletions so far: a cheap way to learn whether pods were deleted.
+    /// Returns the number of delete requests for pods so far, without rejected requests and dry runs. A cheap way to learn
+    /// whether pods were deleted.
     pub fn pod_deletions(&self) -> u64 {
         self.with(|state| state.pod_deletions)
     }
