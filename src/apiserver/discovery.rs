@@ -16,7 +16,8 @@ use crate::version::KUBERNETES;
 /// Content type of the document of all groups.
 const GROUPS: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// Groups in upstream's order of preference, for short names that several groups have. All other groups follow by name.
+/// Groups in upstream's order of preference, which matters for short names that several groups have. All other groups follow,
+/// sorted by name.
 /// `pkg/controlplane/apiserver/aggregator.go#DefaultGenericAPIServicePriorities @v1.36.3`.
 const ORDER: [&str; 10] = [
     "apps",
@@ -190,7 +191,7 @@ fn entries(kind: &Kind) -> Vec<Value> {
     list
 }
 
-/// Returns the document of all groups with their kinds, or that of the core group alone.
+/// Returns the document of all groups with their kinds, or the document of the core group alone.
 /// Follows `apiserver/pkg/endpoints/discovery/aggregated @v1.36.3`.
 fn aggregated(is_core: bool) -> Value {
     let names = if is_core { vec![""] } else { groups() };

@@ -35,13 +35,14 @@ struct EvictionRequest {
 /// Decision of the disruption budgets about an eviction.
 enum BudgetDecision {
     Granted,
-    /// The eviction is allowed without being counted, provided that the pod has not changed. The budget's name is for the
-    /// refusal if it has.
+    /// The eviction is allowed without being counted, provided that the pod has not changed. Holds the budget's name, for the
+    /// error message if the pod has changed.
     Uncounted(String),
 }
 
 impl EvictionRequest {
-    /// Reads the options in the body and adds the request's dry run. Follows `#propagateDryRun`.
+    /// Reads the delete options in the body. If the request is a dry run, the delete becomes one, too.
+    /// Follows `#propagateDryRun`.
     fn of(eviction: &Value, dry_run: bool) -> Result<Self, Status> {
         let mut options = eviction["deleteOptions"].clone();
         if options["ignoreStoreReadErrorWithClusterBreakingPotential"] == true {
@@ -95,7 +96,7 @@ impl State {
         };
         let has_version = !wish.options["preconditions"]["resourceVersion"].is_null();
         if matches!(leave, BudgetDecision::Uncounted(_)) {
-            // This replaces a version that the request may have asked for.
+            // This replaces the resource version in the request's preconditions, if there is one.
             let conditions = meta::child(&mut wish.options, "preconditions");
             conditions.insert("resourceVersion".to_owned(), json!(pod.version().to_string()));
         }
@@ -253,7 +254,7 @@ fn check(name: &str, budget: &Value) -> Result<(), Status> {
     ))
 }
 
-/// Returns the refusal while a budget's controller has not processed it. Follows `#createTooManyRequestsError`.
+/// Returns the 429 for a budget that its controller has not processed yet. Follows `#createTooManyRequestsError`.
 fn unprocessed(name: &str) -> Status {
     let why = format!("The disruption budget {name} is still being processed by the server.");
     Status::too_many_requests(VIOLATES).cause("DisruptionBudget", why, "").retry_after(10)

@@ -126,8 +126,8 @@ impl Faults {
         self.server.with(|state| state.compact(kind));
     }
 
-    /// Returns the object after each write of a kind later than version `after`, oldest first. For a deletion, it is the
-    /// object's last state. Returns `None` if the history no longer reaches back to `after`.
+    /// Returns the history of a kind after the version `after`: the object after each write, oldest first. A deletion is
+    /// represented by the object's last state. Returns `None` if the history no longer reaches back to `after`.
     pub fn history(&self, kind: &Kind, after: u64) -> Option<Vec<Arc<Object>>> {
         self.server.with(|state| {
             let kept = state.shelf(kind);
@@ -136,8 +136,8 @@ impl Faults {
         })
     }
 
-    /// Stores bytes unchecked and sends them to watches, to test objects that no client can decode. Returns their resource
-    /// version. The bytes should be one JSON object on one line; otherwise lists and watches are malformed too.
+    /// Stores bytes unchecked and sends them to watches, to test objects that no client can decode. Returns the resource version
+    /// of the stored object. The bytes should be one JSON object on one line. Otherwise lists and watches are malformed, too.
     pub fn inject_raw(&self, kind: &'static Kind, namespace: &str, name: &str, bytes: impl Into<Bytes>) -> u64 {
         let bytes = bytes.into();
         self.server.with(|state| state.add_raw(kind, key_of(namespace, name), bytes))

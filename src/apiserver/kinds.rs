@@ -26,7 +26,7 @@ pub struct Kind {
     pub namespaced: bool,
     /// Whether the kind has a status subresource.
     pub has_status: bool,
-    /// Whether `metadata.generation` counts changes of everything except metadata and status.
+    /// Whether new objects get the generation 1, and each change of the spec increments it.
     pub generation: bool,
     /// Whether a PUT of a missing object creates it (`AllowCreateOnUpdate`).
     pub create_on_update: bool,
@@ -63,13 +63,13 @@ impl Kind {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// Group that messages about invalid objects name: the group of the type that upstream validates.
+    /// Returns the group for messages about invalid objects: the group of the type that upstream validates.
     pub(super) fn error_group(&self) -> &'static str {
         if self.slot == Slot::Event { "" } else { self.group }
     }
 
-    /// The kind in whose form objects are stored. This is `self`, except for core events, which are a view of the objects of
-    /// `events.k8s.io`.
+    /// Returns the kind in whose form objects are stored. This is `self`, except for core events: they are a view of the events
+    /// of `events.k8s.io`.
     pub(super) fn storage(&self) -> &'static Kind {
         KINDS[self.slot as usize]
     }
@@ -206,7 +206,7 @@ pub(super) fn served() -> impl Iterator<Item = &'static Kind> {
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $slot:ident $name:ident = $group:literal $version:literal $plural:literal $(. $method:ident($($arg:expr),*))*;)*) => {
-        /// The position of a kind's store.
+        /// The position of a kind's objects in the store.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Slot { $($slot),* }
 
@@ -323,8 +323,8 @@ const JOB_FIELDS: &[Field] = &[Field::new("status.successful", &["status", "succ
 const SLICE_FIELDS: &[Field] =
     &[Field::new("spec.nodeName", &["spec", "nodeName"]), Field::new("spec.driver", &["spec", "driver"])];
 
-/// Selectable fields of events. Follows `pkg/apis/events/v1/conversion.go#AddFieldLabelConversionsForEvent @v1.36.3`. Only the
-/// core view serves `source`. It reads the same positions under its own names.
+/// Selectable fields of events. Follows `pkg/apis/events/v1/conversion.go#AddFieldLabelConversionsForEvent @v1.36.3`. The core
+/// view reads the same positions under its own names. Only the core view can select by `source`.
 const EVENT_FIELDS: &[Field] = &[
     Field::new("regarding.kind", &["regarding", "kind"]),
     Field::new("regarding.namespace", &["regarding", "namespace"]),

@@ -19,7 +19,7 @@ use super::store::State;
 use crate::apimachinery::{FieldError, Status};
 use crate::go::number::invalid_syntax;
 
-/// Meaning of the resource version in a list or watch request.
+/// Meaning of the resource version in a list request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Match {
     NotOlderThan,
@@ -31,7 +31,7 @@ pub(super) enum Match {
 pub(super) struct ListOptions {
     pub(super) version: Option<u64>,
     pub(super) version_match: Option<Match>,
-    /// Largest number of objects per page; 0 for no limit.
+    /// Largest number of objects per page, or 0 for no limit.
     pub(super) limit: usize,
     /// Start of the page, from the continue token of an earlier page.
     pub(super) start: Option<Start>,
@@ -40,7 +40,7 @@ pub(super) struct ListOptions {
 /// Content of a continue token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Start {
-    /// Version of the first page; `None` to continue with the newest version.
+    /// Version of the first page, or `None` to continue with the newest version.
     version: Option<u64>,
     /// Last key of the previous page.
     after: String,
@@ -126,7 +126,7 @@ impl ListOptions {
         self.version.filter(|version| *version > current)
     }
 
-    /// Returns the past version that the list must show, if it must show an exact version.
+    /// Returns the exact version that the list must show, or `None` if it shows the newest version.
     fn exact(&self) -> Option<u64> {
         if let Some(start) = &self.start {
             return start.version;
@@ -262,7 +262,7 @@ pub(super) fn list_frames(kind: &Kind, metadata: &Value, objects: &[Arc<Object>]
     frames
 }
 
-/// Returns an object in another view as a list item without its opening brace.
+/// Returns an object in the form of a view, as a list item without its opening brace.
 fn view_item(kind: &Kind, object: &Object) -> Bytes {
     let mut value = object.value();
     events::to_view(kind, &mut value);

@@ -1,7 +1,7 @@
 //! The server on a port: the same service over HTTP/1.1, for kubectl, another scheduler, or any other client.
 //!
-//! One task accepts connections and owns them. The same task calls [`ApiServer::tick`], since nothing else does on a port. It
-//! ends with its [`Listener`], and so do all connections.
+//! One task accepts connections and owns them. The same task calls [`ApiServer::tick`], so the caller does not have to. Dropping
+//! the [`Listener`] ends the task and closes all connections.
 
 use std::fmt;
 use std::future::Future;
@@ -25,7 +25,7 @@ use super::body::ReplyBody;
 use crate::apimachinery::Status;
 use crate::clock::Clock;
 
-/// Interval between calls of [`ApiServer::tick`]. Bookmarks and the ends of watches are at most this late.
+/// Interval between calls of [`ApiServer::tick`]. Bookmarks and the ends of watches are late by at most this time.
 const TICK: Duration = Duration::from_millis(200);
 
 /// Pause after a failed accept, for example when the process is out of file descriptors.
@@ -60,8 +60,8 @@ impl ApiServer {
     /// runs the requests. The listener calls `tick` itself, so the server's clock should be a real one.
     ///
     /// kubectl takes the [`url`](Listener::url) as `--server` or as `server` of a kubeconfig. It sees the same replies as from a
-    /// real server if this server is [`exact`](super::Options::exact). Request bodies may be protobuf; replies never are. Every
-    /// client that also accepts JSON can handle that.
+    /// real server if this server is [`exact`](super::Options::exact). Request bodies may be protobuf. Objects in replies are
+    /// JSON or YAML, so a client has to accept one of them.
     pub async fn listen(&self, address: impl ToSocketAddrs) -> io::Result<Listener> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
