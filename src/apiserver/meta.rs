@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-/// Returns a string of the metadata; empty if absent.
+/// Returns a string of the metadata, or "" if it is absent.
 pub(super) fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     object["metadata"][key].as_str().unwrap_or_default()
 }
@@ -44,7 +44,7 @@ pub(super) fn is_deleting(object: &Value) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null()
 }
 
-/// Returns the elements of a list; none if it is absent.
+/// Returns the elements of a list. An absent list has no elements.
 pub(super) fn list(value: &Value) -> std::slice::Iter<'_, Value> {
     value.as_array().map_or(&[][..], Vec::as_slice).iter()
 }

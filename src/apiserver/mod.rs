@@ -7,7 +7,7 @@
 //!                      └── watch lines ◀── queues ◀────────────────────────────────────────── store ◀
 //! ```
 //!
-//! Objects are stored as JSON bytes with a small index. Lists and watches send slices of those bytes; only writes parse
+//! Objects are stored as JSON bytes with a small index. Lists and watches send slices of those bytes. Only writes parse
 //! them. One mutex guards all state ([`store::State`]). It is held for one synchronous step and never across an await.
 //! The time and the random seed come from the server's [`Options`] only, so the same requests at the same times give the
 //! same bytes. The server is for simulation and tests, never a place to keep data.
@@ -100,7 +100,7 @@ pub struct Options {
     pub built_in_objects: bool,
     /// Whether objects are stored exactly as a real server stores them, including data that no scheduler reads: addresses of
     /// services, and `managedFields`, which server-side apply requires. Objects become larger and writes slower, so
-    /// simulations leave it off; a server for kubectl needs it.
+    /// simulations leave this option off. A server for kubectl needs it.
     pub exact: bool,
 }
 
@@ -118,7 +118,7 @@ struct ServerState {
 }
 
 impl Options {
-    /// Default options with this clock: seed 0, 10,000 changes per kind, namespaces must exist, built-in objects exist.
+    /// Returns default options with this clock: seed 0, 10,000 changes per kind, namespaces must exist, built-in objects exist.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self {
             now: Arc::new(now),
@@ -137,7 +137,7 @@ impl Options {
         self
     }
 
-    /// Default options with the wall time of `clock`.
+    /// Returns default options with the wall time of `clock`.
     pub fn by_clock(clock: &Clock) -> Self {
         let clock = clock.clone();
         Self::new(move || clock.now().wall)
@@ -175,13 +175,13 @@ impl ApiServer {
         Faults::new(self.clone())
     }
 
-    /// Number of requests being served plus watch events that no client has read yet. Held requests (see [`held`](Self::held))
-    /// are not counted, since only a test or the passing of time can end them.
+    /// Returns the number of requests being served plus watch events that no client has read yet. Held requests (see
+    /// [`held`](Self::held)) are not counted, because another request, a test or the passing of time has to end them.
     pub fn pending(&self) -> usize {
         self.with(|state| state.open + state.undelivered - state.held)
     }
 
-    /// Number of requests that a [`Gate`] holds, or that wait for a version the server has not reached.
+    /// Returns the number of requests that a [`Gate`] holds, or that wait for a version that the server has not reached.
     pub fn held(&self) -> usize {
         self.with(|state| state.held)
     }
@@ -191,7 +191,8 @@ impl ApiServer {
         self.with(|state| state.version)
     }
 
-    /// Does the work that has become due: ends watches, sends bookmarks, removes expired events.
+    /// Does the work that has become due: ends watches, sends bookmarks, removes expired events, and lets requests time out
+    /// that wait for a version.
     pub fn tick(&self) {
         self.with(|state| {
             state.expire_events();
@@ -199,7 +200,7 @@ impl ApiServer {
         });
     }
 
-    /// Time at which [`tick`](Self::tick) next has work to do.
+    /// Returns the time at which [`tick`](Self::tick) next has work to do.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         self.with(|state| {
             let expiry = state.expiries.front().map(|(at, ..)| *at);

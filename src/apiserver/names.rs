@@ -1,4 +1,4 @@
-//! Names and UIDs that the server generates. They are seeded, so that the same requests get the same ones.
+//! Names and UIDs that the server generates. They come from a seed, so the same requests get the same names and UIDs.
 
 use crate::clock::Rng;
 

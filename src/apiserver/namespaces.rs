@@ -51,7 +51,7 @@ impl State {
         self.built_in = self.version;
     }
 
-    /// Removes the built-in object with the name of an object that is about to be loaded, so that the loaded one replaces it.
+    /// Removes the built-in object that has the same name as `value`, so that loading `value` replaces it.
     pub(super) fn yield_built_in(&mut self, kind: &'static Kind, value: &Value) {
         let namespace = match meta::text(value, "namespace") {
             _ if !kind.namespaced => "",

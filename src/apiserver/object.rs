@@ -79,8 +79,8 @@ impl Object {
         serde_json::from_slice(&self.bytes).unwrap_or_default()
     }
 
-    /// Encodes `value` in the canonical layout and indexes it. Values that equal those of `prior`, an older version, are shared
-    /// with it.
+    /// Encodes `value` in the canonical layout and indexes it. The UID and the labels are shared with `prior`, an older version
+    /// of the object, if they are equal.
     pub(super) fn encode(
         kind: &'static Kind,
         key: Arc<str>,
@@ -102,7 +102,7 @@ impl Object {
         }
     }
 
-    /// Encodes `value` with the spec of `prior`, whose text is copied. Only for kinds whose objects consist of metadata, spec
+    /// Encodes `value`, with the text of the spec copied from `prior`. Only for kinds whose objects consist of metadata, spec
     /// and status.
     pub(super) fn encode_status(prior: &Self, version: u64, value: &Value) -> Option<Self> {
         let spec = Parts::of(prior)?.spec;
@@ -205,7 +205,7 @@ impl<'a> Parts<'a> {
 
 const VERSION_OPENS: &str = r#""metadata":{"resourceVersion":""#;
 
-/// Text before the resource version. It is the same for all objects of a kind.
+/// Returns the text before the resource version. It is the same for all objects of a kind.
 fn head(kind: &'static Kind) -> &'static str {
     static HEADS: std::sync::LazyLock<Vec<String>> = std::sync::LazyLock::new(|| {
         let text =
@@ -222,7 +222,7 @@ fn lay_out(kind: &'static Kind, version: u64, value: &Value) -> Bytes {
     assemble(kind, version, &metadata, &rest)
 }
 
-/// Assembles the canonical layout from its two texts. Each is either empty or a run of `,"key":value`.
+/// Assembles the canonical layout. `metadata` and `rest` are each empty or a sequence of `,"key":value`.
 pub(super) fn assemble(kind: &'static Kind, version: u64, metadata: &[u8], rest: &[u8]) -> Bytes {
     let head = head(kind);
     let mut out = Vec::with_capacity(head.len() + metadata.len() + rest.len() + 24);
@@ -236,7 +236,7 @@ pub(super) fn assemble(kind: &'static Kind, version: u64, metadata: &[u8], rest:
     out.into()
 }
 
-/// Encodes each entry whose key is `wanted` as `,"key":value`.
+/// Encodes the entries whose keys are `wanted`, each as `,"key":value`.
 pub(super) fn text_of(map: Option<&Map<String, Value>>, wanted: impl Fn(&str) -> bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     for (key, value) in map.into_iter().flatten().filter(|(key, _)| wanted(key)) {

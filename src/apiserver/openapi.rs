@@ -2,7 +2,7 @@
 //!
 //! There are no schemas. kubectl checks whether a kind's PATCH supports `fieldValidation`, and if so leaves validation to the
 //! server. If PATCH listed strategic merge patches as a content type, kubectl would compute its patches from the schemas.
-//! They are not listed, so kubectl uses its built-in types.
+//! PATCH does not list them, so kubectl uses its built-in types.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ use super::reply::Reply;
 use crate::version::KUBERNETES;
 
 /// An empty `OpenAPI` v2 document in protobuf, the form that kubectl asks for. kubectl reads v2 if v3 does not contain a kind.
-/// The document says `swagger: "2.0"`.
+/// The only content of the document is `swagger: "2.0"`.
 const V2: &[u8] = b"\x0a\x032.0";
 
 /// Returns the reply at `/openapi/v2`.
@@ -20,7 +20,7 @@ pub(super) fn v2() -> Reply {
     Reply::bytes(V2, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
 }
 
-/// Returns the reply at a path below `/openapi/v3`; `None` for an unknown path.
+/// Returns the reply at a path below `/openapi/v3`, or `None` for an unknown path.
 pub(super) fn reply(path: &str) -> Option<Reply> {
     if path.is_empty() {
         return Some(Reply::json(200, &index()));

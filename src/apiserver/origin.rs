@@ -1,6 +1,6 @@
 //! Sources of new objects: clients, dumps of other clusters, and manifests.
 
-/// Source of a new object, which decides the fields that are kept.
+/// Source of a new object, which decides which of its fields are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// A request of a client. The server sets identity, times and status.

@@ -10,7 +10,7 @@ use crate::apimachinery::Status;
 
 const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
 
-/// Prepares a new pod. Follows `#podStrategy.PrepareForCreate`; a pod that `keeps_status` was loaded with its status.
+/// Prepares a new pod. Follows `#podStrategy.PrepareForCreate`. `keeps_status` is set for a pod that was loaded with its status.
 pub(super) fn prepare_create(now: Timestamp, pod: &mut Value, keeps_status: bool) -> Result<(), Status> {
     drop_disabled(pod);
     let typed = decode::pod(pod)?;
@@ -81,7 +81,7 @@ pub(super) fn prepare_status_update(pod: &mut Value, old: &Value) {
     }
 }
 
-/// Merges `matchLabelKeys` and `mismatchLabelKeys` into their label selectors, once, when the pod is created.
+/// Merges `matchLabelKeys` and `mismatchLabelKeys` into their label selectors. This happens only when the pod is created.
 /// Follows `#mutatePodAffinity` and `#mutateTopologySpreadConstraints`.
 fn add_label_keys(pod: &mut Value) {
     let labels = pod["metadata"]["labels"].clone();

@@ -14,7 +14,7 @@ use super::{discovery, events, meta, openapi};
 use crate::apimachinery::Status;
 use crate::go;
 
-/// A complete reply, not yet bound to its request.
+/// A complete reply, not yet tied to its open request.
 pub(super) struct Reply {
     code: StatusCode,
     content_type: &'static str,

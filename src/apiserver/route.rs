@@ -17,11 +17,11 @@ pub(super) enum Target {
     Bindings { namespace: String },
     /// A discovery document: `/api`, `/apis`, and the paths below them.
     Discovery(Vec<String>),
-    /// A page that is not an object, such as `/version`.
+    /// A path outside `/api` and `/apis`, such as `/version`. The page may not exist.
     Page(String),
-    /// A resource that does not exist in a known group.
+    /// An unknown version or resource of a known API group.
     UnknownResource,
-    /// A path that matches none of the above.
+    /// A path in an unknown API group.
     Unknown,
 }
 
@@ -94,7 +94,7 @@ impl Query {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the value of a parameter; empty if it is missing.
+    /// Returns the first value of a parameter, or "" if it is missing.
     pub(super) fn text(&self, key: &str) -> &str {
         self.get(key).unwrap_or_default()
     }
@@ -108,7 +108,7 @@ impl Query {
         }
     }
 
-    /// Whether a flag is set. An invalid value counts as set, as in Go's conversion of query parameters.
+    /// Whether a flag is set. An invalid value counts as set, as in upstream's conversion of query parameters.
     pub(super) fn flag(&self, key: &str) -> bool {
         self.get(key).is_some_and(|value| !matches!(value, "0" | "f" | "F" | "false" | "False" | "FALSE"))
     }

@@ -8,13 +8,13 @@ use crate::k8s::{FieldSelector, Selector};
 /// Namespace and selectors of a list or watch request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
-    /// Namespace of the objects; empty for all namespaces.
+    /// Namespace of the objects, or "" for all namespaces.
     namespace: String,
     labels: Selector,
     fields: Vec<FieldTerm>,
 }
 
-/// A requirement that a field has a value, or does not have it.
+/// A requirement that a field has this value, or that it has another value.
 #[derive(Clone, Debug)]
 struct FieldTerm {
     source: FieldSource,

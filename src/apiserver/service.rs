@@ -22,7 +22,7 @@ use crate::apimachinery::Status;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Longest time for which a list waits for a version that the server has not reached.
+/// Longest time for which a list or a watch waits for a version that the server has not reached.
 /// `apiserver/pkg/storage/cacher/watch_cache.go#blockTimeout @v1.36.3`.
 const BLOCK_TIMEOUT: SignedDuration = SignedDuration::from_secs(3);
 
@@ -84,7 +84,7 @@ impl ApiServer {
         })
     }
 
-    /// Handles a request, again after each change for as long as the request has to wait for a version, until the timeout.
+    /// Handles a request. If the request has to wait for a version, handles it again after each change until the timeout.
     async fn handle(&self, parts: &Parts, body: &Bytes) -> Outcome {
         let mut progress = self.progress();
         let mut deadline = None;

@@ -11,8 +11,8 @@ use super::meta::{self, child};
 use super::store::State;
 
 impl State {
-    /// Sets the address of a service that is about to be stored: its own, otherwise that of `old` (the version before),
-    /// otherwise a free one in upstream's default range.
+    /// Sets the address of a service that is about to be stored. The first of these that exists is used: the address in
+    /// `value`, the address in `old` (the version before), a free address in upstream's default range.
     pub(super) fn give_address(&self, kind: &Kind, value: &mut Value, old: Option<&Value>) {
         if !self.settings.exact || kind.slot != SERVICES.slot {
             return;

@@ -31,7 +31,7 @@ impl Status {
         Self::failure(409, "AlreadyExists", text).of(kind, name)
     }
 
-    /// Returns a 409 for a conflict. An update of an older version has `registry/rest: OptimisticLockErrorMsg` as its text.
+    /// Returns a 409 for a conflict. `why` is the text that explains the conflict.
     pub(super) fn conflict(kind: &Kind, name: &str, why: &str) -> Self {
         Self::conflict_on(kind.group, kind.plural, name, why)
     }
@@ -48,6 +48,8 @@ impl Status {
         Self::failure(409, "Conflict", message)
     }
 
+    /// Returns the 409 for an update that is based on an older version.
+    /// Follows `apiserver/pkg/registry/generic/registry/store.go#OptimisticLockErrorMsg @v1.36.3`.
     pub(super) fn modified(kind: &Kind, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(kind, name, why)

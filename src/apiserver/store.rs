@@ -42,11 +42,11 @@ pub(super) struct State {
     pub(super) undelivered: usize,
     /// Number of requests being served.
     pub(super) open: usize,
-    /// Number of requests that wait for a gate, or for a version that is not reached yet.
+    /// Number of requests that wait for a gate, or for a version that the server has not reached.
     pub(super) held: usize,
     /// Events with their expiry times, oldest first. An entry is void if the event has a newer version by now.
     pub(super) expiries: VecDeque<(Timestamp, Arc<str>, u64)>,
-    /// Number of times a pod was marked as deleted or removed.
+    /// Number of delete requests for pods, without rejected requests and dry runs.
     pub(super) pod_deletions: u64,
     /// Times at which waiting requests give up.
     pub(super) deadlines: Vec<Timestamp>,
@@ -130,7 +130,7 @@ impl State {
         self.replace_with(old, object)
     }
 
-    /// Like [`replace`](Self::replace), with `object` already encoded under the next version.
+    /// Replaces `old` like [`replace`](Self::replace), but with an object that is already encoded with the next version.
     pub(super) fn replace_with(&mut self, old: &Arc<Object>, object: Object) -> Arc<Object> {
         if object.same_content(old) {
             return old.clone();
@@ -143,7 +143,7 @@ impl State {
         object
     }
 
-    /// Removes `old`, and returns its last state under the version of the removal.
+    /// Removes `old`, and returns its last state with the version of the removal.
     pub(super) fn remove(&mut self, old: &Arc<Object>) -> Arc<Object> {
         self.version += 1;
         let gone = Arc::new(old.with_version(self.version));
@@ -152,7 +152,7 @@ impl State {
         gone
     }
 
-    /// Stores bytes unchecked under the next version and sends them to watches.
+    /// Stores bytes unchecked with the next version, and sends them to watches.
     pub(super) fn add_raw(&mut self, kind: &'static Kind, key: Arc<str>, bytes: Bytes) -> u64 {
         self.version += 1;
         let object = Arc::new(Object {
@@ -190,8 +190,8 @@ impl State {
         kept.floor = version;
     }
 
-    /// Returns the state at `version` of each key of `kind` that has changed since: the object, or `None` if it did not
-    /// exist. Returns `None` as a whole if the history does not reach back that far.
+    /// Returns the keys of `kind` that have changed since `version`. Each key has the object as it was at `version`, or `None` if
+    /// the object did not exist then. The function returns `None` if the history does not reach back that far.
     pub(super) fn at_version(&self, kind: &Kind, version: u64) -> Option<BTreeMap<Arc<str>, Option<Arc<Object>>>> {
         let kept = self.shelf(kind);
         if version < kept.floor {

@@ -66,7 +66,7 @@ pub(super) fn add_finalizer(map: &mut Map<String, Value>, list: &str, name: &str
     }
 }
 
-/// Prepares an update of the main resource: keeps the status, and increments the generation if anything else changes.
+/// Prepares an update of the main resource: restores the status, and increments the generation if the spec changes.
 pub(super) fn prepare_update(kind: &Kind, part: Part, value: &mut Value, old: &Value) {
     if kind.has_status {
         copy(value, old, "status");
@@ -85,7 +85,8 @@ pub(super) fn prepare_update(kind: &Kind, part: Part, value: &mut Value, old: &V
             annotations.insert(COUNT.to_owned(), json!((before + 1).to_string()));
         }
     }
-    // `pkg/registry/apps/deployment/strategy.go#deploymentStrategy.PrepareForUpdate @v1.36.3` counts annotations, too.
+    // Deployments also count a change of annotations.
+    // `pkg/registry/apps/deployment/strategy.go#deploymentStrategy.PrepareForUpdate @v1.36.3`.
     let annotated = kind.plural == "deployments" && value["metadata"]["annotations"] != old["metadata"]["annotations"];
     if kind.generation && (value["spec"] != old["spec"] || annotated) {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
@@ -93,7 +94,8 @@ pub(super) fn prepare_update(kind: &Kind, part: Part, value: &mut Value, old: &V
     }
 }
 
-/// Prepares an update of the status subresource: keeps everything else, except for metadata that the kind lets through.
+/// Prepares an update of the status subresource. Restores everything except the status and the metadata, and also restores the
+/// metadata that the kind does not let a status update change.
 pub(super) fn prepare_status_update(state: &State, kind: &Kind, value: &mut Value, old: &Value) {
     let foreign: Vec<String> =
         keys(value).chain(keys(old)).filter(|key| !matches!(*key, "metadata" | "status")).map(str::to_owned).collect();

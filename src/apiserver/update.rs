@@ -31,7 +31,7 @@ pub(super) struct Updated {
 pub(super) struct UpdateBase {
     old: Arc<Object>,
     value: Value,
-    /// Whether the spec was left out of `value`. A status update cannot change it.
+    /// Whether the spec was left out of `value`, because a status update cannot change the spec.
     without_spec: bool,
 }
 
@@ -61,7 +61,7 @@ impl UpdateBase {
 }
 
 impl State {
-    /// Returns the object, or a 404 if it does not exist.
+    /// Returns the newest version of an object, or a 404 if the object does not exist.
     pub(super) fn existing(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Arc<Object>, Status> {
         let key = key_of(if kind.namespaced { namespace } else { "" }, name);
         self.find(kind, &key).cloned().ok_or_else(|| Status::not_found(kind, name))
@@ -184,7 +184,7 @@ pub(super) fn check_name(value: &Value, name: &str) -> Result<(), Status> {
     }
 }
 
-/// Checks the UID in an update. If given, it must be that of the stored object.
+/// Checks the UID in an update. If it is given, it must be the UID of the stored object.
 fn check_uid(old: &Object, uid: &str) -> Result<(), Status> {
     if uid.is_empty() || *uid == *old.uid {
         return Ok(());
@@ -220,7 +220,8 @@ fn keep_identity(value: &mut Value, before: &Value) {
     }
 }
 
-/// Whether an update removes the last finalizer of an object that is marked as deleted.
+/// Whether an update removes the object, because the object is marked as deleted with a grace period of 0 and has no finalizers
+/// left. A namespace is removed only by an update of its finalizers.
 /// Follows `apiserver/pkg/registry/generic/registry/store.go#ShouldDeleteDuringUpdate @v1.36.3`.
 fn deletes(part: Part, value: &Value, before: &Value) -> bool {
     let kept = if value["kind"] == "Namespace" {

@@ -20,9 +20,9 @@ use crate::apimachinery::{FieldError, Status};
 /// Options of a watch request.
 #[derive(Clone, Debug)]
 pub(super) struct WatchOptions {
-    /// Version to start from. `None` and 0 start with the newest state, sent as synthetic events.
+    /// Version to start from. For `None` and 0, the watch starts with an `ADDED` event for each existing object.
     pub(super) from: Option<u64>,
-    /// Whether to send the current state first, with a bookmark at its end.
+    /// Whether to send an `ADDED` event for each existing object first, and then a bookmark if bookmarks are allowed.
     pub(super) initial_events: bool,
     pub(super) bookmarks: bool,
     /// Time in seconds after which the stream ends.
@@ -161,7 +161,8 @@ impl State {
         }
     }
 
-    /// Takes the next line of a watch from its queue. It counts as undelivered until [`delivered`](Self::delivered) is called.
+    /// Takes the next line of a watch from its queue. The line counts as undelivered until [`delivered`](Self::delivered) is
+    /// called.
     pub(super) fn next_item(&mut self, id: u64) -> Option<Item> {
         self.watchers.get_mut(&id)?.queue.pop_front()
     }

@@ -124,18 +124,18 @@ impl Watcher {
 pub(super) enum ReportedState {
     /// The state after the change.
     Current,
-    /// The state before the change under the new version, for an object that has stopped matching.
+    /// The state before the change with the new version, for an object that no longer matches the selectors.
     Previous,
 }
 
 impl Watcher {
-    /// Time of the next bookmark: a minute after the previous one, or shortly before the end.
+    /// Returns the time of the next bookmark: a minute after the previous bookmark, or shortly before the end of the watch.
     pub(super) fn bookmark_at(&self) -> Option<Timestamp> {
         if !self.bookmarks {
             return None;
         }
         let before_end = self.deadline.map(|deadline| deadline - BOOKMARK_BEFORE_END);
-        // After the bookmark before the end, `next_bookmark` is a minute later, so that bookmark is sent only once.
+        // The second condition is false once the bookmark before the end has been sent, so it is sent only once.
         Some(match before_end {
             Some(at) if at < self.next_bookmark && self.next_bookmark - BOOKMARK_EVERY < at => at,
             _ => self.next_bookmark,
