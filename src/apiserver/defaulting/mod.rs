@@ -1,7 +1,7 @@
 //! Defaults: values that the server fills in when an object is written without them.
 //!
-//! Follows the `SetDefaults_*` functions of `pkg/apis/core/v1/defaults.go @v1.36.3`, for the fields that affect scheduling, its
-//! clients or their messages.
+//! Follows the `SetDefaults_*` functions of `pkg/apis/core/v1/defaults.go @v1.36.3`, for the fields that affect scheduling,
+//! clients or error messages.
 
 mod device;
 mod pod;
@@ -69,7 +69,7 @@ fn default_absent(map: &mut Map<String, Value>, key: &str, value: impl Into<Valu
     map.entry(key).or_insert_with(|| value.into());
 }
 
-/// Rewrites the amounts of a resource list as the server does: as canonical strings, rounded up to a thousandth.
+/// Rewrites the amounts of a resource list as kube-apiserver does: as canonical strings, rounded up to a thousandth.
 fn resource_list(list: Option<&mut Value>) {
     for amount in list.and_then(Value::as_object_mut).into_iter().flat_map(|map| map.values_mut()) {
         if amount.is_number() {
@@ -153,7 +153,8 @@ fn limit_range(range: &mut Value) {
         if limit.get("type") != Some(&json!("Container")) {
             continue;
         }
-        // A missing default limit is the maximum. A missing default request is the default limit, else the minimum.
+        // A missing default limit becomes the maximum. A missing default request becomes the default limit, or the minimum if
+        // there is no default limit.
         for (to, from) in [("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")] {
             let source = limit.get(from).and_then(Value::as_object).cloned().unwrap_or_default();
             if let Some(target) = limit.entry(to).or_insert_with(|| json!({})).as_object_mut() {

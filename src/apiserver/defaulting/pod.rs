@@ -62,7 +62,7 @@ pub(super) fn spec(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Fills in the defaults of a pod's volume. Follows `#SetDefaults_Volume` and its siblings for sources.
+/// Fills in the defaults of a pod's volume. Follows `#SetDefaults_Volume` and the functions for the sources of volumes.
 fn volume(volume: &mut Map<String, Value>) {
     if volume.len() == 1 && volume.contains_key("name") {
         volume.insert("emptyDir".to_owned(), json!({}));
@@ -150,7 +150,7 @@ fn container(container: &mut Map<String, Value>) {
     }
 }
 
-/// Whether an image reference names the tag `latest`, or neither tag nor digest.
+/// Whether an image reference has the tag `latest`, or neither a tag nor a digest.
 /// Follows `pkg/util/parsers/parsers.go#ParseImageName @v1.36.3`.
 fn is_latest(image: &str) -> bool {
     let (name, has_digest) = match image.split_once('@') {

@@ -36,7 +36,8 @@ pub(super) fn claim_spec(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Sets the absent one of a new claim's `dataSource` and `dataSourceRef` to the other one.
+/// Copies a new claim's `dataSource` to `dataSourceRef`, or the other way round, if only one of them is set. A source in another
+/// namespace is not copied.
 /// Follows `pkg/api/persistentvolumeclaim/util.go#NormalizeDataSources @v1.36.3`.
 pub(super) fn claim_sources(claim: &mut Value) {
     let spec = meta::child(claim, "spec");

@@ -72,7 +72,7 @@ pub(super) fn daemon_set(set: &mut Value) {
     default_absent(spec, "revisionHistoryLimit", 10);
     let strategy = spec.entry("updateStrategy").or_insert_with(|| json!({}));
     rolling(strategy, &[("maxUnavailable", json!(1)), ("maxSurge", json!(0))]);
-    // The former field `templateGeneration` is kept as an annotation.
+    // Upstream keeps the removed field `templateGeneration` as an annotation.
     let annotations = meta::metadata(set).entry("annotations").or_insert_with(|| json!({}));
     if let Some(annotations) = annotations.as_object_mut() {
         default_absent(annotations, "deprecated.daemonset.template.generation", "1");

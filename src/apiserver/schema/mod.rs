@@ -1,6 +1,6 @@
 //! Schema of the API's objects: their members, the types of the members, and their encoding.
 //!
-//! `types.txt` lists upstream's own types, as `tests/controlplane/cmd/schema` prints them; its format is described there.
+//! `types.txt` lists upstream's own types. `tests/controlplane/cmd/schema` prints it, and describes its format.
 //! [`read`] converts what a client sent to the result of Go's decoder, and [`complete`] to the output of Go's encoder.
 //! [`from_protobuf`] converts protobuf to JSON. A [`SchemaNode`] describes the ownership of fields.
 
@@ -52,7 +52,7 @@ pub(super) struct Member {
     /// Whether a strategic merge patch replaces the member as a whole.
     pub(super) is_replaced: bool,
     owned: Owned,
-    /// Field numbers in protobuf: those of enclosing messages that JSON does not show, then the member's own.
+    /// Field numbers in protobuf: first those of enclosing messages that JSON does not show, last the member's own number.
     numbers: Vec<u64>,
 }
 
@@ -60,18 +60,18 @@ pub(super) struct Member {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Omitted {
     Never,
-    /// Omitted if it is empty. Structures never count as empty.
+    /// The member is omitted if it is empty. Structures never count as empty.
     Empty,
-    /// Omitted if it has Go's zero value.
+    /// The member is omitted if it has Go's zero value.
     Zero,
 }
 
 /// Ownership of a list's elements or of a map's entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Owned {
-    /// The default of the type: lists are owned as a whole, everything else per member.
+    /// The default of the type: lists and plain values are owned as a whole, structures and maps per member.
     Usually,
-    /// A list owned per element. These members tell the elements apart.
+    /// A list owned per element. These members are the key of an element.
     Keys(Vec<&'static str>),
     /// A list of plain values, owned per value.
     Values,
@@ -146,7 +146,7 @@ impl Object {
         Some(&self.members[at])
     }
 
-    /// Returns the member at a path, in which list positions and map keys are left out.
+    /// Returns the member at a path. The path has no list positions and map keys.
     pub(super) fn at(&'static self, path: &str) -> Option<&'static Member> {
         let mut steps = path.split('.');
         let mut member = self.member(steps.next()?)?;

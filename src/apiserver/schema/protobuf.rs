@@ -1,6 +1,6 @@
 //! Decoding of objects in protobuf, which Go's typed clients send unless they are configured for JSON.
 //!
-//! Only request bodies are decoded: every such client also accepts replies in JSON. Follows
+//! Nothing is encoded in protobuf, because every client that sends protobuf also accepts replies in JSON. Follows
 //! `apimachinery/pkg/runtime/serializer/protobuf/doc.go @v1.36.3`.
 
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use super::{Object, Type};
 use crate::apimachinery::protobuf::{Envelope, Field, for_each_field, text, varint};
 use crate::apiserver::kinds::unregistered;
 
-/// Deepest allowed nesting of messages; the API's own are far from it.
+/// Deepest allowed nesting of messages. The API's own messages are nested far less deeply.
 const DEPTH: usize = 64;
 
 const OTHER_TYPE: &str = "a field is of another type than the API's";
@@ -20,7 +20,7 @@ pub(in crate::apiserver) fn decode(body: &[u8]) -> Result<Value, String> {
     let (group, number) = version.rsplit_once('/').unwrap_or(("core", &version));
     let group = group.split('.').next().unwrap_or_default();
     let name = match &*kind {
-        // Each group has its own name for the same type.
+        // Every group has this kind, and it is always the same type.
         "DeleteOptions" => "meta/v1.DeleteOptions".to_owned(),
         kind => format!("{group}/{number}.{kind}"),
     };
@@ -43,8 +43,8 @@ impl Object {
         Ok(Value::Object(map))
     }
 
-    /// Decodes a message into `map`. `within` is the path of field numbers to the message: empty for the object itself, otherwise
-    /// an inner message that JSON does not show.
+    /// Decodes a message into `map`. `within` is the path of field numbers from the object to the message. It is empty for the
+    /// object itself, and leads to an inner message that JSON does not show otherwise.
     fn decode_into(
         &self,
         map: &mut Map<String, Value>,
@@ -67,7 +67,7 @@ impl Object {
 }
 
 impl Type {
-    /// Adds a member's value, or one of a list's values, to an object.
+    /// Adds a member's value to an object. A value of a list is appended to the list.
     fn add(&self, map: &mut Map<String, Value>, name: &str, field: Field<'_>, depth: usize) -> Result<(), String> {
         match (self, field) {
             (Self::Optional(inner), field) => inner.add(map, name, field, depth),

@@ -38,7 +38,7 @@ enum Step<'a> {
 }
 
 /// Reads an object of `kind`. The error is Go's text, which does not contain the path of an invalid quantity or time. With
-/// `names_paths`, the path is put in front.
+/// `names_paths`, the error begins with this path.
 pub(in crate::apiserver) fn read(
     kind: &'static Object,
     value: &mut Value,

@@ -1,4 +1,4 @@
-//! Completes objects as Go's encoder writes them: omits empty members, and prints some members that nobody has set.
+//! Completes objects as Go's encoder writes them: omits empty members, and adds members that are always written.
 
 use serde_json::{Map, Value, json};
 
@@ -21,7 +21,7 @@ fn object(kind: &'static Object, members: &mut Map<String, Value>) {
             } else if value.is_null() {
                 *value = nothing(&member.kind);
             } else if matches!(member.kind, Type::List(_) | Type::Map(_)) && meta::is_empty(value) {
-                // Stored objects have no empty lists: they are null.
+                // Upstream's stored objects have null instead of an empty list or map.
                 *value = Value::Null;
             }
         } else if is_printed(member) {
