@@ -1,4 +1,4 @@
-//! Server-side apply: a client sends the fields that it wants, and owns them from then on.
+//! Server-side apply: a client sends the fields that it wants to set, and owns these fields from then on.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,7 @@ impl Apply {
 }
 
 impl State {
-    /// Applies a configuration to an object, which is created if it is missing.
+    /// Applies a configuration to an object. Creates the object if it does not exist.
     pub(in crate::apiserver) fn apply(
         &mut self,
         kind: &'static Kind,
@@ -151,8 +151,8 @@ impl State {
         if value == *live
             && let Some(now) = managed.0.get_mut(manager)
         {
-            // Follows `apimachinery/pkg/util/managedfields/internal/managedfieldsupdater.go#managedFieldsUpdater.Apply`: the
-            // time is that of the last change.
+            // An apply that changes nothing keeps the manager's time. Follows
+            // `apimachinery/pkg/util/managedfields/internal/managedfieldsupdater.go#managedFieldsUpdater.Apply`.
             now.time = last.and_then(|last| last.time);
         }
         let mut difference = Difference::default();
@@ -237,7 +237,7 @@ fn full_version(kind: &Kind) -> String {
     format!("{}/{}", kind.group, kind.version)
 }
 
-/// Rewrites a path such as `spec.containers[0].foo`, with list elements named by their keys instead of their positions.
+/// Rewrites a path such as `spec.containers[0].foo`: replaces the positions of list elements with their keys.
 fn keyed(kind: &Kind, config: &Value, path: &str) -> String {
     let (mut text, mut place, mut at) = (String::new(), SchemaNode::root(kind), config);
     for part in path.split('.') {

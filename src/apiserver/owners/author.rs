@@ -10,7 +10,8 @@ use crate::apiserver::route::Query;
 pub(in crate::apiserver) struct Author {
     /// Name of the manager.
     pub(super) manager: String,
-    /// Name of a subresource that is not a part of the object, such as `scale`. Writes through it are recorded without a time.
+    /// Name of the subresource if it is not a part of the object, such as `scale`, otherwise "". Writes through such a
+    /// subresource are recorded without a time.
     /// `apimachinery/pkg/util/managedfields/scalehandler.go#ScaleHandler.ToParent @v1.36.3`.
     pub(in crate::apiserver) through: &'static str,
 }

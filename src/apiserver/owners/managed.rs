@@ -82,7 +82,7 @@ impl Managed {
         entries.into_iter().map(entry).collect()
     }
 
-    /// Removes the changed fields from all managers except `keeper`, and the removed fields from all.
+    /// Removes the changed fields from all managers except `keeper`, and the removed fields from all managers.
     pub(super) fn yield_to(&mut self, keeper: &Manager, difference: &Difference) {
         for (manager, owned) in &mut self.0 {
             let mut fields = std::mem::take(&mut owned.fields).without(&difference.removed);

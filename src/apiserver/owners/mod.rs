@@ -57,8 +57,8 @@ fn can_own(kind: &Kind, part: Part, path: &Path) -> bool {
 }
 
 impl State {
-    /// Returns the managers after a write of `value`, which is the client's object with defaults. The version before is `old`.
-    /// Returns `None` if the server does not track ownership.
+    /// Returns the managers after a write of `value`, which is the client's object with defaults. `old` is the object before an
+    /// update, and `None` for a new object. Returns `None` if the server does not track ownership.
     pub(super) fn managers(&self, kind: &Kind, part: Part, value: &Value, old: Option<&Value>) -> Option<Managed> {
         if !self.settings.exact {
             return None;
@@ -71,7 +71,7 @@ impl State {
             && let Some(old) = old
         {
             managed = Managed::of(old);
-            // An object that has had no managers does not get any.
+            // An update does not add managers to an object without managers.
             if managed.0.is_empty() {
                 return Some(managed);
             }
@@ -109,7 +109,7 @@ impl State {
         self.managers(kind, Part::Main, &meant, None)
     }
 
-    /// Returns the changes since the version before, or since an empty object, in fields that the write can own.
+    /// Returns the changes from `old`, or from an empty object, to `value`, in the fields that the write can own.
     fn difference(kind: &Kind, part: Part, value: &Value, old: Option<&Value>) -> Difference {
         let shown = |value: &Value| {
             let mut shown = value.clone();

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-/// A step of a path, from a value to one inside it.
+/// A step of a path, from a value to a value inside it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
     /// A member of a structure or map.
@@ -38,7 +38,7 @@ impl Fields {
         self.0.iter()
     }
 
-    /// Whether the set contains a field or one inside it.
+    /// Whether the set contains the field at this path or a field inside it.
     pub(super) fn reaches(&self, path: &Path) -> bool {
         self.0.range(path.clone()..).next().is_some_and(|found| found.starts_with(path))
     }
@@ -122,7 +122,7 @@ impl Step {
         let (sort, rest) = text.split_once(':')?;
         match sort {
             "f" => Some(Self::Field(rest.to_owned())),
-            // Parsed and written again, so that different texts of the same key are equal.
+            // The key is parsed and written again, so that different texts of the same key are equal.
             "k" => Some(Self::Key(serde_json::from_str::<Value>(rest).ok()?.to_string())),
             "v" => Some(Self::Value(serde_json::from_str::<Value>(rest).ok()?.to_string())),
             _ => None,

@@ -214,7 +214,8 @@ impl Walk {
     }
 }
 
-/// Merges the order of two lists: the applied order, with the remaining elements kept before the elements that they preceded.
+/// Returns the elements of both lists in merged order, each with its old and its new value. Elements of `after` keep their order.
+/// An element that is only in `before` stays before the shared element that followed it there.
 /// Follows `sigs.k8s.io/structured-merge-diff/v6/typed/merge.go#mergingWalker.visitListItems`.
 fn order<'s, 'v>(
     before: &'s [(Step, &'v Value)],
@@ -226,7 +227,7 @@ fn order<'s, 'v>(
     let mut done: BTreeSet<&Step> = BTreeSet::new();
     let mut old = before.iter().peekable();
     for (step, new) in after {
-        // An element of the old list alone stays before the shared element that followed it there.
+        // Elements that are only in the old list stay before the shared element that followed them.
         if find(before, step).is_some() && !done.contains(step) {
             while let Some((other, value)) = old.peek() {
                 if other == step {

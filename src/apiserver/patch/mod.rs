@@ -44,7 +44,7 @@ impl Patch {
             }
         };
         let refuse = |why: &str| {
-            // Upstream decodes strategic merge patches in another place, whose errors have no prefix.
+            // Upstream decodes strategic merge patches in another function, and its errors have no prefix.
             let prefix =
                 if content_type == "application/strategic-merge-patch+json" { "" } else { "error decoding patch: " };
             Status::bad_request(format!("{prefix}{why}"))
@@ -66,7 +66,7 @@ impl Patch {
         Ok(wrap(value))
     }
 
-    /// Returns the text that represents the patch or its result in an error about the result.
+    /// Returns the text that stands for the patch in an error about its result: the patch itself or the result.
     fn shown(&self, result: &Value) -> String {
         match self {
             Self::Strategic(patch) => print::plain(patch),
@@ -86,7 +86,7 @@ impl Patch {
 }
 
 /// Returns the error for a patch whose result is not an object of the kind. For a strategic merge patch, upstream shows the
-/// patch as Go prints maps; for others, the patched object with its members in Go's order.
+/// patch as Go prints maps. For other patches, it shows the patched object with its members in Go's order.
 fn unreadable(shown: &str, status: &Status) -> Status {
     let why = status.message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": "));
     let why = why.map_or(status.message.as_str(), |(_, why)| why);
