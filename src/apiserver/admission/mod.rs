@@ -1,8 +1,8 @@
-//! Admission plugins that matter for scheduling. They change or reject an object between defaulting and validation, in
-//! upstream's order (`pkg/kubeapiserver/options/plugins.go#AllOrderedPlugins @v1.36.3`).
+//! Admission plugins that matter for scheduling. They change or reject an object between defaulting and validation, and check
+//! it again after validation. Their order is upstream's: `pkg/kubeapiserver/options/plugins.go#AllOrderedPlugins @v1.36.3`.
 //!
-//! `NamespaceLifecycle` is part of the creation of objects. `TaintNodesByCondition` and `ServiceAccount` are off, because no
-//! controller completes a simulated node or pod. `ResourceQuota` is not supported.
+//! The creation of objects includes the checks of `NamespaceLifecycle`. `TaintNodesByCondition` and `ServiceAccount` are off,
+//! because no controller completes a simulated node or pod. `ResourceQuota` is not supported.
 
 mod limit_ranger;
 mod priority;
@@ -43,7 +43,7 @@ pub(super) fn on_create(state: &State, kind: &Kind, value: &mut Value, origin: O
     Ok(())
 }
 
-/// Runs the plugins that may reject a new object after validation.
+/// Checks a new object after validation. Runs the plugins that may only reject the object.
 pub(super) fn check_create(state: &State, kind: &Kind, value: &Value, origin: Origin) -> Result<(), Status> {
     if kind.slot == PODS.slot && origin != Origin::Dump {
         limit_ranger::check_pod(state, value)?;
@@ -56,7 +56,7 @@ pub(super) fn check_create(state: &State, kind: &Kind, value: &Value, origin: Or
     Ok(())
 }
 
-/// Admits an update of the main resource, and fills in the fields that plugins set.
+/// Fills in the fields that plugins set in an update of the main resource.
 pub(super) fn on_update(state: &State, kind: &Kind, value: &mut Value, before: &Value) {
     if kind.slot == PODS.slot {
         priority::keep(value, before);
@@ -66,7 +66,7 @@ pub(super) fn on_update(state: &State, kind: &Kind, value: &mut Value, before: &
     }
 }
 
-/// Runs the plugins that may reject an update after validation.
+/// Checks an update after validation. Runs the plugins that may only reject the update.
 pub(super) fn check_update(state: &State, kind: &Kind, value: &Value) -> Result<(), Status> {
     if kind.slot == PRIORITY_CLASSES.slot { priority::on_class(state, value) } else { Ok(()) }
 }

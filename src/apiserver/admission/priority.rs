@@ -13,7 +13,7 @@ use crate::apiserver::object::Object;
 use crate::apiserver::origin::Origin;
 use crate::apiserver::store::State;
 
-/// Sets a new pod's priority, class name and preemption policy. A pod from a dump or a manifest keeps a priority that is set.
+/// Sets a new pod's priority, class name and preemption policy. A pod from a dump or a manifest keeps its priority if it has one.
 /// Follows `#Plugin.admitPod`.
 pub(super) fn on_pod(state: &State, pod: &mut Value, origin: Origin) -> Result<(), Status> {
     let name = meta::text(pod, "name").to_owned();

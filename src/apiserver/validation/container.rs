@@ -142,7 +142,7 @@ fn port_name_errors(name: &str) -> Vec<String> {
     rules.iter().filter(|(holds, _)| !holds).map(|(_, text)| (*text).to_owned()).collect()
 }
 
-/// Reports host ports that are already in `known`, and adds the new ones to it. Follows `#AccumulateUniqueHostPorts`.
+/// Reports host ports that are already in `known`, and adds the other host ports to it. Follows `#AccumulateUniqueHostPorts`.
 fn host_port_conflicts(container: &Value, path: Path<'_>, known: &mut Vec<String>, errors: &mut Errors) {
     let list = path.child("ports");
     for (at, port) in meta::list(&container["ports"]).enumerate() {

@@ -90,7 +90,7 @@ fn request_name(name: &str, path: Path<'_>, errors: &mut Errors) {
     required_name(name, names::dns1123_label_errors, path, errors);
 }
 
-/// Checks an exact request or one of its alternatives. Follows `#validateExactDeviceRequest`.
+/// Checks an exact request, or one of the alternatives of a request. Follows `#validateExactDeviceRequest`.
 fn one_request(request: &Value, path: Path<'_>, errors: &mut Errors) {
     let class = text(request, "deviceClassName");
     required_name(class, names::dns1123_subdomain_errors, path.child("deviceClassName"), errors);

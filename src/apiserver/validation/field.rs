@@ -63,7 +63,7 @@ pub(super) fn immutable(path: impl fmt::Display, new: &Value, old: &Value, error
     }
 }
 
-/// Writes the difference of two values to `out`, one line for each removed or added member.
+/// Writes the difference of two values to `out`. Each removed and each added member is one line.
 ///
 /// Upstream prints Go values. These lines show the same members as JSON.
 pub(super) fn difference(path: &str, old: &Value, new: &Value, out: &mut String) {

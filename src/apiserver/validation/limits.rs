@@ -33,7 +33,8 @@ pub(super) fn on_range(range: &Value, errors: &mut Errors) {
     }
 }
 
-/// Checks the resource names in a limit's lists, and which lists its type forbids or requires.
+/// Checks the resource names in a limit's lists. Also checks that the limit has no lists that its type forbids, and has the
+/// amounts that its type requires.
 fn names_of(limit: &Value, scope: &str, path: Path<'_>, errors: &mut Errors) {
     for list in ["max", "min", "default", "defaultRequest"] {
         if scope == "Pod" && list.starts_with("default") {

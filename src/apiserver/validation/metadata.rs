@@ -12,8 +12,8 @@ use crate::k8s::names;
 
 const PATH: Path<'static> = Path::Root("metadata");
 
-/// Whether upstream's validation of this kind checks metadata itself. For the other kinds, only the checks for objects of all
-/// kinds apply.
+/// Whether upstream's validation of this kind checks metadata itself. For a kind without its own checks, only the checks for
+/// objects of all kinds apply.
 fn has_own_rules(kind: &Kind) -> bool {
     kind.slot != POD_DISRUPTION_BUDGETS.slot && !kind.is_view()
 }
@@ -43,7 +43,8 @@ pub(super) fn of_any_kind(kind: &Kind, value: &Value) -> Errors {
     errors
 }
 
-/// Checks that an object's name can be a segment of a URL path. Every kind has this rule, and most have a stricter one.
+/// Returns the errors of a name that cannot be a segment of a URL path. Every kind has this rule, and most kinds have a stricter
+/// rule.
 pub(super) fn path_segment(value: &Value) -> Errors {
     let mut errors = Errors::new();
     name_errors(value, path_segment_errors, &mut errors);
@@ -79,7 +80,7 @@ fn name_errors(value: &Value, rule: impl Fn(&str) -> Vec<String>, errors: &mut E
     }
 }
 
-/// Checks a new object's metadata, the name by `rule`. Follows `#ValidateObjectMetaAccessor`.
+/// Checks a new object's metadata. `rule` checks the name. Follows `#ValidateObjectMetaAccessor`.
 fn new(value: &Value, rule: impl Fn(&str) -> Vec<String>, errors: &mut Errors) {
     name_errors(value, rule, errors);
     common(value, errors);
@@ -161,7 +162,7 @@ fn finalizers(value: &Value, errors: &mut Errors) {
     }
 }
 
-/// Checks that finalizers without a domain are standard ones.
+/// Checks that finalizers without a domain are standard finalizers.
 /// Follows `pkg/apis/core/validation/validation.go#validateKubeFinalizerName @v1.36.3`.
 fn known_finalizers(value: &Value, errors: &mut Errors) {
     let list = PATH.child("finalizers");

@@ -129,7 +129,7 @@ pub(super) fn on_update(kind: &Kind, part: Part, value: &Value, before: &Value, 
     } else if kind.slot == STORAGE_CLASSES.slot {
         storage::on_class_update(value, before, &mut errors);
     } else if kind.slot == PERSISTENT_VOLUMES.slot {
-        // Upstream validates the volume both for itself and as part of the update, so that these errors occur twice.
+        // Upstream validates the volume on its own and again as part of the update, so these errors occur twice.
         volume::on_volume(value, &mut errors);
         volume::on_volume(value, &mut errors);
         storage::on_volume_update(value, before, &mut errors);

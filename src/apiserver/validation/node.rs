@@ -44,7 +44,7 @@ pub(super) fn check_update(node: &Value, before: &Value, errors: &mut Errors) {
     taints(node, errors);
 }
 
-/// Returns whether a CIDR is an IPv6 one, or `None` if the text is not a CIDR.
+/// Returns whether a text is an IPv6 CIDR, or `None` if it is not a CIDR.
 fn is_ipv6_cidr(text: &str) -> Option<bool> {
     let (address, bits) = text.split_once('/')?;
     let (address, bits): (std::net::IpAddr, u8) = (address.parse().ok()?, bits.parse().ok()?);

@@ -88,7 +88,7 @@ fn claim_names(resources: &Value, pod_claims: &Value, path: Path<'_>, errors: &m
     }
 }
 
-/// Checks requests and limits, their resource names by `name_rule`. Follows `#validateResourceRequirements`.
+/// Checks requests and limits. `name_rule` checks the resource names. Follows `#validateResourceRequirements`.
 fn requirements(resources: &Value, name_rule: fn(&str, Path<'_>, &mut Errors), path: Path<'_>, errors: &mut Errors) {
     let (mut has_compute, mut has_huge_pages) = (false, false);
     let (limits, requests) = (&resources["limits"], &resources["requests"]);
@@ -232,7 +232,7 @@ fn as_given(given: &Value, amount: Quantity) -> String {
     given.as_str().map_or_else(|| amount.to_string(), str::to_owned)
 }
 
-/// Formats a sum over containers as Go does: if only one container requests the resource, as its amount is written there.
+/// Formats a sum over containers as Go does. If only one container requests the resource, the sum has the text of its request.
 fn sum_as_given(spec: &Value, name: &str, sum: Quantity) -> String {
     let all = ["containers", "initContainers"].into_iter().flat_map(|list| meta::list(&spec[list]));
     let mut amounts = all.map(|container| &container["resources"]["requests"][name]).filter(|amount| !amount.is_null());

@@ -2,7 +2,7 @@
 //!
 //! Follows `pkg/util/parsers` and the parser that upstream uses, `github.com/robfig/cron/v3/parser.go: ParseStandard`.
 
-/// Smallest and largest number of a schedule's field, and the names of its numbers from `min` on.
+/// Smallest and largest number of a schedule's field. `names` are the names of the numbers from `min` on.
 struct Bounds {
     min: u32,
     max: u32,

@@ -114,7 +114,7 @@ pub(super) fn on_volume_update(volume: &Value, before: &Value, errors: &mut Erro
     }
 }
 
-/// Beta labels and the stable labels that replace them. An update may replace them in a volume's node affinity.
+/// Beta labels and their stable replacements. An update may replace beta labels in a volume's node affinity.
 /// `pkg/apis/core/validation/validation.go#betaToGALabel @v1.36.3`.
 const RENAMED: [(&str, &str); 5] = [
     ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),

@@ -30,7 +30,7 @@ pub(super) fn names(volumes: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks that a volume has exactly one source. Follows `#validateVolumeSource`, with its order of sources.
+/// Checks that a volume has exactly one source. Follows `#validateVolumeSource`, also in the order of sources.
 fn source(volume: &Value, path: Path<'_>, errors: &mut Errors) {
     const SOURCES: [&str; 29] = [
         "emptyDir",
@@ -74,7 +74,7 @@ fn source(volume: &Value, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks that a source has its required members, as far as scheduling reads them.
+/// Checks that a source of a common type has its required members. Does not check sources of other types.
 fn content(source: &str, value: &Value, path: Path<'_>, errors: &mut Errors) {
     // Upstream's message calls this source `persistentDisk`.
     let here = path.child(if source == "gcePersistentDisk" { "persistentDisk" } else { source });

@@ -31,7 +31,7 @@ pub(super) fn on_create(kind: &Kind, value: &Value, errors: &mut Errors) {
     }
 }
 
-/// Checks an updated workload. Upstream also rejects a change of the pod template of a job that is not suspended.
+/// Checks an updated workload. Unlike upstream, accepts a change of the pod template of a job that is not suspended.
 pub(super) fn on_update(kind: &Kind, value: &Value, before: &Value, errors: &mut Errors) {
     let (spec, old) = (&value["spec"], &before["spec"]);
     controller(kind, spec, errors);
