@@ -40,7 +40,7 @@ impl Subject<'_> {
         meta::is_deleting(self.value)
     }
 
-    /// Time since the object was created.
+    /// Returns the time since the object was created.
     pub(super) fn age(&self) -> Value {
         json!(self.since("/metadata/creationTimestamp"))
     }

@@ -11,7 +11,7 @@ use crate::apiserver::meta::list;
 const NAME: Column = Column::name("Name");
 const AGE: Column = Column::text("Age");
 
-/// Layout of kinds that show only their name and age.
+/// Layout of kinds whose tables show only name and age.
 pub(super) const AGED: Layout = Layout { columns: &[NAME, AGE], cells: |subject| vec![subject.name(), subject.age()] };
 
 pub(super) const NODES: Layout = Layout {

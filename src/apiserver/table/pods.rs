@@ -105,8 +105,8 @@ impl Containers {
         found
     }
 
-    /// Reads the statuses of the init containers up to the first one that is not done. Returns whether there is such a container,
-    /// and the restarts of the sidecars.
+    /// Reads the statuses of the init containers up to the first container that is not done. Returns whether there is such a
+    /// container, and the restarts of the sidecars.
     fn initialise(&mut self, pod: &Subject<'_>) -> (bool, Restarts) {
         let specs = pod.at("/spec/initContainers");
         let mut sidecars = Restarts::default();
@@ -171,7 +171,7 @@ fn is_sidecar(container: &Value) -> bool {
     container["restartPolicy"] == "Always"
 }
 
-/// Returns the reason why a container terminated, else its signal or exit code.
+/// Returns the reason why a container terminated, or its signal or exit code if there is no reason.
 fn end_of(ended: &Value) -> String {
     match (ended["reason"].as_str().unwrap_or_default(), ended["signal"].as_i64().unwrap_or(0)) {
         ("", 0) => format!("ExitCode:{}", ended["exitCode"].as_i64().unwrap_or(0)),

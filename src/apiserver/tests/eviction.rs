@@ -1,4 +1,4 @@
-//! Tests of the eviction subresource. All replies are compared with a real server's elsewhere.
+//! Tests of the eviction subresource. `tests/controlplane` compares its replies with those of a real server.
 
 use http::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Tests of injected faults: each affects only the requests that it is injected into.
+//! Tests of injected faults: each fault affects only the requests that it is injected into.
 
 use http::Method;
 use http_body_util::BodyExt as _;

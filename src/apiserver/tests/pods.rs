@@ -359,7 +359,7 @@ async fn a_client_lives_through_all_of_it() {
     assert_eq!(world.server.pending(), 0);
 }
 
-/// Regression test: a loaded object with a slash in its name was stored, and listed under the part after the slash.
+/// Regression test: a loaded object with a slash in its name was stored, and was listed by the part after the slash.
 #[tokio::test]
 async fn a_name_has_to_be_a_path_segment_even_in_a_dump() {
     let world = World::new();
