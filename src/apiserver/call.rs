@@ -21,7 +21,7 @@ use super::watch::WatchOptions;
 use super::{discovery, meta, openapi, table};
 use crate::apimachinery::{FieldError, Status};
 
-/// Outcome of handling a request.
+/// Outcome of handling a request: a reply, a watch, or a wait.
 pub(super) enum Outcome {
     Reply(Reply),
     Watch(u64),

@@ -156,7 +156,7 @@ impl State {
     }
 }
 
-/// Sets the object's namespace to that of the URL. Rejects an object that names another namespace.
+/// Sets the object's namespace to the namespace of the URL. Rejects an object that names another namespace.
 /// Follows `apiserver/pkg/registry/rest/meta.go#EnsureObjectNamespaceMatchesRequestNamespace @v1.36.3`.
 pub(super) fn set_namespace(kind: &Kind, namespace: &str, value: &mut Value) -> Result<(), Status> {
     let metadata = meta::metadata(value);

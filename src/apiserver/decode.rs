@@ -13,7 +13,7 @@ use crate::go::json::{Source, syntax_error};
 use crate::k8s::Pod;
 
 /// Treatment of unknown and duplicate members.
-/// Follows `apimachinery/pkg/apis/meta/v1/types.go#FieldValidationIgnore @v1.36.3` and its siblings.
+/// Follows `apimachinery/pkg/apis/meta/v1/types.go#FieldValidationIgnore @v1.36.3` and the two constants after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum FieldValidation {
     #[default]

@@ -28,7 +28,7 @@ pub(super) fn view(kind: &Kind, object: &Object) -> Bytes {
     value.to_string().into()
 }
 
-/// Converts an object from the stored form to that of `kind`.
+/// Converts an object from the stored form to the form of `kind`.
 pub(super) fn to_view(kind: &Kind, value: &mut Value) {
     if kind.is_view() {
         rename(value, |(stored, core)| (stored, core));

@@ -41,7 +41,7 @@ enum BudgetDecision {
 }
 
 impl EvictionRequest {
-    /// Reads the delete options in the body. If the request is a dry run, the delete becomes one, too.
+    /// Reads the delete options in the body. If the request is a dry run, the delete is also a dry run.
     /// Follows `#propagateDryRun`.
     fn of(eviction: &Value, dry_run: bool) -> Result<Self, Status> {
         let mut options = eviction["deleteOptions"].clone();

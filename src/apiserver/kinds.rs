@@ -14,7 +14,7 @@ pub static ALL: &[&Kind] = &KINDS;
 pub struct Kind {
     /// Position of the kind's objects in the store.
     pub(super) slot: Slot,
-    /// The API group; empty for the core group.
+    /// The API group, or "" for the core group.
     pub group: &'static str,
     /// The version within the API group.
     pub version: &'static str,
@@ -199,7 +199,7 @@ pub fn by_name(api_version: &str, name: &str) -> Option<&'static Kind> {
     served().find(|kind| kind.kind == name && kind.group == group && kind.version == version)
 }
 
-/// All served kinds: the stored ones and their views.
+/// Returns all served kinds: the stored kinds and their views.
 pub(super) fn served() -> impl Iterator<Item = &'static Kind> {
     ALL.iter().copied().chain([&CORE_EVENTS])
 }

@@ -130,7 +130,7 @@ impl Options {
         }
     }
 
-    /// Sets [`exact`](Self::exact), for a server that clients cannot tell from a real one.
+    /// Sets [`exact`](Self::exact), for a server that clients cannot tell from a real server.
     #[must_use]
     pub fn exact(mut self) -> Self {
         self.exact = true;

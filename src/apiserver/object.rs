@@ -43,7 +43,7 @@ impl Object {
         self.key.split_once('/').map_or(&*self.key, |(_, name)| name)
     }
 
-    /// Returns the namespace; empty for cluster-scoped objects.
+    /// Returns the namespace, or "" for cluster-scoped objects.
     pub fn namespace(&self) -> &str {
         self.key.split_once('/').map_or("", |(namespace, _)| namespace)
     }

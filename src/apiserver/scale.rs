@@ -1,6 +1,6 @@
 //! The `scale` subresource: the number of replicas of a workload, in a form that all workloads share.
 //!
-//! Follows `pkg/registry/apps/deployment/storage/storage.go#ScaleREST @v1.36.3` and its siblings.
+//! Follows `pkg/registry/apps/deployment/storage/storage.go#ScaleREST @v1.36.3` and the same type of the other workloads.
 
 use std::sync::Arc;
 

@@ -224,7 +224,7 @@ impl State {
         }
     }
 
-    /// Time at which [`tick_watches`](Self::tick_watches) next has work to do.
+    /// Returns the time at which [`tick_watches`](Self::tick_watches) next has work to do.
     pub(super) fn next_watch_deadline(&self) -> Option<Timestamp> {
         let open = self.watchers.values().filter(|watcher| watcher.end.is_none());
         open.flat_map(|watcher| [watcher.bookmark_at(), watcher.deadline]).flatten().min()

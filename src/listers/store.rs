@@ -19,7 +19,7 @@ pub struct Sealed(pub(super) String);
 ///
 /// The store has two locks. The lock of `objects` guards objects and indexes. It is held to look up objects or to copy
 /// references, and never while a caller uses the objects. The lock of `observers` serializes writers, so that observers receive
-/// changes in order. Writers take the lock of `observers` before the one of `objects`. Readers never take it.
+/// changes in order. Writers take the lock of `observers` first. Readers never take it.
 pub struct Store<K> {
     kind: Kind,
     objects: RwLock<Objects<K>>,

@@ -155,7 +155,7 @@ impl Walk {
         }
     }
 
-    /// Merges the applied value into the existing one.
+    /// Merges the applied value into the existing value.
     pub(super) fn merge(&mut self, into: &mut Value, applied: &Value) {
         if !self.is_granular([Some(into), Some(applied)]) || into.is_null() {
             into.clone_from(applied);

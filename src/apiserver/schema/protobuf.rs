@@ -173,7 +173,7 @@ impl Parts {
         Ok(json!(format!("{time:.digits$}")))
     }
 
-    /// Returns the number if the type field is 0, else the text.
+    /// Returns the number if the type field is 0, and the text otherwise.
     fn int_or_text(self) -> Value {
         if self.first == 0 { json!(self.second) } else { json!(self.third_text) }
     }

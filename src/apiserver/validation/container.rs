@@ -68,7 +68,7 @@ fn common(container: &Value, spec: &Value, path: Path<'_>, errors: &mut Errors) 
     resources::of_container(&container["resources"], &spec["resourceClaims"], path.child("resources"), errors);
 }
 
-/// Checks that a field is set to one of the `known` values. Follows `#validatePullPolicy` and its siblings.
+/// Checks that a field is set to one of the `known` values. Follows `#validatePullPolicy` and similar functions.
 pub(super) fn one_of(owner: &Value, key: &str, known: &[&str], path: Path<'_>, errors: &mut Errors) {
     let value = text(owner, key);
     if value.is_empty() {

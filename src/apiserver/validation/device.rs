@@ -13,7 +13,7 @@ use crate::apiserver::kinds::{DEVICE_CLASSES, Kind, RESOURCE_CLAIM_TEMPLATES, RE
 use crate::apiserver::meta;
 use crate::k8s::names;
 
-/// Checks a new object of one of these kinds. Accepts objects of other kinds.
+/// Checks a new object of one of this module's kinds. Accepts objects of other kinds.
 pub(super) fn on_create(kind: &Kind, value: &Value, errors: &mut Errors) {
     let (spec, path) = (&value["spec"], Path::Root("spec"));
     let is = |other: &Kind| kind.slot == other.slot;

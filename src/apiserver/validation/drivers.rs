@@ -14,7 +14,7 @@ use crate::apiserver::kinds::{
 use crate::apiserver::meta;
 use crate::k8s::names;
 
-/// Checks a new object of one of these kinds. Accepts objects of other kinds.
+/// Checks a new object of one of this module's kinds. Accepts objects of other kinds.
 pub(super) fn on_create(kind: &Kind, value: &Value, errors: &mut Errors) {
     let spec = &value["spec"];
     let is = |other: &Kind| kind.slot == other.slot;
@@ -31,7 +31,7 @@ pub(super) fn on_create(kind: &Kind, value: &Value, errors: &mut Errors) {
     }
 }
 
-/// Checks an updated object of one of these kinds. Accepts objects of other kinds.
+/// Checks an updated object of one of this module's kinds. Accepts objects of other kinds.
 pub(super) fn on_update(kind: &Kind, value: &Value, before: &Value, errors: &mut Errors) {
     let is = |other: &Kind| kind.slot == other.slot;
     if is(&CSI_DRIVERS) {

@@ -1,6 +1,6 @@
 //! Validation of the fields that scheduling depends on, with upstream's messages.
 //!
-//! Follows `pkg/apis/core/validation/validation.go @v1.36.3` and its siblings.
+//! Follows `pkg/apis/core/validation/validation.go @v1.36.3` and the validation of the other API groups.
 //!
 //! This server accepts the following, which kube-apiserver rejects. The requests are in
 //! `tests/controlplane/embedded/replay/scripts`, in the lines that begin with `~`.
