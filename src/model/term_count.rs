@@ -23,7 +23,7 @@ impl TermCount {
         self.pods as usize
     }
 
-    /// Returns the count, which includes pods that are being deleted.
+    /// Returns the count. Both numbers include pods that are being deleted, because these are not counted apart here.
     pub(super) fn count(&self) -> Count {
         Count { pods: self.pods, staying: self.pods }
     }
