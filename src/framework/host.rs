@@ -20,7 +20,7 @@ pub(crate) struct Ranking {
 }
 
 impl Ranking {
-    /// Builds the heap. A node is identified by its position in `ranks`.
+    /// Builds the heap of all nodes. A node is identified by its position in `ranks`.
     pub(crate) fn new(ranks: Vec<Rank>) -> Self {
         let mut heap: Vec<usize> = (0..ranks.len()).collect();
         for start in (0..ranks.len() / 2).rev() {
