@@ -5,11 +5,12 @@ use super::{Code, NodeRef, PluginError, Rejection, Scratch, Verdict};
 /// The verdict of a profile's filters on one node.
 #[derive(Debug)]
 pub(crate) enum NodeOutcome {
-    /// No plugin has rejected it so far.
+    /// No plugin has rejected the node so far.
     Feasible,
-    /// The plugin at this position of the profile's filters rejected it.
+    /// The plugin at this position of the profile's filters rejected the node.
     Rejected(usize, Rejection),
-    /// The plugin at this position failed on it, or none if a plugin failed to take account of a nominated pod.
+    /// The plugin at this position returned an error. The position is `None` if the error came from `AddPod` for a nominated
+    /// pod, so that no filter was called.
     Failed(Option<usize>, PluginError),
 }
 

@@ -6,8 +6,8 @@ use super::CycleState;
 use crate::clock::Now;
 use crate::model::{PodInfo, Snapshot};
 
-/// One attempt to schedule one pod, as the plugins see it. At the extension points that run one after another, plugins get it
-/// mutable and may write the state. At the parallel points they share it and only read.
+/// One attempt to schedule one pod, as the plugins see it. At the extension points that run one after another, plugins get a
+/// mutable context and may write the state. At the parallel points and at `Normalize`, plugins may only read the state.
 #[derive(Debug)]
 pub struct CycleContext<'a> {
     /// The pod to schedule.
@@ -16,6 +16,6 @@ pub struct CycleContext<'a> {
     pub snapshot: &'a Snapshot,
     /// Values that plugins keep during the attempt.
     pub state: &'a mut CycleState,
-    /// When the attempt began.
+    /// Time at which the attempt began.
     pub now: Now,
 }

@@ -28,11 +28,11 @@ pub struct NodeRejection {
 pub struct Diagnosis {
     /// The rejected nodes, in the order in which they were examined.
     pub nodes: Vec<NodeRejection>,
-    /// The rejection of every node that was not examined.
+    /// The rejection that applies to every node that is not in `nodes`.
     pub absent: Option<Rejection>,
     /// The plugins that rejected the pod. Events that these plugins registered may make the pod schedulable.
     pub unschedulable_plugins: BTreeSet<Arc<str>>,
-    /// The plugins among these that returned `Pending`: they decide themselves when the pod is retried.
+    /// The plugins among `unschedulable_plugins` that returned `Pending`. Such a plugin decides itself when the pod is retried.
     pub pending_plugins: BTreeSet<Arc<str>>,
     /// The message of `PreFilter`, if it rejected the pod.
     pub pre_filter_message: String,
@@ -105,7 +105,7 @@ impl Diagnosis {
 
 /// Runs a profile's filters on hypothetical nodes, for plugins that simulate preemption.
 pub trait FilterRunner: Send + Sync {
-    /// Runs all filters on one node, exactly as it is given.
+    /// Runs all filters on one node with exactly the pods that `node` has. Nominated pods are not added.
     fn run_filters(&self, cx: &CycleContext<'_>, node: NodeRef<'_>) -> Result<Verdict, PluginError>;
 
     /// Runs all filters on one node, with and without the pods nominated to it that have at least this pod's priority.

@@ -61,8 +61,8 @@ impl fmt::Debug for EventRegistration {
 }
 
 /// Lists the events that may help a pod that the plugin rejected. The method is called once, after all profiles are built. If a
-/// plugin with `PreEnqueue`, `PreFilter`, `Filter`, `Reserve` or `Permit` does not implement this trait, all events requeue its
-/// pods. If it returns no events, none do.
+/// plugin with `PreEnqueue`, `PreFilter`, `Filter`, `Reserve` or `Permit` does not implement this trait, every event requeues
+/// the pods that it rejected. If a plugin returns an empty list, no event requeues them.
 pub trait EnqueueExtensions: Plugin {
     /// Returns the events that the plugin registers for.
     fn events_to_register(self: Arc<Self>) -> Result<Vec<EventRegistration>, PluginError>;

@@ -27,10 +27,11 @@ pub enum NominatingInfo {
     Override(String),
 }
 
-/// Keeps the nominated nodes of pods until the pods are scheduled. It has its own lock and may be called at any time.
+/// Keeps the nominated nodes of pods until the pods are scheduled. The nominator has its own lock and may be called at any time.
 /// Follows `kube-scheduler/framework/interface.go#PodNominator @v1.36.3`.
 pub trait Nominator: Send + Sync {
-    /// Whether any pod has a nominated node. This is cheap and called once per cycle.
+    /// Whether any pod has a nominated node. This must be cheap: it is called for each block of nodes, and for each node in a
+    /// dry run of preemption.
     fn has_nominated_pods(&self) -> bool;
     /// Returns the pods nominated to `node`, in the order in which they were nominated.
     fn nominated_pods_for_node(&self, node: &str) -> Vec<Arc<PodInfo>>;
@@ -42,10 +43,10 @@ pub trait Nominator: Send + Sync {
     fn delete_nominated_pod_if_exists(&self, pod: &PodInfo);
 }
 
-/// Moves pods to activeQ. It takes the queue's lock, so `PreEnqueue`, queueing hints and `Less` must not call it.
+/// Moves pods to activeQ. This takes the queue's lock, so `PreEnqueue`, queueing hints and `Less` must not do it.
 pub trait Activator: Send + Sync {
-    /// Moves these pods (`namespace/name`) to activeQ if they wait elsewhere in the queue. A pod in its scheduling cycle is
-    /// retried if this attempt fails.
+    /// Moves these pods (`namespace/name`) to activeQ if they wait elsewhere in the queue. A pod that is being scheduled is
+    /// retried if its current attempt fails.
     fn activate(&self, pods: &[String]);
 }
 
@@ -56,7 +57,7 @@ pub struct PodEvent<'a> {
     pub regarding: &'a Pod,
     /// Whether the event's type is `Warning`.
     pub warning: bool,
-    /// Why the event was written, such as `FailedScheduling`.
+    /// Reason of the event, such as `FailedScheduling`.
     pub reason: &'a str,
     /// The action that was taken, such as `Scheduling`.
     pub action: &'a str,
@@ -125,7 +126,8 @@ pub struct HandleParts {
     pub client: Option<kube::Client>,
     /// Feature gates of the scheduler.
     pub gates: FeatureGates,
-    /// Whether extenders are configured. With extenders, pods cannot be signed: no signature covers what extenders look at.
+    /// Whether extenders are configured. With extenders, pods are not signed, because the fields that an extender reads are
+    /// not known.
     pub has_extenders: bool,
     /// Stores of all kinds that plugins or the scheduler asked for.
     pub listers: Arc<Listers>,
@@ -221,9 +223,9 @@ impl Handle {
         self.parts.has_extenders
     }
 
-    /// Returns the lister of a kind, and starts a watch of the kind. The store has the kind's objects before the first pod is
-    /// scheduled. It may be older or newer than a cycle's snapshot. May be called only in a plugin factory: it fails once
-    /// watches have started, unless the kind is watched already. The lister may be read at any time.
+    /// Returns the lister of a kind, and registers the kind to be watched. The lister's store is filled before the first pod is
+    /// scheduled. Later, it may be older or newer than a cycle's snapshot. This method may be called only in a plugin factory:
+    /// once watches have started, it fails unless the kind is watched already. The lister may be read at any time.
     pub fn lister<K>(&self) -> Result<Lister<K>, PluginError>
     where
         K: kube::Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
@@ -231,14 +233,14 @@ impl Handle {
         Ok(self.parts.listers.ask()?)
     }
 
-    /// Returns the lister of a kind without a Rust type, such as a CRD's, and starts a watch of the kind. May be called only in
-    /// a plugin factory, like [`Self::lister`].
+    /// Returns the lister of a kind without a Rust type, such as a CRD's, and registers the kind to be watched. May be called
+    /// only in a plugin factory, like [`Self::lister`].
     pub fn dynamic_lister(&self, kind: Kind) -> Result<Lister<DynamicObject>, PluginError> {
         Ok(self.parts.listers.ask_dynamic(kind)?)
     }
 
-    /// Returns the state of type `T` that all profiles share. The first factory that asks for it builds it, and may keep it up
-    /// to date with [`Lister::observe`]. May be called only in a plugin factory.
+    /// Returns the state of type `T` that all profiles share. The first factory that asks for the state builds it, and may keep
+    /// it up to date with [`Lister::observe`]. May be called only in a plugin factory.
     pub fn shared<T: Any + Send + Sync>(
         &self,
         build: impl FnOnce() -> Result<Arc<T>, PluginError>,
@@ -246,7 +248,7 @@ impl Handle {
         self.parts.shared_states.get_or_build(build)
     }
 
-    /// The stores of all kinds, for tests that fill them.
+    /// Returns the stores of all kinds, for tests that fill them.
     pub(crate) fn listers(&self) -> &Arc<Listers> {
         &self.parts.listers
     }

@@ -1,16 +1,17 @@
 //! The choice of the host among the nodes with the best scores.
 
-/// The rank of a feasible node.
+/// The values by which a feasible node is ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rank {
-    /// The weighted sum of its scores.
+    /// Weighted sum of the node's scores.
     pub(crate) total: i64,
     /// Random number that breaks ties if extenders scored the node. 0 otherwise, so that the order of the heap breaks ties.
     pub(crate) randomizer: u64,
 }
 
-/// Feasible nodes, best first. It builds the same heap as upstream, so ties are broken as in upstream, which is not by the
-/// order of the list. Follows `pkg/scheduler/schedule_one.go#sortedNodeScores @v1.36.3` and Go's `container/heap`.
+/// Feasible nodes, best first. Nodes with equal ranks come out in the order of the heap, which may differ from the order of the
+/// list. The heap is the same as in upstream, so ties are broken in the same way.
+/// Follows `pkg/scheduler/schedule_one.go#sortedNodeScores @v1.36.3` and Go's `container/heap`.
 #[derive(Debug)]
 pub(crate) struct Ranking {
     ranks: Vec<Rank>,
@@ -19,7 +20,7 @@ pub(crate) struct Ranking {
 }
 
 impl Ranking {
-    /// Builds the heap; nodes are identified by position.
+    /// Builds the heap of all nodes. A node is identified by its position in `ranks`.
     pub(crate) fn new(ranks: Vec<Rank>) -> Self {
         let mut heap: Vec<usize> = (0..ranks.len()).collect();
         for start in (0..ranks.len() / 2).rev() {
@@ -44,7 +45,7 @@ impl Ranking {
     }
 }
 
-/// Whether node `a` goes before node `b`.
+/// Whether node `a` ranks before node `b`.
 fn better(ranks: &[Rank], a: usize, b: usize) -> bool {
     (ranks[a].total, ranks[a].randomizer) > (ranks[b].total, ranks[b].randomizer)
 }

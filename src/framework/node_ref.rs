@@ -7,26 +7,26 @@ use crate::model::{NodeInfo, NodeOrdinal, Snapshot};
 /// A node with its ordinal in the cycle's snapshot. It dereferences to [`NodeInfo`].
 #[derive(Clone, Copy, Debug)]
 pub struct NodeRef<'a> {
-    /// The node with its pods. They differ from the snapshot's if nominated pods were added or victims removed. Plugins must
-    /// use these pods.
+    /// The node with its pods. These pods differ from the snapshot's if nominated pods were added or victims removed. Plugins
+    /// must use the pods in `info`.
     pub info: &'a NodeInfo,
-    /// Ordinal of the node in the snapshot, whose labels, taints and capacity are those of `info`. `None` for a node that an
-    /// extender returned: its object may differ from the snapshot's node of the same name.
+    /// Ordinal of the node in the snapshot. The snapshot's node has the same labels, taints and capacity as `info`. `None` for a
+    /// node that an extender returned, because its object may differ from the snapshot's node of the same name.
     pub ordinal: Option<NodeOrdinal>,
 }
 
 impl<'a> NodeRef<'a> {
-    /// The node of the snapshot with this ordinal.
+    /// Returns the node of the snapshot with this ordinal.
     pub fn new(snapshot: &'a Snapshot, ordinal: NodeOrdinal) -> Self {
         Self { info: snapshot.node(ordinal), ordinal: Some(ordinal) }
     }
 
-    /// All nodes of the snapshot, in its order.
+    /// Returns all nodes of the snapshot, in the snapshot's order.
     pub fn all(snapshot: &'a Snapshot) -> Vec<Self> {
         snapshot.ordinals().map(|ordinal| Self::new(snapshot, ordinal)).collect()
     }
 
-    /// The node of the snapshot with this name.
+    /// Returns the node of the snapshot with this name.
     pub fn named(snapshot: &'a Snapshot, name: &str) -> Option<Self> {
         snapshot.ordinal(name).map(|ordinal| Self::new(snapshot, ordinal))
     }

@@ -15,7 +15,7 @@ pub use crate::metrics::StatusCode as Code;
 pub struct PluginError(Arc<str>);
 
 impl PluginError {
-    /// An error with this text.
+    /// Creates an error with this text.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
@@ -101,7 +101,7 @@ pub enum RejectionKind {
     Unschedulable,
     /// Preemption cannot make the pod schedulable.
     Unresolvable,
-    /// The plugin decides itself when the pod is retried.
+    /// The plugin that rejected the pod decides itself when the pod is retried.
     Pending,
 }
 
@@ -220,7 +220,7 @@ pub enum PostFilterOutcome {
 pub enum PermitOutcome {
     /// The pod may be bound.
     Allow,
-    /// The pod waits until the plugin allows it, at most for this duration, which is cut to 15 minutes.
+    /// The pod waits until the plugin allows it, for at most this duration and at most 15 minutes. The text is the reason.
     Wait(Duration, Cow<'static, str>),
     /// The plugin rejects the pod.
     Reject(Rejection),

@@ -1,8 +1,9 @@
 //! The extension points, one trait each.
 //!
-//! Order and concurrency are as in upstream. `PreFilter`, `PostFilter`, `PreScore`, `Reserve` and `Permit` run one after
-//! another in the scheduling thread. `Filter`, `AddPod`, `RemovePod`, `Score` and `Normalize` may run for many nodes in
-//! parallel, and only read the cycle's state. `PreBind`, `Bind` and `PostBind` run in the pod's own task.
+//! Order and concurrency are as in upstream. `PreFilter`, `PostFilter`, `PreScore`, `Reserve` and `Permit` run one after another
+//! in the scheduling thread, and may write the cycle's state. `Normalize` runs in that thread too, but only reads the state.
+//! `Filter` and `Score` may run for many nodes in parallel, and only read the state. `AddPod` and `RemovePod` may run for many
+//! nodes in parallel, and write to a clone of the state. `PreBind`, `Bind` and `PostBind` run in the pod's own task.
 
 use std::sync::Arc;
 
@@ -22,8 +23,8 @@ pub trait Plugin: Send + Sync + 'static {
     fn name(&self) -> &str;
 }
 
-/// Keeps pods out of activeQ until they are ready. It runs under the queue's lock, so it must be quick and must not call the
-/// queue.
+/// Keeps pods out of activeQ until they are ready. The plugin runs under the queue's lock, so it must be quick and must not call
+/// the queue.
 pub trait PreEnqueuePlugin: Plugin {
     /// Decides whether the pod may enter activeQ now.
     fn pre_enqueue(&self, pod: &PodInfo) -> Verdict;
@@ -40,7 +41,7 @@ pub struct QueueSortKey<'a> {
 
 /// Orders the pods in activeQ. Exactly one such plugin is enabled, the same in all profiles.
 pub trait QueueSortPlugin: Plugin {
-    /// Whether `a` goes before `b`, as a strict total order. It runs under the queue's lock.
+    /// Whether `a` goes before `b`, as a strict total order. This method runs under the queue's lock.
     fn less(&self, a: QueueSortKey<'_>, b: QueueSortKey<'_>) -> bool;
 }
 
@@ -62,8 +63,8 @@ pub trait PreFilterPlugin: Plugin {
     }
 }
 
-/// Updates the state that `PreFilter` prepared when preemption or nominated pods change a hypothetical node. The state is a
-/// clone and the node a copy.
+/// Updates the state that `PreFilter` prepared when preemption or nominated pods change the pods of a hypothetical node. The
+/// state is a clone of the cycle's state, and the node is a copy of the snapshot's node.
 pub trait PreFilterExtensions {
     /// Updates the state for `added`, which is now on the node.
     fn add_pod(&self, cx: &mut CycleContext<'_>, added: &PodInfo, node: NodeRef<'_>) -> Result<Verdict, PluginError>;
@@ -81,18 +82,18 @@ pub trait PreFilterExtensions {
 pub trait FilterPlugin: Plugin {
     /// Decides whether one node can take the pod. The same inputs must give the same verdict on any thread. Data for `Score` or
     /// `Reserve` goes into `scratch`, the plugin's own slot for this node in this cycle. The pods of `node` may differ from the
-    /// snapshot's (nominated pods added, victims removed); the plugin must use those of `node`.
+    /// snapshot's, because nominated pods are added or victims removed. The plugin must use the pods of `node`.
     fn filter(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, scratch: &mut Scratch) -> Result<Verdict, PluginError>;
 
     /// Decides a block of nodes. The provided method is compiled for each plugin, so there is one virtual call per block and
-    /// the call for each node is inlined. Override it to read the cycle's state only once.
+    /// the call for each node is inlined. Override this method to read the cycle's state only once.
     fn filter_block(&self, cx: &CycleContext<'_>, block: &mut Candidates<'_>) -> Result<(), PluginError> {
         block.retain(|node, scratch| self.filter(cx, node, scratch));
         Ok(())
     }
 }
 
-/// The inputs of `PostFilter` besides the cycle.
+/// The inputs of `PostFilter` besides the cycle's context.
 pub struct PostFilterContext<'a> {
     /// The reasons why the pod fits on no node.
     pub diagnosis: &'a Diagnosis,
@@ -126,7 +127,7 @@ pub trait ScorePlugin: Plugin {
     /// score on any thread.
     fn score(&self, cx: &CycleContext<'_>, node: NodeRef<'_>, scratch: Option<&Scratch>) -> Result<i64, PluginError>;
 
-    /// Scores all feasible nodes. Override it to read the cycle's state only once.
+    /// Scores all feasible nodes. Override this method to read the cycle's state only once.
     fn score_block(&self, cx: &CycleContext<'_>, scores: &mut NodeScores<'_>) -> Result<(), PluginError> {
         for at in 0..scores.nodes.len() {
             scores.scores[at] = self.score(cx, scores.nodes[at], scores.scratch(at))?;

@@ -64,7 +64,7 @@ impl ScratchBoard {
         self.0.into_iter().filter_map(of_node).collect()
     }
 
-    /// Keeps only the slots of the nodes in `kept`, renumbered by their position in it.
+    /// Keeps only the slots of the nodes in `kept`, and renumbers these nodes by their position in `kept`.
     pub(crate) fn keep(self, kept: &[usize]) -> Self {
         let mut board = Self::default();
         for (plugin, slots) in self.0 {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::PluginError;
 
 /// One value of each type, built by the first factory that asks for it. The lock guards the map and is held for a lookup. It is
-/// not held while a value is built, so building one may ask for another.
+/// not held while a value is built, so the `build` function of one value may ask for another value.
 #[derive(Default)]
 pub struct SharedStates(Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>);
 

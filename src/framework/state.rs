@@ -54,9 +54,9 @@ impl<T: Any + Send + Sync + Clone> Value for T {
     }
 }
 
-/// State that plugins keep during one attempt to schedule a pod, from `PreFilter` to `PostBind`. It is written only at the
-/// extension points that run one after another. `Filter` and `Score` share it and only read. Cloning it clones every value, as
-/// preemption and nominated pods require.
+/// State that plugins keep during one attempt to schedule a pod, from `PreFilter` to `PostBind`. The state is written only at
+/// the extension points that run one after another. Calls of `Filter` and `Score` share it and may only read. A clone of the
+/// state has a clone of every value. Preemption and nominated pods change such clones.
 #[derive(Default)]
 pub struct CycleState {
     slots: Vec<Option<Box<dyn Value>>>,

@@ -15,19 +15,19 @@ use crate::model::PodInfo;
 /// `pkg/scheduler/framework/runtime/framework.go#maxTimeout @v1.36.3`.
 pub const MAX_PERMIT_TIMEOUT: Duration = Duration::from_mins(15);
 
-/// The end of a pod's wait.
+/// The decision that ends a pod's wait at `Permit`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitDecision {
     /// Every plugin allowed the pod.
     Allowed,
-    /// A plugin or, with an empty name, the scheduler rejected the pod, or a plugin's timeout expired.
+    /// A plugin or the scheduler rejected the pod, or a plugin's timeout expired.
     Rejected {
-        /// Name of the plugin that rejected the pod.
+        /// Name of the plugin that rejected the pod, or whose timeout expired. Empty if the scheduler rejected the pod.
         plugin: Arc<str>,
         /// The rejection with its reasons.
         rejection: Rejection,
     },
-    /// The pod was preempted. This counts as an error, so the pod is retried and not marked unschedulable.
+    /// The pod was preempted. This counts as an error, so the pod is retried instead of being marked unschedulable.
     Preempted {
         /// Name of the plugin that preempted the pod.
         plugin: Arc<str>,
@@ -177,7 +177,7 @@ impl WaitingPods {
         self.get(uid).is_some_and(|waiting| waiting.reject("", message))
     }
 
-    /// Removes the pod, which does not wait any more.
+    /// Removes the pod with this UID after its wait has ended.
     pub fn remove(&self, uid: &str) {
         self.lock().remove(uid);
     }

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{NodeInfo, NodeOrdinal};
 
-/// Maximum number of topology keys whose domains are cached. Clusters use a handful of keys, but a thousand pods may name a
-/// thousand keys.
+/// Maximum number of topology keys whose domains are cached. Clusters use only a few keys, but every pod can name another key.
 const KEPT: usize = 32;
 
 /// Marks a node without the label.
@@ -55,7 +54,7 @@ impl Domains {
         self.values.is_empty()
     }
 
-    /// The domain with this value of the label. A linear search over all values.
+    /// Returns the domain with this value of the label, by a linear search over all values.
     pub fn find(&self, value: &str) -> Option<usize> {
         self.values.iter().position(|known| **known == *value)
     }
@@ -66,8 +65,8 @@ impl Domains {
     }
 }
 
-/// The cached domains of each topology key in use, until a node's labels change. The lock guards the map. It is held while the
-/// domains of a new key are computed.
+/// The cached domains of each topology key in use. The cache is valid until nodes are added, removed or relabelled. The lock
+/// guards the map. It is held while the domains of a new key are computed.
 #[derive(Debug, Default)]
 pub(super) struct DomainsByKey(Mutex<BTreeMap<Arc<str>, Arc<Domains>>>);
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::k8s::{Node, Pod};
 
-/// A set of actions on an object, one bit each. The bits are in upstream's order because matching compares the numbers.
+/// A set of actions on an object, one bit each. The bits are in upstream's order, because [`ClusterEvent::matches`] compares the
+/// sets as numbers.
 /// Follows `kube-scheduler/framework/types.go#ActionType @v1.36.3`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ActionType(u32);
@@ -168,7 +169,7 @@ pub struct ClusterEvent {
     pub resource: EventResource,
     /// The action on the object.
     pub action: ActionType,
-    /// Replaces the label derived from `resource` and `action`, for events that are not about an object.
+    /// Label of an event that is not about an object. It replaces the label derived from `resource` and `action`.
     label: Option<&'static str>,
 }
 
@@ -216,8 +217,9 @@ impl ClusterEvent {
         self.resource == EventResource::WildCard && self.action == ActionType::ALL
     }
 
-    /// Whether a plugin that registered `self` wants the event `incoming`.
-    /// Follows `pkg/scheduler/framework/types.go#MatchClusterEvents @v1.36.3`, whose last condition compares the numbers.
+    /// Whether a plugin that registered for `self` receives the event `incoming`. Besides a common action, the actions of
+    /// `incoming`, as a number, must not exceed the registered actions.
+    /// Follows `pkg/scheduler/framework/types.go#MatchClusterEvents @v1.36.3`.
     pub fn matches(&self, incoming: &Self) -> bool {
         self.is_wildcard()
             || (self.resource.covers(&incoming.resource)

@@ -38,7 +38,8 @@ impl HostPort {
     }
 }
 
-/// The host ports in use on a node. Like upstream, this is a set: a port that two pods use is free once either pod is removed.
+/// The host ports in use on a node. As in upstream, this is a set without counts: a port that two pods use becomes free when one
+/// of these pods is removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostPorts(Vec<HostPort>);
 

@@ -1,6 +1,6 @@
 //! Sets of small indices, such as positions of plugins.
 
-/// Number of indices that the first word of a set holds. There are fewer in-tree plugins than that.
+/// Number of indices that the first word of a set holds. It is larger than the number of in-tree plugins.
 const INLINE: usize = u128::BITS as usize;
 
 /// A set of indices, one bit each. Indices below 128 need no allocation, unlike with the `fixedbitset` crate. Every queued pod

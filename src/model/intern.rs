@@ -19,8 +19,8 @@ impl ClassId {
     }
 }
 
-/// The namespace and labels of a group of pods: all that a label selector can see of a pod. Selectors are matched once per
-/// class instead of once per pod.
+/// The namespace and labels that a group of pods has in common. A selector depends on nothing else of a pod, so it is matched
+/// once per class instead of once per pod.
 pub struct LabelClass {
     id: ClassId,
     namespace: Arc<str>,

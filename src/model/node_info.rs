@@ -16,7 +16,7 @@ pub struct ImageState {
     pub name: Arc<str>,
     /// Size in bytes, as the first node that has the image reported it.
     pub size: i64,
-    /// Number of nodes that had the image when this node last changed.
+    /// Number of nodes that had the image when the entry of this node last changed.
     pub num_nodes: usize,
 }
 
@@ -33,7 +33,7 @@ pub struct NodeInfo {
     pods: Vec<Arc<PodInfo>>,
     /// Images on the node, sorted by name.
     images: Arc<[ImageState]>,
-    /// Copied from the node, as is `has_taints`, so that most cycles need not follow the pointer to it.
+    /// Copied from `node`, like `has_taints`, so that most cycles need not follow the pointer to the node.
     is_unschedulable: bool,
     has_taints: bool,
     node: Option<Arc<Node>>,
@@ -205,16 +205,16 @@ impl NodeInfo {
         self.pods.push(pod);
     }
 
-    /// Removes the pod with this UID from the node and returns it, or `None` if it is not there. The last pod in the list takes
-    /// its place.
+    /// Removes the pod with this UID from the node. Returns the pod, or `None` if it is not on the node. The last pod in the list
+    /// takes the place of the removed pod.
     pub fn remove_pod(&mut self, uid: &str) -> Option<Arc<PodInfo>> {
         let pod = self.pods.iter().find(|pod| pod.uid() == uid)?.clone();
         self.take_pod(&pod);
         Some(pod)
     }
 
-    /// Removes this pod from the node. Returns false if it is not there. Compares pointers, which is much faster than a search
-    /// by UID because it does not read the other pods.
+    /// Removes this pod from the node. Returns false if the pod is not on the node. The search compares pointers, which is much
+    /// faster than a search by UID because the other pods are not read.
     pub fn take_pod(&mut self, pod: &Arc<PodInfo>) -> bool {
         if !swap_remove(&mut self.pods, pod) {
             return false;

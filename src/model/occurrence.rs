@@ -22,7 +22,7 @@ impl Shared for AffinityTerms {
     }
 }
 
-/// Number of pods on a node.
+/// Number of pods on a node that share the same data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) pods: u32,
@@ -50,13 +50,13 @@ impl<T> Occurrence<T> {
         &self.shared
     }
 
-    /// The nodes with such pods, by ascending ordinal, each with its number of these pods, which is at least one.
+    /// The nodes with such pods, by ascending ordinal. Each node comes with the number of such pods on it, which is at least 1.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeOrdinal, usize)> {
         self.on.iter().map(|on| (on.node, on.count.pods as usize))
     }
 
-    /// The nodes with such pods, by ascending ordinal, each with its number of these pods that are not being deleted. The
-    /// number may be 0.
+    /// The nodes with such pods, by ascending ordinal. Each node comes with the number of such pods on it that are not being
+    /// deleted, which may be 0.
     pub fn staying(&self) -> impl ExactSizeIterator<Item = (NodeOrdinal, usize)> {
         self.on.iter().map(|on| (on.node, on.count.staying as usize))
     }
@@ -97,7 +97,8 @@ impl<T: Shared> Occurrences<T> {
         self.0.clear();
     }
 
-    /// Updates the counts of one node: from its old counts, by number, to its new counts. Both are sorted by number.
+    /// Updates the counts of one node. `before` has the old counts and `after` the new counts. Both are sorted by the number of
+    /// the shared data.
     pub(super) fn update<'a>(
         &mut self,
         node: NodeOrdinal,

@@ -157,8 +157,8 @@ impl PodInfo {
         self.pod.priority()
     }
 
-    /// The resources that the pod consumes on its node. While it is being resized, this is the larger of its requests and of
-    /// the resources that it has.
+    /// The resources that the pod consumes on its node. While the pod is being resized, this is the larger of the resources that
+    /// it requests and the resources that it has.
     pub fn requests(&self) -> &Resources {
         &self.requests
     }
@@ -168,7 +168,7 @@ impl PodInfo {
         self.spec_requests.as_deref().unwrap_or(&self.requests)
     }
 
-    /// CPU and memory with which the pod counts on its node in scoring.
+    /// The CPU and memory that scoring counts for the pod on its node.
     pub fn non_zero_request(&self) -> NonZeroRequest {
         self.non_zero
     }

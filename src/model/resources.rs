@@ -31,7 +31,7 @@ pub struct Resources {
     scalars: Vec<(Arc<str>, i64)>,
 }
 
-/// An amount of `resource`, given in the units of [`Resources`], as the API writes it: bytes have binary suffixes.
+/// Returns an amount of `resource`, given in the units of [`Resources`], as the API writes it: bytes have binary suffixes.
 pub fn quantity_of(resource: &str, amount: i64) -> Quantity {
     match resource {
         CPU => Quantity::from_milli(amount),
@@ -64,7 +64,7 @@ impl Resources {
         resources
     }
 
-    /// Returns the amounts with negative amounts raised to 0 and `allowed_pods` 0. Pod requests are read in this form.
+    /// Returns the amounts with negative amounts raised to 0, and with `allowed_pods` set to 0. Pod requests have this form.
     /// Follows `pkg/scheduler/framework/types.go#Resource.SetMaxResource @v1.36.3` on an empty resource.
     #[must_use]
     pub fn floored(mut self) -> Self {
@@ -132,7 +132,8 @@ impl Resources {
         }
     }
 
-    /// Returns the amount of a scalar resource for changing. A new resource is listed with amount 0 under the name `owned()`.
+    /// Returns the amount of a scalar resource for modification. If the resource is not listed yet, it is added with amount 0
+    /// under the name that `owned` returns.
     fn entry(&mut self, name: &str, owned: impl FnOnce() -> Arc<str>) -> &mut i64 {
         let at = self.position(name).unwrap_or_else(|at| {
             self.scalars.insert(at, (owned(), 0));

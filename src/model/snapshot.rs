@@ -108,7 +108,7 @@ impl Snapshot {
         self.count(ordinal);
     }
 
-    /// Changes one node in place. Returns false and changes nothing if there is another reference to the node's state.
+    /// Changes one node in place. If there is another reference to the node's state, returns false and changes nothing.
     pub fn change(&mut self, ordinal: NodeOrdinal, change: impl FnOnce(&mut NodeInfo)) -> bool {
         let Some(node) = Arc::get_mut(&mut self.nodes[ordinal.index()]) else { return false };
         uncount(&mut self.claims, node);
@@ -171,7 +171,7 @@ fn has_same_labels(old: &NodeInfo, new: &NodeInfo) -> bool {
     Arc::ptr_eq(old.node(), new.node()) || old.node().labels() == new.node().labels()
 }
 
-/// Removes a node's claims from the counts before the node changes. The caller counts them again afterwards.
+/// Removes the claims of a node's old state from the counts. The caller then adds the claims of the new state.
 fn uncount(claims: &mut HashMap<Arc<str>, usize>, node: &NodeInfo) {
     for claim in node.claim_arcs() {
         let nodes = claims.get_mut(claim).expect("a claim on a node is counted");

@@ -23,7 +23,8 @@ impl TermCount {
         self.pods as usize
     }
 
-    /// Returns the count, which includes pods that are being deleted.
+    /// Returns the count of these pods. Both numbers include pods that are being deleted, because a `TermCount` does not tell
+    /// them apart.
     pub(super) fn count(&self) -> Count {
         Count { pods: self.pods, staying: self.pods }
     }

@@ -1,6 +1,7 @@
 //! Checks whether a pod might fit on a node, using the basic plugins only.
 //!
-//! Used when queueing hints are off (`SchedulerQueueingHints`). No hint then says which pods a new or changed node could help.
+//! Used when queueing hints are off (`SchedulerQueueingHints`). Then this check decides which pods a new or changed node could
+//! help, because no hint does.
 
 use std::sync::Arc;
 
@@ -40,8 +41,8 @@ impl Checks {
 /// A function that returns whether the pod might fit on the node.
 pub type NodeCheck = Arc<dyn Fn(&PodInfo, &NodeInfo) -> bool + Send + Sync>;
 
-/// Returns the check by the basic plugins, with the feature gates of `handle`. Fails if device classes matter but are not
-/// watched.
+/// Returns the check by the basic plugins, with the feature gates of `handle`. Fails if the gates require a lister of device
+/// classes, and watches have started without one.
 pub fn node_check(handle: &Handle) -> Result<NodeCheck, PluginError> {
     let checks = Checks::new(handle)?;
     Ok(Arc::new(move |pod, node| checks.might_fit(pod, node)))

@@ -81,7 +81,8 @@ impl From<&DefaultPreemptionArgs> for MinCandidates {
 struct DefaultPreemption {
     evaluator: Evaluator,
     asynchronous: bool,
-    /// Whether preemption for members of pod groups is left to the group: gate `WorkloadAwarePreemption`.
+    /// Whether this plugin does not preempt for members of pod groups, because preemption for the whole group does: gate
+    /// `WorkloadAwarePreemption`.
     groups_preempt: bool,
     metrics: Arc<Metrics>,
 }
@@ -98,7 +99,7 @@ pub fn factory(args: DefaultPreemptionArgs, handle: &Handle) -> Result<Registrat
     Ok(Registration::new(NAME).events(&plugin).pre_enqueue(&plugin).post_filter(&plugin))
 }
 
-/// The minimum number of candidates in each profile, by scheduler name, for callers that run preemption themselves.
+/// Returns the minimum number of candidates in each profile, by schedulerName, for callers that run preemption themselves.
 pub fn min_candidates(config: &Config) -> BTreeMap<String, MinCandidates> {
     let of_profile = |profile: &Profile| {
         let args = profile.args(NAME).get::<DefaultPreemptionArgs>()?;

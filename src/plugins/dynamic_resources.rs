@@ -31,9 +31,10 @@ pub const NAME: &str = "DynamicResources";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DynamicResourcesArgs {
-    /// Time limit of Filter per node. Zero means no limit. `None` when the feature gate is off.
+    /// Time limit of `Filter` per node. Zero means no limit. `None` by default if the gate `DRASchedulerFilterTimeout` is off.
     pub filter_timeout: Option<GoDuration>,
-    /// Time limit for devices to become ready. `None` when one of its feature gates is off.
+    /// Time limit for devices to become ready. `None` by default if the gate `DRADeviceBindingConditions` or
+    /// `DRAResourceClaimDeviceStatus` is off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binding_timeout: Option<GoDuration>,
 }
@@ -175,7 +176,8 @@ impl PreEnqueuePlugin for Unsupported<DynamicResources> {
 }
 
 impl PostFilterPlugin for Unsupported<DynamicResources> {
-    /// Fails if the `PreFilter` of another plugin rejected the pod before this plugin's ran, as upstream does.
+    /// Reports that this plugin cannot help the pod. Like upstream, fails if `PreFilter` of this plugin did not run because
+    /// another plugin rejected the pod before.
     fn post_filter(
         &self,
         cx: &mut CycleContext<'_>,

@@ -8,39 +8,41 @@ use crate::framework::{Handle, PluginError, QueueingHint};
 use crate::k8s::{Node, Pod};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource};
 
-/// The pod of an update event, after the update.
+/// Returns the pod of an update event, as it is after the update.
 pub(super) fn updated_pod(objects: &EventObjects) -> Result<&Arc<Pod>, PluginError> {
     objects.pods().1.ok_or_else(|| unexpected("a pod after its update"))
 }
 
-/// The pod of a delete event, before the deletion.
+/// Returns the pod of a delete event, as it was before the deletion.
 pub(super) fn deleted_pod(objects: &EventObjects) -> Result<&Arc<Pod>, PluginError> {
     objects.pods().0.ok_or_else(|| unexpected("a deleted pod"))
 }
 
-/// The old and the new node of an add or update event. An add has no old node.
+/// Returns the old and the new node of an add or update event. An add event has no old node.
 pub(super) fn changed_node(objects: &EventObjects) -> Result<(Option<&Arc<Node>>, &Arc<Node>), PluginError> {
     let (old, new) = objects.nodes();
     Ok((old, new.ok_or_else(|| unexpected("a node"))?))
 }
 
-/// The error of a hint that got an object of the wrong type. A hint that fails counts as `Queue`, so the pod is not lost.
+/// Returns the error of a hint that got an object of the wrong type. A hint that fails counts as `Queue`, so the pod is not lost.
 pub(super) fn unexpected(what: &str) -> PluginError {
     PluginError::new(format!("expected {what}, but got another object"))
 }
 
-/// Returns the hint for an event that helps the pod, or does not.
+/// Returns `Queue` if the event helps the pod, and `Skip` otherwise.
 pub(super) fn hint(helps: bool) -> QueueingHint {
     if helps { QueueingHint::Queue } else { QueueingHint::Skip }
 }
 
-/// Whether queueing hints are on. If they are off, a changed node is checked before its event is announced.
+/// Whether queueing hints are on. If they are off, the event of a node moves only the pods that pass
+/// [`node_check`](super::admission::node_check).
 pub(super) fn hints_enabled(handle: &Handle) -> bool {
     handle.gates().enabled(Gate::SchedulerQueueingHints)
 }
 
-/// The node events that a plugin registers for. Without hints, the event of an added node is dropped if the node does not look
-/// fit yet. So every plugin that registers for added nodes must also register for changed labels and taints.
+/// Returns the node events that a plugin registers for. Without hints, the event of an added node does not move a pod that
+/// fails the basic checks on that node. The pod may pass them after an update of the node's labels or taints. So a plugin that
+/// registers for added nodes must also register for these updates.
 /// Follows `pkg/scheduler/framework/plugins/nodename/node_name.go#EventsToRegister @v1.36.3` and the same code in other
 /// plugins.
 pub(super) fn node_event(hints: bool, actions: ActionType) -> ClusterEvent {

@@ -1,7 +1,7 @@
 //! `GangScheduling`, which is not implemented yet: members of a pod group are not scheduled.
 //!
 //! The extension points are those of `pkg/scheduler/framework/plugins/gangscheduling/gangscheduling.go @v1.36.3`. A member is
-//! rejected at Permit, so that its status shows the reason. A pod rejected at `PreEnqueue` would wait without a reason.
+//! rejected at `Permit`, so that its status shows the reason. The status of a pod rejected at `PreEnqueue` would show no reason.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl PermitPlugin for GangScheduling {
 }
 
 impl EnqueueExtensions for GangScheduling {
-    /// Registers no events, since none helps.
+    /// Registers no events, because no event makes a member of a pod group schedulable.
     fn events_to_register(self: Arc<Self>) -> Result<Vec<EventRegistration>, PluginError> {
         Ok(Vec::new())
     }

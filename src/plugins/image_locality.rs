@@ -31,7 +31,7 @@ const MAX_CONTAINER_THRESHOLD: i64 = 1000 * MIB;
 #[derive(Debug)]
 pub struct ImageLocality;
 
-/// The images of a pod, named as nodes name them.
+/// The images of a pod, with normalized names as in the status of nodes.
 struct Images {
     names: Vec<String>,
     num_containers: usize,
@@ -74,8 +74,8 @@ impl Images {
     }
 }
 
-/// The size of an image, scaled by the share of nodes that have it. This keeps pods of the same image from crowding on few
-/// nodes.
+/// Returns the size of an image, scaled by the share of nodes that have it. The scaling keeps pods with the same image from
+/// crowding on the few nodes that have it.
 /// Follows `pkg/scheduler/framework/plugins/imagelocality/image_locality.go#scaledImageScore @v1.36.3`.
 #[expect(
     clippy::cast_precision_loss,
@@ -87,7 +87,8 @@ fn scaled_size(image: &ImageState, num_nodes: usize) -> i64 {
     (image.size as f64 * spread) as i64
 }
 
-/// The score for this total of scaled image sizes. For a pod without containers `max` is below `MIN_THRESHOLD`, as in upstream.
+/// Returns the score for this sum of scaled image sizes. As in upstream, `max` is below `MIN_THRESHOLD` for a pod without
+/// containers.
 /// Follows `pkg/scheduler/framework/plugins/imagelocality/image_locality.go#calculatePriority @v1.36.3`.
 fn priority(sum: i64, num_containers: usize) -> i64 {
     let max = MAX_CONTAINER_THRESHOLD.wrapping_mul(i64::try_from(num_containers).unwrap_or(i64::MAX));

@@ -83,7 +83,7 @@ fn in_tree() -> [PluginEntry; 23] {
 ///
 /// # Panics
 ///
-/// Panics if the table has a name twice. A test ensures that it has not.
+/// Panics if two plugins in the table have the same name. A test ensures that all names differ.
 pub fn registry() -> Registry {
     let mut registry = Registry::default();
     for entry in in_tree() {

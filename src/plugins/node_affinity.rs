@@ -119,7 +119,7 @@ impl Added {
     }
 }
 
-/// The error for these faults. Several faults are listed in brackets, without duplicates.
+/// Returns one error for all these errors. Several errors are listed in brackets, without duplicates.
 fn complaint(errors: &[Option<FieldErrors>; 2]) -> PluginError {
     PluginError::new(aggregate(errors.iter().flatten().flat_map(FieldErrors::iter)))
 }
@@ -134,7 +134,8 @@ fn preferred(pod: &Pod) -> Result<Option<Arc<PreferredTerms>>, PluginError> {
     compiled.map(|terms| terms.map(Arc::new)).map_err(|errors| PluginError::new(errors.to_string()))
 }
 
-/// The nodes that the terms name. `None` if a term does not name nodes, so that any node may match it.
+/// Returns the names of the nodes that the terms can match. `None` if a term has no requirement on the name, so that it can match
+/// any node.
 fn named_nodes(terms: &[NodeSelectorTerm]) -> Option<BTreeSet<String>> {
     let mut named = BTreeSet::new();
     for term in terms {
@@ -143,7 +144,7 @@ fn named_nodes(terms: &[NodeSelectorTerm]) -> Option<BTreeSet<String>> {
     Some(named)
 }
 
-/// The node names that all requirements on the name allow. `None` if there is no such requirement.
+/// Returns the node names that satisfy every requirement of the term on the name. `None` if there is no such requirement.
 fn named_by_term(term: &NodeSelectorTerm) -> Option<BTreeSet<String>> {
     let mut named: Option<BTreeSet<String>> = None;
     for requirement in term.match_fields.iter().flatten() {
@@ -159,13 +160,13 @@ fn named_by_term(term: &NodeSelectorTerm) -> Option<BTreeSet<String>> {
 }
 
 impl NodeAffinity {
-    /// The terms that `PreFilter` compiled. Compiles them if the profile does not run `PreFilter`.
+    /// Returns the terms that `PreFilter` compiled. If the profile does not run `PreFilter`, the terms are compiled here.
     fn required(&self, cx: &CycleContext<'_>) -> Arc<RequiredNodeAffinity> {
         let compiled = cx.state.get(self.required).cloned();
         compiled.unwrap_or_else(|| Arc::new(RequiredNodeAffinity::new(cx.pod.pod())))
     }
 
-    /// The terms that `PreScore` compiled. Compiles them if the profile does not run `PreScore`.
+    /// Returns the terms that `PreScore` compiled. If the profile does not run `PreScore`, the terms are compiled here.
     fn preferred(&self, cx: &CycleContext<'_>) -> Result<Option<Arc<PreferredTerms>>, PluginError> {
         cx.state.get(self.preferred).cloned().map_or_else(|| preferred(cx.pod.pod()), Ok)
     }
@@ -186,7 +187,7 @@ impl NodeAffinity {
         self.added.preferred.iter().chain(preferred).map(|terms| terms.score(node)).sum()
     }
 
-    /// The hint for an added or updated node.
+    /// Returns the hint for an added or updated node.
     /// Follows `pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go#isSchedulableAfterNodeChange @v1.36.3`.
     fn after_node_change(&self, pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
         let (old, new) = changed_node(objects)?;

@@ -41,7 +41,8 @@ const RESTART_ALL_ACTION: &str = "RestartAllContainers";
 struct FeatureSet(u8);
 
 impl FeatureSet {
-    /// The features that the pod needs. No feature is implied by the node's version.
+    /// Returns the features that the pod needs. Upstream skips a feature if the target version is newer than the feature's
+    /// maximum version, but this applies to none of the features.
     /// Follows `component-helpers/nodedeclaredfeatures/framework.go#InferForPodScheduling @v1.36.3`.
     fn required_by(pod: &Pod) -> Self {
         let spec = &pod.spec;
@@ -56,7 +57,7 @@ impl FeatureSet {
         required
     }
 
-    /// The known features among those that a node declares. `declared` must be sorted.
+    /// Returns the features in `declared` that are in [`FEATURES`]. Features that a node declares but are not known are ignored.
     fn declared(declared: &[String]) -> Self {
         let known = |name: &String| FEATURES.binary_search(&name.as_str()).map_or(0, |at| 1 << at);
         Self(declared.iter().map(known).fold(0, |set, bit| set | bit))
@@ -70,7 +71,7 @@ impl FeatureSet {
         self.0 & !other.0 == 0
     }
 
-    /// The set as text, one digit per feature.
+    /// Returns the set as text, one digit per feature.
     /// Follows `component-helpers/nodedeclaredfeatures/bitmap.go#bitmap.String @v1.36.3`.
     fn digits(self) -> String {
         (0..FEATURES.len()).map(|at| if self.0 >> at & 1 == 1 { '1' } else { '0' }).collect()
@@ -144,7 +145,7 @@ impl FilterPlugin for NodeDeclaredFeatures {
 impl SignPlugin for NodeDeclaredFeatures {
     fn sign(&self, pod: &PodInfo) -> Result<SignOutcome, PluginError> {
         if !self.enabled {
-            // While its gate is off, upstream's plugin has no version for which to infer features.
+            // While the gate is off, upstream's plugin has no target version, without which it cannot infer features.
             return Err(PluginError::new("target version cannot be nil"));
         }
         let required = FeatureSet::required_by(pod.pod()).digits();

@@ -44,7 +44,7 @@ fn fits(wanted: &[HostPort], taken: &HostPorts) -> bool {
 }
 
 impl NodePorts {
-    /// Like upstream, fails if the profile runs `Filter` without `PreFilter`.
+    /// Checks that `PreFilter` ran. Like upstream, fails if the profile runs `Filter` without `PreFilter`.
     fn require_prepared(&self, state: &CycleState) -> Result<(), PluginError> {
         match state.get(self.prepared) {
             Some(Prepared) => Ok(()),
@@ -99,7 +99,7 @@ impl EnqueueExtensions for NodePorts {
     }
 }
 
-/// The hint for a deleted pod.
+/// Returns the hint for a deleted pod.
 /// Follows `pkg/scheduler/framework/plugins/nodeports/node_ports.go#isSchedulableAfterPodDeleted @v1.36.3`.
 fn after_pod_deleted(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let deleted = deleted_pod(objects)?;

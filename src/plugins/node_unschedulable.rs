@@ -48,7 +48,7 @@ impl NodeUnschedulable {
         tolerations::tolerated(&pod.spec.tolerations, &UNSCHEDULABLE, self.comparisons)
     }
 
-    /// The hint for an updated pod.
+    /// Returns the hint for an updated pod.
     /// Follows
     /// `pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go#isSchedulableAfterPodTolerationChange
     /// @v1.36.3`.
@@ -101,7 +101,7 @@ impl EnqueueExtensions for NodeUnschedulable {
     }
 }
 
-/// The hint for an added or updated node.
+/// Returns the hint for an added or updated node.
 /// Follows `pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go#isSchedulableAfterNodeChange @v1.36.3`.
 fn after_node_change(_pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let (old, new) = changed_node(objects)?;

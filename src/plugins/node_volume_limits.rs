@@ -28,7 +28,7 @@ struct NodeVolumeLimits;
 
 /// Builds the plugin, which takes no arguments.
 pub fn factory(_args: (), handle: &Handle) -> Result<Registration, PluginError> {
-    // Not used yet. Upstream watches these kinds, so the listers are requested all the same.
+    // Upstream watches these kinds, so their listers are requested although they are not used yet.
     handle.lister::<PersistentVolume>()?;
     handle.lister::<PersistentVolumeClaim>()?;
     handle.lister::<StorageClass>()?;

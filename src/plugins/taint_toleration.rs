@@ -74,7 +74,7 @@ impl TaintToleration {
         i64::try_from(count).unwrap_or(i64::MAX)
     }
 
-    /// The hint for an added or updated node.
+    /// Returns the hint for an added or updated node.
     /// Follows `pkg/scheduler/framework/plugins/tainttoleration/taint_toleration.go#isSchedulableAfterNodeChange @v1.36.3`.
     fn after_node_change(&self, pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
         let (old, new) = changed_node(objects)?;

@@ -17,7 +17,7 @@ fn every_name_is_registered_once_and_by_itself() {
     assert_eq!(names.len(), in_tree().len());
 }
 
-/// Every plugin of the table with the default feature gates and the default profile's arguments.
+/// Builds every plugin of the table, with the default feature gates and the default profile's arguments.
 fn registrations() -> Vec<(String, Registration)> {
     let registry = registry();
     let config = Config::defaults(&FeatureGates::default(), registry.catalog());
@@ -81,7 +81,8 @@ fn who_signs_who_normalizes_and_who_hears_of_events() {
     assert_eq!(found, expected);
 }
 
-/// The plugins at an extension point of the default profile, in running order. Fails if one does not implement the point.
+/// Returns the plugins at an extension point of the default profile, in running order. Fails if one of them does not implement
+/// the point.
 fn default_order(point: ExtensionPoint) -> String {
     let registry = registry();
     let config = Config::defaults(&FeatureGates::default(), registry.catalog());

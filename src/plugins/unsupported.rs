@@ -1,8 +1,8 @@
 //! Placeholders for plugins that are not implemented yet, at all their extension points.
 //!
-//! A pod that does not need the plugin passes. A pod that needs it is rejected with `<plugin> is not supported yet` and the
-//! feature of the pod that needs it, so that no pod is silently misplaced. For pods that pass, none of these plugins would
-//! affect the scores.
+//! A pod that does not need the plugin passes. A pod that needs the plugin is rejected, so that no pod is silently misplaced. The
+//! reason is `<plugin> is not supported yet`, followed by the feature of the pod that needs the plugin. For pods that pass, none
+//! of these plugins would affect the scores.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) trait Missing: Send + Sync + 'static {
     /// Signs the pod as the plugin would.
     fn sign(&self, pod: &PodInfo) -> SignOutcome;
 
-    /// The events that may make a rejected pod schedulable.
+    /// Returns the events that may make a rejected pod schedulable.
     fn events(self: Arc<Self>) -> Vec<EventRegistration> {
         Vec::new()
     }
@@ -61,7 +61,7 @@ impl<M: MissingForVolumes> Missing for M {
     }
 }
 
-/// The rejection reason for a pod. It names the pod's feature too, because the pod's owner may not know the plugin.
+/// Returns the rejection reason for a pod. It names the pod's feature too, because the pod's owner may not know the plugin.
 pub(super) fn not_supported(plugin: &str, what: &str) -> Cow<'static, str> {
     format!("{plugin} is not supported yet: this scheduler does not place pods with {what}").into()
 }
@@ -102,7 +102,7 @@ impl<M: Missing> PreFilterPlugin for Unsupported<M> {
     }
 }
 
-/// Called only in a profile that does not run `PreFilter`.
+/// The filter, which is called only in a profile that does not run `PreFilter`.
 impl<M: Missing> FilterPlugin for Unsupported<M> {
     fn filter(
         &self,
@@ -149,7 +149,7 @@ impl<M: Missing> NormalizeScore for Unsupported<M> {
     }
 }
 
-/// Reserves nothing, because pods that need the plugin never get this far.
+/// Reserves nothing, because pods that need the plugin are rejected before `Reserve`.
 impl<M: Missing> ReservePlugin for Unsupported<M> {
     fn reserve(
         &self,

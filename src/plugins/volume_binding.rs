@@ -74,7 +74,7 @@ struct VolumeBinding;
 
 /// Builds the plugin, which does not use its arguments yet.
 pub fn factory(_args: VolumeBindingArgs, handle: &Handle) -> Result<Registration, PluginError> {
-    // Not used yet. Upstream watches these kinds, so the listers are requested all the same.
+    // Upstream watches these kinds, so their listers are requested although they are not used yet.
     handle.lister::<PersistentVolume>()?;
     handle.lister::<PersistentVolumeClaim>()?;
     handle.lister::<StorageClass>()?;

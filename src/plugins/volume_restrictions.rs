@@ -19,7 +19,7 @@ use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, Object
 /// Name of the plugin.
 pub const NAME: &str = "VolumeRestrictions";
 
-/// In-line volume sources that not every pod on a node can use at the same time.
+/// In-line volume sources that several pods on a node cannot always use at the same time.
 /// Follows `pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go#needsRestrictionsCheck @v1.36.3`.
 const EXCLUSIVE_DISKS: [&str; 4] = ["gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi"];
 
@@ -66,7 +66,7 @@ fn is_for_one_pod(claim: &PersistentVolumeClaim) -> bool {
     modes.iter().any(|mode| mode == "ReadWriteOncePod")
 }
 
-/// The hint for an added claim.
+/// Returns the hint for an added claim.
 /// Follows
 /// `pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go#isSchedulableAfterPersistentVolumeClaimAdded
 /// @v1.36.3`.

@@ -1,8 +1,9 @@
-//! Opportunistic batching: the results of one pod's evaluation are used for the next equal pods.
+//! Opportunistic batching: the results of one pod's evaluation are used for the next equal pods. Pods are equal if they have the
+//! same signature.
 //!
-//! An equal pod that comes directly after another gets the same scores on every node except the one that the earlier pod took.
-//! If that node has no room for another such pod, the best of the remaining nodes is the best of all nodes. Then neither
-//! filters nor scores have to run on the remaining nodes.
+//! If two equal pods are scheduled one directly after the other, every node gets the same score for both, except the node that
+//! the first pod took. If that node has no room for the second pod, the best of the remaining nodes is the best of all nodes.
+//! Then neither filters nor scores have to run on the remaining nodes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +21,8 @@ const MAX_AGE: Duration = Duration::from_millis(500);
 /// Follows `pkg/scheduler/framework/runtime/batch.go#OpportunisticBatch @v1.36.3`.
 #[derive(Default)]
 pub(super) struct Batch {
-    /// The last cycle in which a node was chosen. A failed cycle shows only as a gap in the cycle numbers.
+    /// Number of the last cycle in which a node was chosen. A failed cycle does not update it, so the next cycle finds a gap
+    /// between this number and its own.
     last_cycle: i64,
     /// The node that was chosen in that cycle.
     last_node: Arc<str>,
@@ -33,11 +35,11 @@ struct Results {
     since: Mono,
     /// Names of the feasible nodes, by their position in the ranking.
     nodes: Vec<Arc<str>>,
-    /// The nodes that no pod has taken yet.
+    /// Ranking of the nodes that no pod has taken yet.
     others: Ranking,
 }
 
-/// The cycle number and the signature of a pod. A pod without signature equals no other pod.
+/// The cycle number and the signature of a pod. A pod without a signature is equal to no other pod.
 #[derive(Clone, Copy)]
 pub(super) struct Attempt<'a> {
     pub(super) cycle: i64,
@@ -66,7 +68,7 @@ impl Batch {
             return Some(BatchFlush::Expired);
         }
         let Some(node) = NodeRef::named(cx.snapshot, &self.last_node) else { return Some(BatchFlush::NodeMissing) };
-        // The node's new score is unknown, which is harmless only if the node is full.
+        // The node's new score is unknown. This does not matter if the node is full, because it then cannot be chosen.
         match framework.run_filters_on(cx, node) {
             Ok(Some(_)) => None,
             Ok(None) | Err(_) => Some(BatchFlush::NodeNotFull),
@@ -120,7 +122,7 @@ impl Batches {
         hint
     }
 
-    /// Stores the outcome of a search for the next pods.
+    /// Stores the outcome of a search, so that the next equal pods can use it.
     /// Follows `pkg/scheduler/framework/runtime/batch.go#StoreScheduleResults @v1.36.3`.
     pub(super) fn keep(&mut self, framework: &Framework, attempt: Attempt<'_>, choice: &mut Choice<'_>) {
         let Some(batch) = self.0.get_mut(&**framework.name()) else { return };

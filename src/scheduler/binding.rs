@@ -102,7 +102,8 @@ impl BindingCycle {
         outcome
     }
 
-    /// Binds the pod with the extender that is a binder, if it is interested in this pod.
+    /// Binds the pod with the first binder among the extenders that is interested in the pod. If an ignorable binder fails, the
+    /// next one is tried. Returns `None` if there is no such binder, or if all of them are ignorable and failed.
     /// Follows `pkg/scheduler/schedule_one.go#extendersBinding @v1.36.3`.
     async fn bind_by_extender(&self) -> Option<Result<(), Failure>> {
         let (pod, node) = (self.reservation.pod(), self.reservation.node());
@@ -146,8 +147,9 @@ impl BindingCycle {
         shared.activate(&self.pods_to_activate, shared.clock.now());
     }
 
-    /// Handles a failure of the binding cycle. The pod's place on the node is free again, which may help other pods. The
-    /// event must not requeue a rejected pod itself. Follows `pkg/scheduler/schedule_one.go#handleBindingCycleError @v1.36.3`.
+    /// Handles a failure of the binding cycle. The pod's place on the node is free again, which may help other pods. If the pod
+    /// was rejected, the event about its free place must not requeue the pod itself.
+    /// Follows `pkg/scheduler/schedule_one.go#handleBindingCycleError @v1.36.3`.
     async fn fail(self, failure: Failure) {
         let Self { shared, framework, state, reservation, queued, started, .. } = self;
         let pod = reservation.pod().clone();
@@ -170,7 +172,7 @@ impl BindingCycle {
 }
 
 impl SchedulerContext {
-    /// Notifies the queue that an assumed pod left its node.
+    /// Notifies the queue that an assumed pod left its node. `which` restricts the pods that may be requeued.
     fn pod_left(&self, pod: &Arc<PodInfo>, which: Option<&PreCheck<'_>>) {
         let objects = EventObjects::of_pods(Some(pod.pod()), None);
         self.queue.move_all(&ClusterEvent::ASSIGNED_POD_DELETE, &objects, self.clock.now(), which);

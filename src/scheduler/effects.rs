@@ -12,7 +12,7 @@ use crate::framework::{BoxFuture, Effects, PluginError, PodEvent};
 use crate::k8s::Pod;
 use crate::model::PodInfo;
 
-/// An implementation of [`Effects`] with an API server.
+/// The implementation of [`Effects`] that writes to an API server.
 pub struct ApiEffects {
     writes: ApiWrites,
     /// The event recorders by schedulerName.

@@ -15,17 +15,18 @@ use crate::framework::{
 };
 use crate::model::{NodeOrdinal, PodInfo, Snapshot};
 
-/// Percentage of nodes to score at which no node is left out.
+/// Percentage of nodes to score at which the search examines every node.
 const ALL_NODES: i32 = 100;
 
-/// Runs every filter on every node, scores all feasible nodes, and returns the results with the node that is chosen when the
-/// search starts at the first node. It leaves out `PostFilter` and extenders, because these have side effects.
+/// Runs the filters on every node, scores all feasible nodes, and returns the results. The chosen node is the one that a search
+/// from the first node on would choose. `PostFilter` and extenders do not run, because they have side effects.
 pub fn evaluate(framework: &Framework, snapshot: &Snapshot, pod: &Arc<PodInfo>, now: Now) -> Evaluation {
     evaluate_then(framework, snapshot, pod, now, &mut |_, _| {})
 }
 
-/// Evaluates the pod as [`evaluate`] does. If no node is feasible, it calls `no_node` with the cycle as the filters left it and
-/// with the diagnosis. `no_node` may add to the diagnosis, such as the message of `PostFilter`.
+/// Evaluates the pod like [`evaluate`]. If the snapshot has nodes but none is feasible, this function calls `no_node` with the
+/// cycle's context after the filters and with the diagnosis. `no_node` may add to the diagnosis, such as the message of
+/// `PostFilter`.
 pub fn evaluate_then(
     framework: &Framework,
     snapshot: &Snapshot,
@@ -82,7 +83,7 @@ pub fn feasible_nodes(framework: &Framework, snapshot: &Snapshot, pod: &Arc<PodI
     let mut state = new_state(framework);
     let mut cx = CycleContext { pod, snapshot, state: &mut state, now };
     let mut passed = Passed::default();
-    // Only the observed nodes matter here, not the outcome.
+    // The outcome is not needed, because the observer collects the nodes.
     let _ = alone(framework, |mut search| search.find(&mut cx, |_| None, &mut passed));
     passed.0.sort_unstable();
     passed.0
@@ -160,7 +161,7 @@ impl SearchObserver for Passed {
 struct Recorder<'f> {
     framework: &'f Framework,
     pre_filter: Option<PreFilterEvaluation>,
-    /// The rejection of the nodes that `PreFilter` excluded.
+    /// The rejection that applies to all nodes that `PreFilter` excluded.
     absent: Option<Rejection>,
     /// The verdicts by node ordinal. `None` for a node that was not filtered.
     verdicts: Vec<Option<StatusEvaluation>>,
@@ -202,7 +203,7 @@ impl<'f> Recorder<'f> {
         }
         let nodes: Vec<NodeRef<'_>> = self.passed.iter().map(|node| NodeRef::new(cx.snapshot, *node)).collect();
         let scratch = std::mem::take(&mut self.scratch);
-        // The observer receives the outcome.
+        // The result is not needed, because `self` receives it as the observer.
         let _ = score(self.framework, cx, &nodes, &scratch, self);
     }
 

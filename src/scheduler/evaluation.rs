@@ -11,7 +11,7 @@ use crate::model::NodeInfo;
 /// The outcome of a plugin, with the names used in metrics and messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StatusEvaluation {
-    /// The plugin with this outcome. Empty if it is not the outcome of a single plugin.
+    /// Name of the plugin with this outcome. Empty if the outcome is not that of a single plugin.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub plugin: Arc<str>,
     /// `Success`, `Unschedulable`, `UnschedulableAndUnresolvable`, `Pending` or `Error`.
@@ -80,8 +80,7 @@ pub struct Evaluation {
     pub signature: Option<String>,
     /// The result of `PreFilter`.
     pub pre_filter: PreFilterEvaluation,
-    /// Results for all nodes, in the order in which the search examines them from the first node on. Empty if `PreFilter`
-    /// rejects the pod.
+    /// Results for all nodes, in the order of the snapshot. Empty if `PreFilter` rejects the pod or fails.
     pub nodes: Vec<NodeEvaluation>,
     /// The plugins whose `Score` is skipped for this pod, sorted.
     pub score_skip: Vec<Arc<str>>,
@@ -90,19 +89,18 @@ pub struct Evaluation {
     pub score_error: String,
     /// The name of the chosen node; empty if none is chosen.
     pub host: String,
-    /// Number of nodes that the search examined to find the host, if `percentageOfNodesToScore` does not stop it earlier. 0
-    /// without a host.
+    /// Number of nodes that the search examines to find the host if `percentageOfNodesToScore` is 100. 0 without a host.
     #[serde(skip_serializing_if = "is_zero")]
     pub evaluated_nodes: usize,
     /// Number of feasible nodes among the examined nodes.
     #[serde(skip_serializing_if = "is_zero")]
     pub feasible_nodes: usize,
-    /// The reason why no node is feasible, as in the pod's condition, but without the message of `PostFilter`, which does not
-    /// run.
+    /// The reason why no node is feasible, as in the pod's condition. The message of `PostFilter` is missing, unless the caller
+    /// of [`evaluate_then`](super::evaluate_then) adds it.
     pub message: String,
     /// The plugins that rejected the pod and whose events may help it, sorted.
     pub rejectors: Vec<Arc<str>>,
-    /// The plugins among these that decide themselves when the pod is retried, sorted.
+    /// The plugins among `rejectors` that decide themselves when the pod is retried, sorted.
     pub pending_plugins: Vec<Arc<str>>,
     /// The error that ends the attempt.
     pub error: String,

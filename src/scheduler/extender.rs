@@ -1,4 +1,4 @@
-//! Extenders, the webhooks that take part in scheduling, as the cycle calls them.
+//! The interface between the cycles and extenders, the webhooks that take part in scheduling.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::model::{NodeInfo, PodInfo, Snapshot};
 /// The nodes that remain after an extender filtered them.
 #[derive(Clone, Debug)]
 pub enum Kept {
-    /// Nodes from the request, by their position there, in the order of the reply.
+    /// Nodes of the request, in the order of the reply. Each is given by its position in the request.
     Positions(Vec<usize>),
     /// Nodes built from the objects in the extender's reply, without pods. The scores of this pod are computed on these nodes.
     Nodes(Vec<Arc<NodeInfo>>),
@@ -42,7 +42,8 @@ pub struct Victims {
     pub num_pdb_violations: i64,
 }
 
-/// The kinds of objects that extenders receive as whole JSON, which therefore must be kept in addition to the parsed objects.
+/// The kinds of objects that extenders receive as whole JSON. The JSON of these objects must be kept in addition to the parsed
+/// objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WholeObjects {
     /// Pods that have no node.

@@ -30,7 +30,7 @@ pub enum Failure {
         /// Number of nodes in the message.
         num_all_nodes: usize,
     },
-    /// A plugin rejected the pod at `PreBind` or `Bind`. No event in the cluster can change this.
+    /// A plugin rejected the pod at `PreBind` or `Bind`. The pod is retried after its backoff, regardless of events.
     Rejected(Rejection),
     /// No plugin bound the pod. As in upstream, there is no message.
     NotBound,
@@ -44,7 +44,7 @@ impl Failure {
         Self::Fit { diagnosis: Box::new(Diagnosis::of_plugin(plugin, rejection)), num_all_nodes: 1 }
     }
 
-    /// Whether the pod was rejected, rather than an error having occurred.
+    /// Whether the pod was rejected. Otherwise, an error occurred or no plugin bound the pod.
     pub fn is_rejection(&self) -> bool {
         !matches!(self, Self::NotBound | Self::Error(_))
     }
@@ -149,7 +149,8 @@ impl SchedulerContext {
     }
 }
 
-/// Returns the plugins whose events may help the pod, and those of them that returned `Pending`. Only [`Failure::Fit`] has any.
+/// Returns the plugins that rejected the pod, and the plugins among these that returned `Pending`. Both sets are empty unless
+/// the failure is [`Failure::Fit`].
 fn rejectors(failure: &Failure) -> (BTreeSet<Arc<str>>, BTreeSet<Arc<str>>) {
     match failure {
         Failure::Fit { diagnosis, .. } => (diagnosis.unschedulable_plugins.clone(), diagnosis.pending_plugins.clone()),

@@ -9,7 +9,7 @@ use super::search::NodeSearch;
 use crate::framework::{CycleContext, EXTENDER, NodeRef, NodeRejection, PluginError, Rejection, ScratchBoard};
 use crate::model::{NodeInfo, NodeOrdinal, Snapshot};
 
-/// Position of a node that no filter has seen, because an extender returned its object.
+/// Position of a node in an extender's reply that was not among the feasible nodes before.
 const UNSEEN: usize = usize::MAX;
 
 /// The feasible nodes, in the order in which they were found.
@@ -69,8 +69,8 @@ impl<'a> Feasible<'a> {
 }
 
 impl NodeSearch<'_> {
-    /// Asks the extenders, in order, which nodes they keep. An extender's reasons for the other nodes replace earlier reasons
-    /// for the same nodes.
+    /// Calls the extenders in order, each with the nodes that are left. An extender's reason for rejecting a node replaces an
+    /// earlier reason for the same node.
     /// Follows `pkg/scheduler/schedule_one.go#findNodesThatPassExtenders @v1.36.3`.
     pub(super) fn filter_by_extenders<'a>(
         &self,

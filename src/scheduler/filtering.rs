@@ -16,11 +16,11 @@ const MIN_FEASIBLE_NODES_TO_FIND: usize = 100;
 /// Follows `pkg/scheduler/schedule_one.go#minFeasibleNodesPercentageToFind @v1.36.3`.
 const MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND: usize = 5;
 
-/// Number of nodes filtered together. It is large enough to spread the cost of a plugin's call. It is small enough for the CPU
-/// cache, and to waste little when the search stops within a block.
+/// Number of nodes filtered together. The number is large enough to spread the cost of a plugin's call. It is small enough that a
+/// block fits into the CPU cache, and that little work is wasted when the search stops within a block.
 const BLOCK: usize = 128;
 
-/// Up to this many blocks are filtered by one thread.
+/// Number of blocks up to which one thread filters the blocks one after another.
 const FEW_BLOCKS: usize = 5;
 
 /// The verdicts on the filtered nodes.
@@ -58,8 +58,8 @@ fn enough(percentage: i32, nodes: usize) -> usize {
 }
 
 impl NodeSearch<'_> {
-    /// Filters nodes, starting where the last search ended, until one feasible node more than needed is found. That node is
-    /// dropped.
+    /// Filters nodes, starting where the last search ended. The search ends when one feasible node more than needed is found,
+    /// and drops this extra node.
     /// Follows `pkg/scheduler/schedule_one.go#findNodesThatPassFilters @v1.36.3` with a single worker.
     pub(super) fn filter<O: SearchObserver>(&self, cx: &CycleContext<'_>, nodes: &Nodes, observer: &mut O) -> Filtered {
         let _span = tracing::debug_span!("Filter").entered();
@@ -108,7 +108,7 @@ impl NodeSearch<'_> {
         let mut at = 0;
         while at < nodes.len() && (O::EVERY_NODE || !decided) {
             let (missing, left) = (wanted + 1 - filtered.feasible.len(), nodes.len() - at);
-            // The search needs at least this many blocks in any case. A few blocks are not worth waking another thread.
+            // The search needs at least this many blocks. For a few blocks, waking another thread takes longer than it saves.
             let blocks = if missing < left { missing / BLOCK } else { left.div_ceil(BLOCK) };
             let blocks = if blocks > FEW_BLOCKS { blocks } else { 1 };
             let ordinals = |block: usize| {
@@ -128,8 +128,8 @@ impl NodeSearch<'_> {
         }
     }
 
-    /// Adds the verdicts of a block node by node, in the order of the search. The search stops where upstream's would, and only
-    /// the calls up to that point count. Returns whether the search is finished.
+    /// Adds the verdicts of a block node by node, in the order of the search. The search stops at the node at which upstream's
+    /// search would stop, and only the plugin calls up to this node are counted. Returns whether the search is finished.
     fn take_block<O: SearchObserver>(
         &self,
         cx: &CycleContext<'_>,

@@ -1,7 +1,7 @@
 //! The scheduling cycle and the binding cycle, which take one pod from the head of the queue to its node.
 //!
-//! The production thread, the simulator and the tests all call [`Scheduler::schedule_one`]. It is synchronous and uses the
-//! network only for extenders. Tasks make all writes.
+//! The scheduling thread, the simulator and the tests all run the same cycle. It is synchronous. It uses the network only to call
+//! extenders, and to wait for the evictions of a synchronous preemption. Tasks make all writes to the API.
 
 mod batch;
 mod binding;
@@ -120,7 +120,7 @@ impl SchedulerContext {
     }
 }
 
-/// Schedules pods, one at a time. One thread owns it.
+/// Schedules pods, one at a time. One thread owns the scheduler.
 pub struct Scheduler {
     shared: Arc<SchedulerContext>,
     /// The profiles by schedulerName.
@@ -128,7 +128,7 @@ pub struct Scheduler {
     batches: Batches,
     extenders: Arc<[Arc<dyn Extender>]>,
     snapshot: Snapshot,
-    /// Index of the node at which the next search starts, so that all nodes get the same chance.
+    /// Index of the node at which the next search starts. It moves on with each search, so that all nodes get the same chance.
     next_start_node_index: usize,
     percentage_of_nodes_to_score: i32,
     /// Random numbers for ties between nodes if extenders score, and for the node at which preemption starts.
@@ -185,9 +185,9 @@ impl Scheduler {
         }
     }
 
-    /// Finds the node to which the pod would go now, without assuming the pod. If there is none, returns the failure with the
-    /// nomination by `PostFilter`. It updates the snapshot first. As after any attempt, the next search starts where this one
-    /// ended.
+    /// Finds the node to which the pod would go now, without assuming the pod. If there is no such node, returns the failure with
+    /// the nomination by `PostFilter`. The snapshot is updated first. As after any attempt, the next search starts where this
+    /// search ended.
     pub fn find_node(&mut self, pod: &Arc<PodInfo>, now: Now) -> Result<Arc<str>, (Failure, NominatingInfo)> {
         let Some(framework) = self.profiles.get(pod.pod().scheduler_name()).cloned() else {
             let name = pod.pod().scheduler_name();

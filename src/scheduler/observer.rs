@@ -14,13 +14,13 @@ pub(super) trait SearchObserver {
     /// Receives the result of `PreFilter` and the state after it. An error comes with the name of the plugin that failed.
     fn pre_filtered(&mut self, _run: Result<&PreFilterRun, (&str, &PluginError)>, _state: &CycleState) {}
 
-    /// Called if `PreFilter` restricted the nodes. Receives the rejection of all excluded nodes.
+    /// Receives the rejection that applies to all nodes that `PreFilter` excluded. Not called if it excluded none.
     fn narrowed(&mut self, _absent: &Rejection) {}
 
     /// Receives the filters' verdict on a node, with the filled scratch slots by filter position.
     fn filtered(&mut self, _node: NodeOrdinal, _outcome: &NodeOutcome, _scratch: &[(usize, Scratch)]) {}
 
-    /// Called after `PreScore` succeeded. Receives the state after it.
+    /// Receives the state after `PreScore`. Not called if `PreScore` failed.
     fn pre_scored(&mut self, _state: &CycleState) {}
 
     /// Receives the scores of these nodes, or the error of `PreScore` or `Score`.

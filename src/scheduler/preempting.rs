@@ -12,7 +12,8 @@ use crate::model::{PodInfo, Snapshot};
 pub(super) struct Preempting<'a>(pub(super) &'a [Arc<dyn Extender>]);
 
 impl CandidateReview for Preempting<'_> {
-    /// Asks each extender in turn. Follows `pkg/scheduler/framework/preemption/preemption.go#Evaluator.callExtenders @v1.36.3`.
+    /// Calls the extenders in order, each with the candidates that are left.
+    /// Follows `pkg/scheduler/framework/preemption/preemption.go#Evaluator.callExtenders @v1.36.3`.
     fn review(
         &self,
         pod: &PodInfo,

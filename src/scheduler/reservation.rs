@@ -7,9 +7,9 @@ use crate::cache::CacheError;
 use crate::framework::{BoxFuture, CycleState, Framework};
 use crate::model::PodInfo;
 
-/// An assumed pod with the resources that plugins reserved for it. It ends with [`Self::keep`] once the pod is bound, or with
-/// [`Self::unwind`]. Dropping it in any other way is a bug. In this case the pod is forgotten, so that its resources become
-/// free, and the bug is counted.
+/// An assumed pod with the resources that plugins reserved for it. A reservation ends with [`Self::keep`] once the pod is bound,
+/// or with [`Self::unwind`]. Dropping a reservation in any other way is a bug. In this case the pod is forgotten, so that its
+/// resources become free, and the bug is counted.
 #[must_use = "an assumed pod is bound or unwound"]
 pub(super) struct Reservation {
     shared: Arc<SchedulerContext>,

@@ -1,7 +1,7 @@
 //! The search for a node, from `PreFilter` to the host.
 //!
-//! The scheduling cycle runs it without an observer. `explain` and the comparison with upstream run the same code with an
-//! observer that sees every node.
+//! The scheduling cycle runs the search without an observer. `explain` and the comparison with upstream run the same code with
+//! an observer that receives the results of every node.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::model::{NodeOrdinal, Snapshot};
 pub(super) struct NodeSearch<'s> {
     pub(super) framework: &'s Framework,
     pub(super) extenders: &'s [Arc<dyn Extender>],
-    /// Percentage of the nodes that is enough. 0 adapts to the number of nodes.
+    /// Percentage of the nodes that must be found feasible before the search may stop. 0 adapts to the number of nodes.
     pub(super) percentage_of_nodes_to_score: i32,
     /// Index of the node at which the search starts. Each search moves it past the nodes that it examined.
     pub(super) next_start_node_index: &'s mut usize,
@@ -28,7 +28,7 @@ pub(super) struct NodeSearch<'s> {
     pub(super) rng: &'s mut Rng,
 }
 
-/// The feasible nodes, and the reasons why the others are not feasible.
+/// The feasible nodes, and the reasons why the other nodes are not feasible.
 pub(super) struct Found<'a> {
     pub(super) feasible: Feasible<'a>,
     pub(super) diagnosis: Diagnosis,
@@ -217,7 +217,7 @@ impl NodeSearch<'_> {
         if let Some(error) = failed {
             return Err(error);
         }
-        // Only the plugin's name is kept from this try. As in upstream, the fact that it returned `Pending` is lost.
+        // Only the names of the plugins are kept. As in upstream, a plugin that returned `Pending` is not recorded as pending.
         diagnosis.unschedulable_plugins.extend(rejected.iter().map(|rejection| rejection.plugin.clone()));
         let feasible = Feasible::new(cx.snapshot, &feasible, scratch);
         let feasible = self.filter_by_extenders(cx, feasible, &mut rejected)?;
@@ -225,8 +225,8 @@ impl NodeSearch<'_> {
     }
 }
 
-/// Returns the nodes to filter: all nodes, or those to which `PreFilter` restricted the search. All other nodes count as
-/// rejected by the plugins that are known to reject the pod so far.
+/// Returns the nodes to filter: all nodes, or the nodes to which `PreFilter` restricted the search. All other nodes count as
+/// rejected by the plugins that are in `unschedulable_plugins` of the diagnosis at this point.
 fn narrow<O: SearchObserver>(
     snapshot: &Snapshot,
     narrowed: Option<BTreeSet<String>>,

@@ -40,8 +40,8 @@ impl Budgets {
         Self(budgets.iter().filter_map(read).collect())
     }
 
-    /// Splits the pods into those whose eviction violates a budget, given that the pods before them are evicted, and all other
-    /// pods. Both lists keep the order of `pods`.
+    /// Splits the pods into two lists: pods whose eviction violates a budget, and all other pods. A pod is checked as if the
+    /// pods before it were evicted too. Both lists keep the order of `pods`.
     /// Follows `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#filterPodsWithPDBViolation @v1.36.3`.
     pub(super) fn split(&self, pods: Vec<Arc<PodInfo>>) -> (Vec<Arc<PodInfo>>, Vec<Arc<PodInfo>>) {
         if self.0.is_empty() {
@@ -51,7 +51,7 @@ impl Budgets {
         pods.into_iter().partition(|pod| self.violates(pod, &mut left))
     }
 
-    /// Subtracts the pod from every budget that matches it. Returns whether this exceeds one of them.
+    /// Subtracts the pod from every budget that matches it. Returns whether one of these budgets is exceeded.
     fn violates(&self, pod: &PodInfo, left: &mut [i64]) -> bool {
         let labels = pod.pod().labels();
         if labels.is_empty() {

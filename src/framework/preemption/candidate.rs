@@ -1,4 +1,4 @@
-//! A candidate for preemption, and the webhooks that review candidates.
+//! A candidate for preemption, and the review of candidates by extenders.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub struct Candidate {
 
 /// Review of candidates by extenders that take part in preemption.
 pub trait CandidateReview: Sync {
-    /// Removes candidates that must not be carried out, or changes their victims.
+    /// Removes candidates that must not be used, or changes their victims.
     fn review(
         &self,
         pod: &PodInfo,

@@ -71,9 +71,9 @@ impl WhatIf<'_, '_> {
 }
 
 impl DryRun<'_, '_> {
-    /// Finds the smallest set of victims on a node. The preemptor must fit without all pods of lower priority. Then each of
-    /// these pods is put back if the preemptor still fits: first the pods protected by a budget, then the others, each group by
-    /// importance. Follows
+    /// Finds the victims on a node. First, all pods of lower priority are removed, and the preemptor must fit without them. Then
+    /// each of these pods is put back if the preemptor still fits: first the pods protected by a budget, then the others, each
+    /// group by importance. The pods that were not put back are the victims. Follows
     /// `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#DefaultPreemption.SelectVictimsOnNode @v1.36.3`.
     fn on(&self, node: NodeOrdinal) -> Outcome {
         let original = NodeRef::new(self.cx.snapshot, node);

@@ -99,7 +99,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Clears nominations, evicts the victims, and ends the preemption's entry in `running`.
+    /// Clears nominations, evicts the victims, and removes the preemptor's entry from `running`.
     /// Follows `pkg/scheduler/framework/preemption/executor.go#Executor.prepareCandidateAsync @v1.36.3`.
     async fn run_asynchronously(&self, order: &Order) {
         let preemptor = &order.preemptor;

@@ -16,9 +16,9 @@ pub(super) fn start(pod: &PodInfo, now: Timestamp) -> Timestamp {
 
 /// Sorts pods by importance: by priority, highest first, and then by start time, earliest first.
 ///
-/// Pods of equal importance have the same order as in upstream, whose sort is stable for up to twelve pods only. A pod that has
-/// not started goes before any other such pod: upstream reads the clock twice to compare two of them, and the earlier reading
-/// counts as the earlier start.
+/// Pods of equal importance have the same order as in upstream, whose sort is stable for up to twelve pods only. If neither of
+/// two pods has started, the first argument of the comparison counts as more important, whichever pod that is. The reason is
+/// that upstream reads the clock once for each of the two pods, and the earlier reading counts as the earlier start.
 /// Follows `pkg/scheduler/util/utils.go#MoreImportantPod @v1.36.3`.
 pub(super) fn sort_by_importance(pods: &mut Vec<Arc<PodInfo>>, now: Timestamp) {
     let mut keyed: Vec<_> = std::mem::take(pods)

@@ -1,10 +1,10 @@
 //! Preemption: finds pods to evict so that another pod fits, and evicts them.
 //!
 //! The decision is pure: it uses the cycle's snapshot, cloned state and copied nodes, and time and randomness are arguments.
-//! The [`Executor`] carries it out.
+//! The [`Executor`] carries the decision out.
 //!
-//! Where upstream's order of nodes is that of a Go map, nodes have the snapshot's order here. Of equal candidates, the first
-//! one found is chosen.
+//! Upstream iterates over some sets of nodes in the random order of a Go map. Here, these nodes are in the order of the
+//! snapshot. Of equal candidates, the first one found is chosen.
 
 mod budgets;
 mod candidate;
@@ -37,13 +37,14 @@ use crate::model::{NodeInfo, NodeOrdinal, PodInfo, Snapshot};
 /// Type of the condition of a pod that is being evicted.
 const DISRUPTION_TARGET: &str = "DisruptionTarget";
 
-/// Reason of this condition after preemption. Follows `k8s.io/api/core/v1/types.go#PodReasonPreemptionByScheduler @v1.36.3`.
+/// Reason in the `DisruptionTarget` condition of a preempted pod.
+/// Follows `k8s.io/api/core/v1/types.go#PodReasonPreemptionByScheduler @v1.36.3`.
 const PREEMPTION_BY_SCHEDULER: &str = "PreemptionByScheduler";
 
 /// Message for nodes without pods of lower priority.
 const NO_VICTIMS: &str = "No preemption victims found for incoming pod";
 
-/// Message for all other nodes that are not candidates.
+/// Message for the nodes that the search did not examine.
 const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
 
 /// The result of a search for candidates.
@@ -80,8 +81,8 @@ pub struct MinCandidates {
 }
 
 /// Finds and carries out preemptions, on behalf of a plugin.
-/// Follows `pkg/scheduler/framework/preemption/preemption.go#Evaluator @v1.36.3` with
-/// `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#DefaultPreemption @v1.36.3` behind it.
+/// Follows `pkg/scheduler/framework/preemption/preemption.go#Evaluator @v1.36.3`, together with the methods that upstream's
+/// evaluator calls in `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go#DefaultPreemption @v1.36.3`.
 #[derive(Clone)]
 pub struct Evaluator {
     plugin: Arc<str>,
@@ -93,7 +94,8 @@ pub struct Evaluator {
 }
 
 impl Evaluator {
-    /// Creates an evaluator that acts in the name of `plugin`. It registers for pods and disruption budgets.
+    /// Creates an evaluator that acts in the name of `plugin`. It asks `handle` for listers of pods and disruption budgets, so
+    /// this function may be called only in a plugin factory.
     pub fn new(plugin: &str, handle: &Handle, min_candidates: MinCandidates) -> Result<Self, PluginError> {
         let plugin: Arc<str> = Arc::from(plugin);
         let (pods, budgets) = (handle.lister::<Pod>()?, handle.lister()?);
@@ -101,7 +103,7 @@ impl Evaluator {
         Ok(Self { executor, plugin, handle: handle.clone(), min_candidates, pods, budgets })
     }
 
-    /// Returns the executor, which knows whose victims are being evicted.
+    /// Returns the executor, which knows for which preemptors victims are still being evicted.
     pub fn executor(&self) -> &Executor {
         &self.executor
     }
@@ -142,7 +144,7 @@ impl Evaluator {
         Ok(select::best(&candidates, cx.now.wall).map_or_else(none, |best| Choice::Best(best.clone())))
     }
 
-    /// Returns the pod in the version that the informers have now.
+    /// Returns the latest version of the pod that the informers have received. Fails if the informers do not have the pod.
     fn latest(&self, pod: &Arc<PodInfo>) -> Result<Arc<PodInfo>, PluginError> {
         let known = self.pods.get(pod.key());
         let known = known.ok_or_else(|| PluginError::new(format!("pod \"{}\" not found", pod.name())))?;

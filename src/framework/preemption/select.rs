@@ -11,9 +11,9 @@ use super::importance::start;
 /// many.
 const ABOVE_ALL: i64 = i32::MAX as i64 + 1;
 
-/// Returns the candidate with the fewest violated budgets. Ties are broken by the lowest priority of the first victim, then the
-/// smallest sum of priorities, then the fewest victims, then the latest start of the most important victims (of several, the
-/// earliest start counts). If candidates are still equal, the first one is returned. Follows
+/// Returns the candidate with the fewest budget violations. Ties are broken by the lowest priority of the first victim, then the
+/// smallest sum of priorities, then the fewest victims, then the latest start time. The start time of a candidate is the
+/// earliest start among its victims with the highest priority. If candidates are still equal, the first one is returned. Follows
 /// `pkg/scheduler/framework/preemption/preemption.go#pickOneNodeForPreemption @v1.36.3`.
 pub(super) fn best(candidates: &[Candidate], now: Timestamp) -> Option<&Candidate> {
     candidates.iter().min_by_key(|candidate| {

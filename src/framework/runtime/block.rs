@@ -33,8 +33,8 @@ struct FilterCalls {
     ended: Vec<[usize; Code::ALL.len()]>,
 }
 
-/// Returns the verdicts of a block node by node. It counts plugin calls only for nodes for which upstream would have made them,
-/// as the caller decides.
+/// Returns the verdicts of a block node by node. Plugin calls are counted only for the nodes that upstream would have filtered.
+/// The caller decides for each node whether it is one of these.
 pub(crate) struct BlockReader<'a> {
     framework: &'a Framework,
     state: &'a CycleState,
@@ -100,8 +100,8 @@ impl Framework {
         BlockRun { outcomes, scratch, seconds, crowded: Vec::new() }
     }
 
-    /// Counts the calls that upstream would have made for a block's nodes in `scheduler_plugin_evaluation_total`. Also observes
-    /// their durations if this attempt is sampled.
+    /// Adds the calls that upstream would have made for a block's nodes to `scheduler_plugin_evaluation_total`. Also observes
+    /// the durations of these calls if this attempt is sampled.
     fn count_block(&self, state: &CycleState, calls: &FilterCalls, seconds: &[f64]) {
         let mut reached = calls.passed + calls.ended.iter().flatten().sum::<usize>();
         for (position, entry) in self.filter.iter().enumerate() {
@@ -148,13 +148,13 @@ impl BlockRun {
 }
 
 impl BlockReader<'_> {
-    /// Returns the verdict on the next node, and counts its calls if `counts` is set. The caller must not read beyond the last
-    /// node.
+    /// Returns the verdict on the next node, and counts the plugin calls for this node if `counts` is set. The caller must not
+    /// read beyond the last node.
     #[inline]
     pub(crate) fn next(&mut self, counts: bool) -> NodeRun {
         let at = self.next;
         self.next += 1;
-        // Slices are peeked at: a peekable iterator would move a verdict each time.
+        // This looks at the slice instead of using a peekable iterator, which would move a verdict each time.
         if self.crowded.as_slice().first().is_some_and(|(crowded, _)| *crowded == at) {
             return self.next_crowded(counts);
         }

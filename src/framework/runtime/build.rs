@@ -24,7 +24,7 @@ pub enum BuildError {
     },
 }
 
-/// The inputs for the entries of all extension points.
+/// The inputs from which the entries of all extension points are built.
 struct Parts<'a> {
     /// The registrations by plugin name. A plugin's position in this map is its index.
     registrations: BTreeMap<String, Registration>,
@@ -79,7 +79,8 @@ impl Framework {
         let handle = Handle::new(parts, &profile.scheduler_name);
         let registrations = build_plugins(registry, profile, &handle)?;
         let expanded = config::expand(profile, &|name, point| {
-            // A plugin that no list enables is not looked up, and a plugin that is not in the registry does not exist.
+            // Only enabled plugins are looked up, and all of them were built above if the registry has them. So `None` means
+            // that the registry has no such plugin.
             registrations.get(name).map(|registration| registration.implements(point))
         })?;
         let metrics = handle.metrics().clone();

@@ -73,7 +73,7 @@ impl Framework {
         NodeVerdict { with_nominated: Some(with), last: self.filter_node(cx, node) }
     }
 
-    /// Runs the filters on one node, exactly as it is given. [`Self::count_pass`] counts the calls.
+    /// Runs the filters on one node with exactly the pods that `node` has. [`Self::count_pass`] counts the calls.
     fn filter_node(&self, cx: &CycleContext<'_>, node: NodeRef<'_>) -> FilterPass {
         let mut pass = FilterPass {
             outcome: NodeOutcome::Feasible,
@@ -103,13 +103,13 @@ impl Framework {
         pass
     }
 
-    /// Counts the calls of all runs.
+    /// Counts the calls of all runs for one node.
     pub(crate) fn count_verdict(&self, state: &CycleState, verdict: &NodeVerdict) {
         verdict.with_nominated.iter().chain([&verdict.last]).for_each(|pass| self.count_pass(state, pass));
     }
 
-    /// Counts the calls of one run in `scheduler_plugin_evaluation_total`. Also observes their durations if this attempt is
-    /// sampled.
+    /// Adds the calls of one run to `scheduler_plugin_evaluation_total`. Also observes the durations of these calls if this
+    /// attempt is sampled.
     fn count_pass(&self, state: &CycleState, pass: &FilterPass) {
         let mut seconds = pass.seconds.iter();
         for (position, entry) in self.filter.iter().enumerate().take(pass.reached) {

@@ -15,7 +15,7 @@ pub const MAX_NODE_SCORE: i64 = 100;
 /// Number of nodes that a thread scores at a time. The data that plugins read about this many nodes fits into the CPU cache.
 const CHUNK: usize = 256;
 
-/// Up to this many chunks are scored by one thread, because they are not worth waking another.
+/// Number of chunks up to which one thread scores all nodes, because waking another thread would take longer than it saves.
 const FEW_CHUNKS: usize = 3;
 
 /// One plugin's scores of all nodes, recorded to explain a decision.
@@ -47,7 +47,7 @@ struct Chunk {
     scores: Vec<Vec<i64>>,
     /// Duration of each plugin's call, including the one that failed. Empty unless this attempt is sampled.
     seconds: Vec<f64>,
-    /// Error of the plugin after those in `scores`.
+    /// Error of the plugin that failed. It is the plugin after the last one in `scores`.
     failure: Option<PluginError>,
 }
 
@@ -135,7 +135,8 @@ impl Framework {
                 Ok(()) => weigh(score, &scores, &mut run.totals),
                 Err(error) => Err((Phase::Normalize, failed("running Normalize on Score plugins", score, &error))),
             };
-            // All plugins are normalized and weighed first, because the failure that upstream would meet first decides.
+            // An error does not end the loop: the error to return is the one that upstream would meet first, and a later
+            // plugin may have it.
             if let Err(found) = outcome
                 && failure.as_ref().is_none_or(|earlier| found.0 < earlier.0)
             {
@@ -223,11 +224,11 @@ impl Framework {
     }
 }
 
-/// Step at which upstream would meet a failure. It normalizes the scores of all plugins before it adds any up.
+/// Step at which upstream would meet a failure. Upstream normalizes the scores of all plugins before it adds up any scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Normalize,
-    /// Upstream adds up the scores node by node. The failure is at this node.
+    /// The failure occurs when the scores of this node are added up. Upstream adds up the scores node by node.
     Weigh(usize),
 }
 

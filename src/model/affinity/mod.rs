@@ -67,8 +67,8 @@ impl AffinityTerm {
         self.namespaces.contains(namespace)
     }
 
-    /// Whether the namespace selector matches a namespace without labels. It then matches every namespace wherever namespace
-    /// labels are not looked up.
+    /// Whether the namespace selector matches a namespace without labels. If so, code that does not look up namespace labels
+    /// treats the selector as matching every namespace.
     pub fn selects_unlabelled_namespaces(&self) -> bool {
         self.selects_unlabelled_namespaces
     }
@@ -80,8 +80,8 @@ impl AffinityTerm {
             && self.selector.matches(labels)
     }
 
-    /// Whether the term selects a pod with these labels in this namespace, whose own labels are not looked up and taken as
-    /// empty.
+    /// Whether the term selects a pod with these labels in this namespace. The labels of the namespace are not looked up, and
+    /// count as empty.
     pub fn matches_unlabelled(&self, namespace: &str, labels: &StringMap) -> bool {
         (self.selects_unlabelled_namespaces || self.lists_namespace(namespace)) && self.selector.matches(labels)
     }
@@ -147,7 +147,7 @@ impl Lists {
     }
 }
 
-/// The required anti-affinity terms, as the API has them.
+/// The required anti-affinity terms as they are in the pod's spec, not compiled.
 pub fn required_anti_affinity(affinity: Option<&Affinity>) -> &[PodAffinityTerm] {
     let anti = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
     anti.and_then(|own| own.required_during_scheduling_ignored_during_execution.as_deref()).unwrap_or_default()

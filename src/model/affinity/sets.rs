@@ -16,7 +16,7 @@ pub struct AffinityTerms {
 }
 
 impl AffinityTerms {
-    /// Dense number of the set, unique among live sets and reused once the last pod is gone.
+    /// Dense number of the set, unique among live sets. The number is reused once the last pod of the set is gone.
     pub fn number(&self) -> usize {
         self.number as usize
     }

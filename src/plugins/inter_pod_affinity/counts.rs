@@ -17,7 +17,7 @@ pub(super) struct KeyCounts {
 }
 
 impl KeyCounts {
-    /// The count of the domain of the node, or `None` if the node does not have the label.
+    /// Returns the count of the node's domain, or `None` if the node does not have the label.
     #[inline]
     pub(super) fn of(&self, node: NodeRef<'_>) -> Option<i64> {
         if let Some(ordinal) = node.ordinal {
@@ -26,14 +26,14 @@ impl KeyCounts {
         self.of_labels(node)
     }
 
-    /// The count of the domain by the labels of a node that is not of the snapshot.
+    /// Returns the count of the node's domain for a node that is not in the snapshot. The node's labels determine the domain.
     #[cold]
     fn of_labels(&self, node: NodeRef<'_>) -> Option<i64> {
         let value = node.node().labels().get(&*self.key)?;
         Some(self.domains.find(value).map_or(0, |domain| self.counts[domain]))
     }
 
-    /// Adds `each` per pod to the domains of these nodes. Returns whether any of the nodes has the label.
+    /// Adds `each` per pod to the counts of the domains of these nodes. Returns whether any of the nodes has the label.
     fn add(&mut self, nodes: impl Iterator<Item = (NodeOrdinal, usize)>, each: i64) -> bool {
         let counts = Arc::make_mut(&mut self.counts);
         let mut any = false;
@@ -56,7 +56,7 @@ impl KeyCounts {
 pub(super) struct TopologyCounts(Vec<KeyCounts>);
 
 impl TopologyCounts {
-    /// The counts of each key, sorted by key.
+    /// Returns the counts of each key, sorted by key.
     pub(super) fn keys(&self) -> &[KeyCounts] {
         &self.0
     }
@@ -71,8 +71,8 @@ impl TopologyCounts {
         self.of_key(snapshot, key);
     }
 
-    /// Adds `each` per pod to the domains of these nodes, which are given with their numbers of pods. Returns whether any of
-    /// the nodes has the label.
+    /// Adds `each` per pod to the counts of the domains of these nodes. Each node is given with its number of pods. Returns
+    /// whether any of the nodes has the label.
     pub(super) fn add(
         &mut self,
         snapshot: &Snapshot,

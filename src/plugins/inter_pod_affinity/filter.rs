@@ -25,7 +25,8 @@ struct Incoming {
     affinity: OwnTerms,
     anti_affinity: OwnTerms,
     namespace_labels: NamespaceLabels,
-    /// Whether all required affinity terms select the incoming pod itself. Such a pod may be the first of its kind.
+    /// Whether all required affinity terms select the incoming pod itself. Such a pod can be placed even if no existing pod is
+    /// selected by all terms.
     matches_itself: bool,
 }
 
@@ -99,7 +100,7 @@ impl State {
         }
     }
 
-    /// Adds `by` to the counts that `other` is part of when it is on `node`: 1 adds the pod, -1 removes it.
+    /// Updates the counts after the pod `other` was added to `node` (`by` is 1) or removed from it (`by` is -1).
     /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go#preFilterState.updateWithPod @v1.36.3`.
     fn update(&mut self, snapshot: &Snapshot, pod: &PodInfo, other: &PodInfo, node: NodeOrdinal, by: i64) {
         let incoming = &*self.incoming;

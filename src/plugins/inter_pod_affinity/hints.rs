@@ -1,20 +1,20 @@
 //! Queueing hints for pods that `InterPodAffinity` rejected.
 //!
-//! Like upstream, namespace labels are not looked up here. A namespace selector matches no namespace unless it matches one
-//! without labels.
+//! As in upstream, namespace labels are not looked up here: every namespace counts as having no labels. So a namespace selector
+//! matches either all namespaces or none.
 
 use crate::framework::{PluginError, QueueingHint};
 use crate::k8s::{ParseSelectorError, Pod, StringMap};
 use crate::model::{AffinityTerm, EventObjects, PodInfo, required_anti_affinity};
 use crate::plugins::event::{changed_node, hint, unexpected};
 
-/// The required affinity terms of the waiting pod.
+/// Returns the required affinity terms of the waiting pod.
 fn own_affinity(pod: &PodInfo) -> Result<&[AffinityTerm], PluginError> {
     let terms = pod.affinity_terms().map_or(Ok(&[][..]), |terms| terms.checked_required_affinity());
     terms.map_err(malformed)
 }
 
-/// The required anti-affinity terms of the waiting pod.
+/// Returns the required anti-affinity terms of the waiting pod.
 fn own_anti_affinity(pod: &PodInfo) -> Result<&[AffinityTerm], PluginError> {
     let terms = pod.affinity_terms().map_or(Ok(&[][..]), |terms| terms.checked_required_anti_affinity());
     terms.map_err(malformed)
@@ -33,7 +33,7 @@ fn has_place(pod: &Pod) -> bool {
     pod.node_name().is_some() || pod.nominated_node_name().is_some()
 }
 
-/// The hint for an added, updated or deleted pod.
+/// Returns the hint for an added, updated or deleted pod.
 /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go#InterPodAffinity.isSchedulableAfterPodChange @v1.36.3`.
 pub(super) fn after_pod_change(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let (old, new) = objects.pods();
@@ -80,9 +80,9 @@ fn change(old: &StringMap, new: &StringMap, key: &str) -> Label {
     }
 }
 
-/// The hint for an added or updated node. An added node may gain a pod that the affinity needs, and has none that the
-/// anti-affinity forbids. A node that gains a label joins a domain that may satisfy the affinity. A node that loses a label
-/// leaves a domain that may violate the anti-affinity.
+/// Returns the hint for an added or updated node. An added node may be in a domain that satisfies the affinity, and has no pods
+/// that violate the anti-affinity. A node that gains a label joins a domain that may satisfy the affinity. A node that loses a
+/// label leaves a domain that may violate the anti-affinity.
 /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go#InterPodAffinity.isSchedulableAfterNodeChange @v1.36.3`.
 pub(super) fn after_node_change(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let (old, new) = changed_node(objects)?;

@@ -61,7 +61,7 @@ pub fn factory(args: InterPodAffinityArgs, handle: &Handle) -> Result<Registrati
         .sign(&plugin))
 }
 
-/// A namespace, for its labels. An unknown namespace has no labels.
+/// A namespace, of which only the labels are used. An unknown namespace counts as having no labels.
 /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go#GetNamespaceLabelsSnapshot @v1.36.3`.
 #[derive(Clone, Debug)]
 struct NamespaceLabels(Arc<Namespace>);

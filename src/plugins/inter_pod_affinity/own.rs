@@ -8,11 +8,11 @@ use crate::k8s::labels;
 use crate::listers::Lister;
 use crate::model::{AffinityTerm, LabelClass};
 
-/// The namespaces that a term's namespace selector selected when this was built, sorted by name.
+/// The namespaces that a term's namespace selector selected when this value was built, sorted by name.
 ///
-/// Upstream means to drop a selector once its namespaces are known, but drops the selector of a copy. So the selector is still
-/// matched afterwards, with no labels, and a selector that matches a namespace without labels (`NotIn`, `DoesNotExist`) selects
-/// all namespaces.
+/// Upstream means to drop the selector once the namespaces are known, but drops it from a copy of the term. So the selector is
+/// still matched afterwards, against empty labels. A selector that matches empty labels (`NotIn`, `DoesNotExist`) therefore
+/// selects all namespaces.
 /// Follows
 /// `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go#InterPodAffinity.mergeAffinityTermNamespacesIfNotEmpty
 /// @v1.36.3`.

@@ -27,7 +27,7 @@ impl State {
     }
 }
 
-/// The scores counted so far, and whether any term matched, even if the scores sum up to zero.
+/// The scores counted so far. `any` is set once a term matched, even if the scores add up to zero.
 #[derive(Default)]
 struct Worth {
     counts: TopologyCounts,
@@ -82,7 +82,7 @@ impl PreScorePlugin for InterPodAffinity {
     fn pre_score(&self, cx: &mut CycleContext<'_>, _nodes: &[NodeRef<'_>]) -> Result<PreScoreOutcome, PluginError> {
         let pod = &**cx.pod;
         let has_preferences = has_preferences(pod);
-        // If the pod has preferred terms, those of existing pods count despite the argument, as in upstream.
+        // As in upstream, the argument has no effect if the incoming pod has preferred terms.
         if self.args.ignore_preferred_terms_of_existing_pods && !has_preferences {
             return Ok(PreScoreOutcome::Skip);
         }

@@ -1,5 +1,5 @@
-//! The fragments that plugins add to pod signatures, in the JSON that Go would write. Struct fields are in Go's order, and
-//! empty fields are left out where Go's tags say so.
+//! The fragments that plugins add to pod signatures, in the JSON that Go would write. Struct fields are in Go's order. An empty
+//! field is left out if Go's tag has `omitempty`.
 //!
 //! Follows `kube-scheduler/framework/signers.go @v1.36.3`.
 

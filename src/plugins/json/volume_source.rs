@@ -1,7 +1,7 @@
 //! Volume sources as Go would write them.
 //!
-//! A pod keeps a volume source as the JSON that it came in. This module puts the fields into the order of Go's structs, leaves
-//! out the fields that Go leaves out, and adds those that Go always writes.
+//! A pod keeps a volume source as the JSON in which it was received. This module puts the fields into the order of Go's structs,
+//! leaves out the fields that Go leaves out, and adds the fields that Go always writes.
 //! Follows `api/core/v1/types.go#VolumeSource @v1.36.3`.
 
 use serde_json::Value;
@@ -185,13 +185,13 @@ const SOURCES: &[(&str, &[Field])] = &[
     ("csi", CSI),
 ];
 
-/// The fields of source `kind`, or `None` if the API has no such source.
+/// Returns the fields of source `kind`, or `None` if the API has no such source.
 fn fields(kind: &str) -> Option<&'static [Field]> {
     SOURCES.iter().find(|(name, _)| *name == kind).map(|(_, fields)| *fields)
 }
 
 impl Signed {
-    /// The contribution of a volume with this source to a signature.
+    /// Returns the contribution of a volume with this source to a signature.
     pub(super) fn of(source: &VolumeSource) -> Self {
         match source {
             VolumeSource::Ephemeral => Self::Unknown,

@@ -48,7 +48,7 @@ pub struct NodeResourcesFitArgs {
     /// Extended resources that `Filter` ignores.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignored_resources: Vec<String>,
-    /// Groups of extended resources, the part before the slash, that `Filter` ignores.
+    /// Groups of extended resources that `Filter` ignores. The group of a resource is the part of its name before the slash.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignored_resource_groups: Vec<String>,
     /// The strategy for scoring nodes. `None` only before defaults are set.

@@ -58,7 +58,7 @@ impl BalancedAllocation {
         self.resources.of_pod(&pod_requests(pod, &self.options))
     }
 
-    /// The pod's requests, or `None` for a pod without requests, which gets no score.
+    /// Returns the pod's requests, or `None` for a pod without requests. Such a pod gives every node the score 0.
     fn requests_of<'a>(&self, cx: &'a CycleContext<'_>) -> Option<Cow<'a, Arc<[i64]>>> {
         let kept = cx.state.get(self.requests).map(Cow::Borrowed);
         let requests = kept.unwrap_or_else(|| Cow::Owned(self.requests(cx.pod.pod())));
@@ -79,9 +79,9 @@ fn is_best_effort(requests: &[i64]) -> bool {
     requests.iter().all(|request| *request == 0)
 }
 
-/// The balance of the resources: 100 minus the standard deviation of their utilization, in percent. `amounts` yields the used
-/// and the allocatable amount of each resource. It is called several times and must yield the same amounts, so that shares need
-/// not be stored.
+/// Returns the balance of the resources: 100 minus the standard deviation of their utilization, in percent. `amounts` yields the
+/// used and the allocatable amount of each resource. This function calls `amounts` up to twice instead of storing the shares, so
+/// `amounts` must yield the same amounts each time.
 ///
 /// The order of operations is upstream's, so the results are equal to the last bit.
 /// Follows `pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go#balancedResourceScore @v1.36.3`.

@@ -13,7 +13,7 @@ use crate::model::{NodeInfo, Resources};
 /// The constant reasons, in upstream's order. Each is a bit of [`Shortage::fixed`].
 const FIXED: [&str; 4] = ["Too many pods", "Insufficient cpu", "Insufficient memory", "Insufficient ephemeral-storage"];
 
-/// Extended resources that `Filter` ignores, by name and by group, the part before the slash.
+/// Extended resources that `Filter` ignores, by name and by group. The group is the part of the name before the slash.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ignored {
     pub(super) resources: BTreeSet<String>,
@@ -35,8 +35,8 @@ struct ScalarDemand {
     name: Arc<str>,
     /// The amount, which is above 0.
     amount: i64,
-    /// Whether a device class provides the resource. The plugin then does not check nodes that do not list the resource
-    /// themselves.
+    /// Whether a device class provides the resource. If so, the plugin does not check the resource on a node that does not list
+    /// it.
     delegable: bool,
     /// The rejection reasons when this is the only shortage: `Insufficient <name>`.
     reason: Reasons,
@@ -94,7 +94,8 @@ impl Demand {
         self.shortage(allocatable, &Resources::default(), 0).is_none()
     }
 
-    /// Whether `new` has more than `old` of any resource that the pod needs, or lacks one that a device class may provide.
+    /// Whether `new` has more than `old` of any resource that the pod needs. Also true if the pod needs a resource that a device
+    /// class provides and `new` has none of it.
     /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#haveAnyRequestedResourcesIncreased @v1.36.3`.
     pub(super) fn gains(&self, old: &Resources, new: &Resources) -> bool {
         new.allowed_pods > old.allowed_pods
@@ -147,8 +148,8 @@ impl Demand {
     }
 }
 
-/// The amount of `name` in a sorted list, or 0 if it is not listed. `head` is the next entry of the list, `rest` the entries
-/// after it.
+/// Returns the amount of `name` in a sorted list, or 0 if it is not listed. `head` is the next entry of the list, `rest` the
+/// entries after it.
 fn seek<'a>(head: &mut Option<(&'a str, i64)>, rest: &mut impl Iterator<Item = (&'a str, i64)>, name: &str) -> i64 {
     while let Some((at, amount)) = *head {
         match at.cmp(name) {
@@ -161,7 +162,7 @@ fn seek<'a>(head: &mut Option<(&'a str, i64)>, rest: &mut impl Iterator<Item = (
 }
 
 impl Shortage<'_> {
-    /// The reasons in upstream's order. Upstream does not order the scalar resources. Here they are sorted by name.
+    /// Returns the reasons in upstream's order. Upstream does not order the scalar resources. Here they are sorted by name.
     fn reasons(&self) -> Reasons {
         match (self.fixed.count_ones(), self.scalars.as_slice()) {
             (1, []) => Reasons::One(Cow::Borrowed(FIXED[self.fixed.trailing_zeros() as usize])),

@@ -75,7 +75,7 @@ impl Fit {
         demand.ok_or_else(|| PluginError::new("error reading \"PreFilterNodeResourcesFit\" from cycleState: not found"))
     }
 
-    /// The pod's requests as scoring counts them. Only the requests of the containers count, with upstream's defaults for
+    /// Returns the pod's requests as scoring counts them. Only the requests of the containers count, with upstream's defaults for
     /// missing requests. Pod-level requests and the pod's status do not count, because upstream builds the scorers of this
     /// plugin without the feature gates.
     /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#nodeResourceStrategyTypeMap @v1.36.3`.

@@ -1,4 +1,4 @@
-//! Runs one of the two plugins as a profile would.
+//! Test helpers that run one of the two plugins as a profile would.
 
 use super::args::{NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy};
 use crate::clock::Clock;

@@ -22,7 +22,7 @@ pub(super) struct Hints {
     are_hints_on: bool,
     /// Whether `InPlacePodVerticalScaling` is on, so that the requests of running pods may shrink.
     is_resize_on: bool,
-    /// Options that decide which requests of a shrinking pod count.
+    /// Options that decide which of a pod's requests count when a pod is scaled down.
     options: RequestOptions,
 }
 
@@ -37,7 +37,7 @@ impl Hints {
         Self { classes, are_hints_on: gates.enabled(Gate::SchedulerQueueingHints), is_resize_on, options }
     }
 
-    /// The events to register, with their hints.
+    /// Returns the events to register, with their hints.
     pub(super) fn events(&self) -> Vec<EventRegistration> {
         let mut pod_actions = ActionType::DELETE;
         if self.is_resize_on {
@@ -59,7 +59,7 @@ impl Hints {
         events
     }
 
-    /// The hint for a deleted or updated pod.
+    /// Returns the hint for a deleted or updated pod.
     /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#Fit.isSchedulableAfterPodEvent @v1.36.3`.
     fn after_pod_event(&self, pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
         let helps = match (&objects.old, &objects.new) {
@@ -88,7 +88,7 @@ impl Hints {
             .any(|(name, wanted)| !wanted.is_zero() && before.get(name) > after.get(name))
     }
 
-    /// The hint for an added or updated node. Ignored resources count here, as in upstream.
+    /// Returns the hint for an added or updated node. As in upstream, resources that `Filter` ignores count here.
     /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#Fit.isSchedulableAfterNodeChange @v1.36.3`.
     fn after_node_change(&self, pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
         let (old, Some(new)) = objects.nodes() else { return Err(unexpected("a node")) };
@@ -101,7 +101,7 @@ impl Hints {
 
 type Hint = fn(&Hints, &PodInfo, &EventObjects) -> Result<QueueingHint, PluginError>;
 
-/// The hint for a changed device class.
+/// Returns the hint for an added or updated device class.
 /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#Fit.isSchedulableAfterDeviceClassEvent @v1.36.3`.
 fn after_device_class_event(pod: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
     let class = |object: &Option<Object>| match object {

@@ -32,8 +32,8 @@ pub(super) fn fits(pod: &PodInfo, node: &NodeInfo, classes: &DeviceClasses) -> V
     Demand::new(pod.spec_requests(), &Ignored::default(), classes).verdict(node)
 }
 
-/// The signature of both plugins: the pod's requests. A pod that requests a resource of a device class is not signed, because
-/// nodes gain and lose devices without a change of the node.
+/// Returns the signature of both plugins: the pod's requests. A pod that requests a resource of a device class is not signed,
+/// because the devices of a node can change without a change of the Node object.
 /// Follows `pkg/scheduler/framework/plugins/noderesources/fit.go#Fit.SignPod @v1.36.3`.
 fn sign(pod: &PodInfo, classes: &DeviceClasses) -> SignOutcome {
     let requests = pod.spec_requests();

@@ -56,13 +56,13 @@ impl ScoredResources {
         self.resources.is_empty()
     }
 
-    /// The pod's request for each resource, in the order of the resources.
+    /// Returns the pod's request for each resource, in the order of the resources.
     pub(super) fn of_pod(&self, requests: &Requests<'_>) -> Arc<[i64]> {
         self.resources.iter().map(|resource| requests.units(&resource.name)).collect()
     }
 
-    /// The amounts on `node` of the resources that count. `pod` has the pod's request for each resource. A resource does not
-    /// count if the node has none of it, or if it is scalar and the pod does not request it. A resource that a device class
+    /// Returns the amounts on `node` of the resources that count. `pod` has the pod's request for each resource. A resource does
+    /// not count if the node has none of it, or if it is scalar and the pod does not request it. A resource that a device class
     /// provides counts only if the node lists it.
     /// Follows `pkg/scheduler/framework/plugins/noderesources/resource_allocation.go#calculateNodeAllocatableRequest @v1.36.3`.
     pub(super) fn on<'a>(

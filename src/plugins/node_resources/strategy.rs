@@ -78,7 +78,7 @@ impl Strategy {
     }
 }
 
-/// The weighted mean of the scores, rounded down, or 0 if there are no amounts.
+/// Returns the weighted mean of the scores, rounded down, or 0 if there are no amounts.
 fn mean<'a>(amounts: impl Iterator<Item = (&'a ScoredResource, Amounts)>, score: impl Fn(Amounts) -> i64) -> i64 {
     let (mut sum, mut weights) = (0_i64, 0_i64);
     for (resource, amounts) in amounts {
@@ -88,7 +88,7 @@ fn mean<'a>(amounts: impl Iterator<Item = (&'a ScoredResource, Amounts)>, score:
     if weights == 0 { 0 } else { sum.wrapping_div(weights) }
 }
 
-/// The unused share of a resource, from 0 to 100.
+/// Returns the unused share of a resource, from 0 to 100.
 /// Follows `pkg/scheduler/framework/plugins/noderesources/least_allocated.go#leastRequestedScore @v1.36.3`.
 fn least(amounts: Amounts) -> i64 {
     let Amounts { requested, allocatable, .. } = amounts;
@@ -98,14 +98,14 @@ fn least(amounts: Amounts) -> i64 {
     allocatable.wrapping_sub(requested).wrapping_mul(MAX_NODE_SCORE).wrapping_div(allocatable)
 }
 
-/// The used share of a resource, from 0 to 100.
+/// Returns the used share of a resource, from 0 to 100.
 /// Follows `pkg/scheduler/framework/plugins/noderesources/most_allocated.go#mostRequestedScore @v1.36.3`.
 fn most(amounts: Amounts) -> i64 {
     let Amounts { requested, allocatable, .. } = amounts;
     requested.min(allocatable).wrapping_mul(MAX_NODE_SCORE).wrapping_div(allocatable)
 }
 
-/// The weighted mean of the scores above 0, rounded to the nearest.
+/// Returns the weighted mean of the scores above 0, rounded to the nearest integer. Scores of 0 and their weights do not count.
 /// Follows `pkg/scheduler/framework/plugins/noderesources/requested_to_capacity_ratio.go#buildRequestedToCapacityRatioScorerFunction
 /// @v1.36.3`.
 #[expect(

@@ -1,4 +1,4 @@
-//! Compiled constraints: those of the pod, or the profile's for pods without constraints.
+//! Compiled constraints: the pod's own constraints, or the profile's default constraints for a pod without its own.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
 /// The node label with the zone.
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// The inclusion policy by which only nodes count that the pod could run on.
+/// The inclusion policy that counts only nodes on which the pod could run.
 const HONOR: &str = "Honor";
 
 /// The effect of a constraint on a node that would violate the skew.
@@ -56,9 +56,9 @@ pub(super) struct Constraint {
     pub(super) selector: Arc<Selector>,
     /// If there are fewer domains than this, the minimum count is taken as 0.
     pub(super) min_domains: i32,
-    /// Whether only nodes count that match the pod's node affinity.
+    /// Whether a node counts only if it matches the pod's node affinity.
     pub(super) honors_affinity: bool,
-    /// Whether only nodes count whose hard taints the pod tolerates.
+    /// Whether a node counts only if the pod tolerates its hard taints.
     pub(super) honors_taints: bool,
 }
 
@@ -106,8 +106,8 @@ impl Defaults {
 }
 
 impl PodTopologySpread {
-    /// The constraints with this `action`, in the pod's order. A pod with constraints of its own, hard or soft, gets no default
-    /// constraints.
+    /// Returns the constraints with this `action`, in the pod's order. A pod with constraints of its own, hard or soft, gets no
+    /// default constraints.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go#PodTopologySpread.getConstraints @v1.36.3`.
     pub(super) fn constraints(&self, pod: &Pod, action: Action) -> Result<Vec<Constraint>, PluginError> {
         let own = &pod.spec.topology_spread_constraints;
@@ -120,7 +120,7 @@ impl PodTopologySpread {
         })
     }
 
-    /// The default constraints with this `action`, with the selector of the pod's services and controller.
+    /// Returns the default constraints with this `action`. Their selector is derived from the pod's services and controller.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/common.go#PodTopologySpread.buildDefaultConstraints
     /// @v1.36.3`.
     fn default_constraints(&self, pod: &Pod, action: Action) -> Vec<Constraint> {
@@ -154,7 +154,7 @@ impl PodTopologySpread {
         Ok(compiled)
     }
 
-    /// The selector, restricted to pods with the same values of the `matchLabelKeys` as this pod.
+    /// Returns the constraint's selector, restricted to pods that have the same values of the `matchLabelKeys` as this pod.
     fn selector(&self, wire: &TopologySpreadConstraint, labels: &StringMap) -> Result<Selector, ParseSelectorError> {
         let selector = Selector::from_label_selector(wire.label_selector.as_ref())?;
         if !self.match_label_keys {

@@ -7,7 +7,7 @@ use crate::k8s::tolerations::{do_not_schedule, find_untolerated_taint};
 use crate::k8s::{Node, Pod, RequiredNodeAffinity, Selector};
 use crate::model::{ClassCount, LabelClass, NodeInfo, NodeOrdinal, Occurrence, Snapshot};
 
-/// Decides which nodes count by the inclusion policies of some constraints. Checks only the policies that a constraint honors.
+/// Decides by inclusion policies which nodes count. Only the policies that at least one constraint honors are checked.
 #[derive(Debug)]
 pub(super) struct Eligibility {
     /// `None` if no constraint honors node affinity, or if the pod has none.
@@ -100,12 +100,13 @@ impl<'a> Selected<'a> {
         all
     }
 
-    /// The nodes with selected pods and their numbers of them. A node may occur several times.
+    /// Returns the nodes with selected pods, each with a number of selected pods. A node occurs once per selected label class,
+    /// so its numbers must be added up.
     pub(super) fn nodes(&self) -> impl Iterator<Item = (NodeOrdinal, i64)> {
         self.classes.iter().flat_map(|class| class.staying()).map(|(node, pods)| (node, pods.cast_signed() as i64))
     }
 
-    /// Number of selected pods on a node, which may differ from the snapshot's.
+    /// Number of selected pods on a node whose pods may differ from the snapshot's.
     pub(super) fn on(&self, node: &NodeInfo) -> i64 {
         let counts = node.classes().iter().filter(|count| self.contains(count.class()));
         counts.map(ClassCount::staying).sum::<usize>().cast_signed() as i64

@@ -59,7 +59,7 @@ impl DefaultSelectors {
         with_requirements(Selector::from_labels(&labels), set_selector.as_ref())
     }
 
-    /// The labels in the selectors of the services that select the pod. A service without a selector selects no pods.
+    /// Returns the labels in the selectors of the services that select the pod. A service without a selector selects no pods.
     /// Follows `pkg/scheduler/framework/plugins/helper/spread.go#GetPodServices @v1.36.3`.
     fn service_labels(&self, pod: &Pod) -> StringMap {
         let mut labels = StringMap::default();

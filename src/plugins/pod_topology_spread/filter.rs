@@ -25,8 +25,9 @@ struct Count {
     pods: i64,
 }
 
-/// The two domains of a constraint with the fewest pods. Adding or removing a pod changes one domain of a constraint, so the
-/// minimum of the other domains is always known.
+/// The two domains of a constraint with the fewest pods. Preemption and nominated pods change a clone of the state on one node
+/// only, and thus in one domain of each constraint. At least one of the two domains has then not changed, so the minimum is
+/// known without a search.
 /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go#criticalPaths @v1.36.3`.
 #[derive(Clone, Copy, Debug)]
 struct Emptiest([Count; 2]);
@@ -136,7 +137,7 @@ impl Spread {
         }
     }
 
-    /// The minimum pod count of the domains, for the calculation of the skew.
+    /// Returns the minimum pod count of the domains, for the calculation of the skew.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go#preFilterState.minMatchNum @v1.36.3`.
     fn minimum(&self, constraint: usize) -> i64 {
         let counted = &self.base.counted[constraint];
@@ -223,7 +224,7 @@ impl Counted {
         emptiest
     }
 
-    /// The domain of the node, by its ordinal, or by its labels if it has no ordinal.
+    /// Returns the domain of the node, by its ordinal, or by its labels if it has no ordinal.
     fn domain(&self, node: NodeRef<'_>) -> Domain {
         match node.ordinal {
             Some(ordinal) => self.domains.of(ordinal).map_or(Domain::Missing, Domain::Known),

@@ -11,8 +11,8 @@ use crate::k8s::{Node, Pod};
 use crate::model::{ActionType, ClusterEvent, EventObjects, EventResource, PodInfo};
 use crate::plugins::event::{hint, unexpected};
 
-/// Whether a change of `changed` can affect the spreading of `waiting`: it is the same pod, or it is in the same namespace and
-/// has a node or a nominated node.
+/// Whether a change of `changed` can affect the spreading of `waiting`. This is so if they are the same pod, or if `changed` is
+/// in the same namespace and has a node or a nominated node.
 /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go#involvedInTopologySpreading @v1.36.3`.
 fn is_involved(changed: &Pod, waiting: &Pod) -> bool {
     changed.uid() == waiting.uid()
@@ -20,7 +20,7 @@ fn is_involved(changed: &Pod, waiting: &Pod) -> bool {
             && changed.namespace() == waiting.namespace()
 }
 
-/// The text of an optional field. The API treats absent and empty text alike.
+/// Returns the text of an optional field. The API treats absent and empty text alike.
 fn text(field: Option<&String>) -> &str {
     field.map_or("", String::as_str)
 }
@@ -75,7 +75,7 @@ fn node_update_helps(old: &Node, new: &Node, constraints: &[Constraint]) -> bool
 }
 
 impl PodTopologySpread {
-    /// The hint for an added, updated or deleted pod.
+    /// Returns the hint for an added, updated or deleted pod.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go#PodTopologySpread.isSchedulableAfterPodChange
     /// @v1.36.3`.
     fn after_pod_change(&self, waiting: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {
@@ -95,7 +95,7 @@ impl PodTopologySpread {
         Ok(hint(helps))
     }
 
-    /// The hint for an added, updated or deleted node.
+    /// Returns the hint for an added, updated or deleted node.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/plugin.go#PodTopologySpread.isSchedulableAfterNodeChange
     /// @v1.36.3`.
     fn after_node_change(&self, waiting: &PodInfo, objects: &EventObjects) -> Result<QueueingHint, PluginError> {

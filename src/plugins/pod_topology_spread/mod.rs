@@ -9,8 +9,9 @@
 //!       └──▶ hints    the events that may help a rejected pod
 //! ```
 //!
-//! The plugin does not iterate over pods, nor over nodes if all of them count. A selector is matched once per label class, and
-//! a class has its number of pods per node. Domains are numbered, so the counts by domain are an array (`counts`).
+//! The plugin does not iterate over pods. A selector is matched once per label class, and the snapshot has the number of pods of
+//! each class on each node. Inclusion policies are checked for each node, but not if no policy can exclude a node. Domains are
+//! numbered, so the counts by domain are an array (`counts`).
 //!
 //! Follows `pkg/scheduler/framework/plugins/podtopologyspread @v1.36.3`.
 

@@ -43,8 +43,8 @@ struct Scoring<'a> {
     eligible: EligibleNodes,
     /// The selected pods, by constraint.
     selected: Vec<Selected<'a>>,
-    /// Whether only nodes with every topology key count. False for the built-in constraints, so that nodes without a zone get
-    /// scores too.
+    /// Whether a node counts only if it has every topology key. False for the built-in constraints, so that nodes without a zone
+    /// get scores too.
     requires_all: bool,
 }
 
@@ -70,7 +70,7 @@ impl PodTopologySpread {
 }
 
 impl Scoring<'_> {
-    /// Whether a feasible node is scored or left out.
+    /// Whether a feasible node is scored. A node that is not scored gets 0 in the end.
     fn scores(&self, node: NodeRef<'_>) -> bool {
         !self.requires_all || self.topologies.iter().all(|topology| topology.has(node))
     }
@@ -99,7 +99,7 @@ impl Scoring<'_> {
         }
     }
 
-    /// The raw score of a scored node. A topology key that the node lacks adds nothing.
+    /// Returns the raw score of a scored node. A topology key that the node lacks adds nothing.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#PodTopologySpread.Score @v1.36.3`.
     fn points(&mut self, node: NodeRef<'_>) -> i64 {
         let mut sum = 0.0;

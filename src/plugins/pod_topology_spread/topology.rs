@@ -13,9 +13,10 @@ pub(super) struct Topology {
     /// Whether each node is a domain of its own, whatever its hostname label says.
     pub(super) by_node: bool,
     domains: Arc<Domains>,
-    /// The domain of nodes without the label, if they count: the domain of the empty value.
+    /// Index of the domain of nodes without the label. If such nodes count and a node has the empty value, this is the domain of
+    /// the empty value. Otherwise, this is an extra domain after the domains of all values.
     unlabelled: usize,
-    /// Label values that no node of the snapshot has. Their domains come after all others.
+    /// Label values that no node of the snapshot has. The domains of these values come after all other domains.
     strange: Vec<String>,
     /// The pod counts by domain, or by ordinal if each node is a domain. `None` for a domain without a feasible node.
     pods: Vec<Option<i64>>,
@@ -24,7 +25,8 @@ pub(super) struct Topology {
 }
 
 impl Topology {
-    /// Returns the topology without domains that count. `requires_label` says that nodes without the label do not count.
+    /// Returns the topology before [`Self::weigh`] marks the domains that count. If `requires_label` is set, nodes without the
+    /// label do not count.
     pub(super) fn new(constraint: Constraint, snapshot: &Snapshot, requires_label: bool) -> Self {
         let domains = snapshot.domains(&constraint.topology_key);
         let by_node = &*constraint.topology_key == HOSTNAME;
@@ -70,13 +72,13 @@ impl Topology {
         self.weight = (size + 2.0).ln();
     }
 
-    /// The pod count of this node's domain, to add to. `None` if the domain has no feasible node.
+    /// Returns the pod count of this node's domain for adding to it. `None` if the domain has no feasible node.
     pub(super) fn pods_at(&mut self, node: NodeOrdinal) -> Option<&mut i64> {
         let domain = if self.by_node { node.index() } else { self.domain_at(node) };
         self.pods.get_mut(domain)?.as_mut()
     }
 
-    /// The pod count of a feasible node's domain.
+    /// Returns the pod count of a feasible node's domain.
     pub(super) fn pods(&mut self, node: NodeRef<'_>) -> i64 {
         let domain = match node.ordinal {
             Some(ordinal) if self.by_node => ordinal.index(),
@@ -85,7 +87,7 @@ impl Topology {
         self.pods.get(domain).copied().flatten().unwrap_or(0)
     }
 
-    /// The raw score for this pod count. Adding the maximum skew makes differences within the skew matter less.
+    /// Returns the raw score for this pod count. Adding the maximum skew makes differences within the skew matter less.
     /// Follows `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go#scoreForCount @v1.36.3`.
     pub(super) fn points(&self, pods: i64) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a cluster has few pods")]

@@ -1,4 +1,4 @@
-//! Defaults and errors of plugin arguments in configurations. Upstream itself produced every text here.
+//! Defaults and errors of plugin arguments in configurations. Every text here was produced by upstream's kube-scheduler.
 
 use crate::config::{Config, FeatureGates, Gate};
 use crate::plugins::{node_resources, registry};

@@ -88,7 +88,7 @@ fn a_pod_stays_away_from_those_whose_terms_are_about_it() {
 #[test]
 fn affinity_goes_before_anti_affinity_and_pods_that_end_count() {
     let existing = [of("a", "a").on("n1").terminating(), away(of("e", "e"), [app("host", "p")]).on("n3").terminating()];
-    // The node of `e` has no `a`, has an `e`, and has a pod whose anti-affinity selects `p`.
+    // Node n3 has no pod with `app: a`. It has a pod with `app: e`, whose anti-affinity selects `p`.
     let torn = away(near(of("p", "p"), [app("zone", "a")]), [app("host", "e")]);
     check(&torn, &existing, "++nn");
     check(&away(of("p", "p"), [app("host", "e")]), &existing, "++a+");

@@ -31,7 +31,7 @@ fn own_preferences_draw_and_push() {
     check(&harness, &rather(pod("p"), "podAffinity", 10, &app("zone", "c")), None);
     let torn = rather(likes("host"), "podAntiAffinity", 7, &app("zone", "b"));
     check(&harness, &torn, Some(([13, -7, 10, 0], [100, 0, 85, 35])));
-    // All scores are zero, but a term matched.
+    // A term matched, although all scores are zero.
     let equal = rather(likes("zone"), "podAntiAffinity", 10, &app("zone", "a"));
     check(&harness, &equal, Some(([0; 4], [0; 4])));
 }
@@ -61,7 +61,7 @@ fn terms_of_others_draw_and_push() {
     check(&with_args(&existing, 5, false), &of("p", "b"), None);
     check(&with_args(&existing, 5, false), &of("p", "a").namespace("other"), None);
     check(&with_args(&existing, 5, true), &of("p", "a"), None);
-    // If the pod has preferred terms, those of existing pods count despite the argument.
+    // The argument has no effect, because the incoming pod has preferred terms.
     let own = rather(of("p", "a"), "podAffinity", 1, &app("zone", "c"));
     check(&with_args(&existing, 5, true), &own, Some(([10, 6, 5, 0], [100, 60, 50, 0])));
 }
