@@ -89,9 +89,9 @@ label_values! {
         Success = "Success",
         /// The call failed with an error.
         Error = "Error",
-        /// The pod was rejected; preemption may help.
+        /// The pod was rejected, and preemption may help.
         Unschedulable = "Unschedulable",
-        /// The pod was rejected; preemption does not help.
+        /// The pod was rejected, and preemption does not help.
         UnschedulableAndUnresolvable = "UnschedulableAndUnresolvable",
         /// The pod waits on Permit.
         Wait = "Wait",
@@ -129,7 +129,7 @@ label_values! {
         Scheduled = "scheduled",
         /// The pod was rejected.
         Unschedulable = "unschedulable",
-        /// Pod groups only: preemption was started for it.
+        /// Preemption was started for the pod group. Used only for pod groups.
         WaitingOnPreemption = "waiting_on_preemption",
         /// The attempt failed with an error.
         Error = "error",
@@ -200,7 +200,7 @@ label_values! {
 }
 
 label_values! {
-    /// Values of the label `reason`: why the batching state was dropped.
+    /// Values of the label `reason`: the reason for dropping the batching state.
     /// Follows `pkg/scheduler/metrics/metrics.go#BatchFlushPodFailed @v1.36.3` and its neighbours.
     BatchFlush {
         /// The previous pod failed. Upstream never counts this.
