@@ -83,7 +83,7 @@ pub(super) struct Reflector<S: Sink> {
     backoff: Backoff,
     /// The last resource version seen. Empty before the first.
     version: String,
-    /// Whether the server did not have that version at the last request.
+    /// Whether the last request failed because the server did not have `version`.
     version_unavailable: bool,
     /// Whether a list at any version came in pages. If so, the server has no watch cache, and later lists ask for pages too.
     paginated: bool,
