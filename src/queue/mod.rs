@@ -146,8 +146,8 @@ impl Default for QueueOptions {
 }
 
 impl Queue {
-    /// Creates an empty queue for at least one profile. The first profile's plugin orders activeQ. Gates, metrics and listers are
-    /// those of the profiles' handles. Fails if a plugin cannot register its events.
+    /// Creates an empty queue for at least one profile. The first profile's plugin orders activeQ. Feature gates, metrics,
+    /// listers and the clock come from the first profile's handle. Fails if a plugin cannot register its events.
     ///
     /// # Panics
     /// Without a profile.

@@ -224,8 +224,8 @@ impl State {
     }
 
     /// Moves a pod that is not in the queue to activeQ, or to unschedulablePods if a plugin gates it. Returns whether it is
-    /// in activeQ. A queued pod of the same name is replaced, unless the new one is gated and the old one is not in
-    /// unschedulablePods.
+    /// in activeQ. A queued pod of the same name is replaced, unless the new pod is gated and the queued pod is not in
+    /// unschedulablePods. In that case the new pod is dropped.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.moveToActiveQ @v1.36.3`.
     pub(super) fn move_to_active(
         &mut self,
