@@ -46,13 +46,14 @@ label_values! {
         PreFilterExtensionAddPod = "PreFilterExtensionAddPod",
         /// Removal of a pod from `PreFilter`'s state.
         PreFilterExtensionRemovePod = "PreFilterExtensionRemovePod",
-        /// A plugin's verdict on one node; for the whole extension point, the loop over the nodes.
+        /// Filtering of nodes. For one plugin, a call with one node. For the whole extension point, the loop over the nodes.
         Filter = "Filter",
         /// Preemption and other work after no node passed the filters.
         PostFilter = "PostFilter",
         /// Preparation before scoring, once a cycle.
         PreScore = "PreScore",
-        /// A plugin's score of one node; for the whole extension point, including normalization and weights.
+        /// Scoring of nodes. For one plugin, a call with one node. For the whole extension point, scores, normalization and
+        /// weights.
         Score = "Score",
         /// Normalization of a plugin's scores.
         ScoreExtensionNormalize = "ScoreExtensionNormalize",
