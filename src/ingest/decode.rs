@@ -1,5 +1,4 @@
-//! Decodes objects one by one. An object that cannot be decoded is logged and counted, and fails neither its list nor its
-//! watch.
+//! Decodes objects one by one. An object that cannot be decoded is logged and counted. Its list or watch continues.
 
 use std::borrow::Cow;
 use std::sync::Arc;

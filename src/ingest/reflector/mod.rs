@@ -190,7 +190,7 @@ impl<S: Sink> Reflector<S> {
     }
 
     /// Lists all objects of the kind. The first list accepts any version. Later lists require at least the last version seen,
-    /// or the newest version if the server does not have that one.
+    /// or the newest version if the server does not have the last version seen.
     async fn list(&mut self) -> Result<(), Failure> {
         let version = match &*self.version {
             _ if self.version_unavailable => String::new(),
