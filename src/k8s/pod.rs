@@ -52,7 +52,7 @@ pub struct PodSpec {
     /// Constraints on how pods are spread over topology domains.
     #[serde(deserialize_with = "nullable")]
     pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
-    /// Scheduling gates. The pod is not scheduled while it has any gate.
+    /// Scheduling gates of the pod. The pod is not scheduled while it has any gate.
     #[serde(deserialize_with = "nullable")]
     pub scheduling_gates: Vec<PodSchedulingGate>,
     /// Containers of the pod, without init containers.

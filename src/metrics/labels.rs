@@ -46,13 +46,13 @@ label_values! {
         PreFilterExtensionAddPod = "PreFilterExtensionAddPod",
         /// Removal of a pod from `PreFilter`'s state.
         PreFilterExtensionRemovePod = "PreFilterExtensionRemovePod",
-        /// Filtering of nodes. For one plugin, a call with one node. For the whole extension point, the loop over the nodes.
+        /// Filtering of the nodes. For one plugin, a call with one node. For the whole extension point, the loop over the nodes.
         Filter = "Filter",
         /// Preemption and other work after no node passed the filters.
         PostFilter = "PostFilter",
         /// Preparation before scoring, once a cycle.
         PreScore = "PreScore",
-        /// Scoring of nodes. For one plugin, a call with one node. For the whole extension point, scores, normalization and
+        /// Scoring of the nodes. For one plugin, a call with one node. For the whole extension point, scores, normalization and
         /// weights.
         Score = "Score",
         /// Normalization of a plugin's scores.
