@@ -30,9 +30,10 @@
 //! to the same pod and sends them in order. `tests/tidy` has the table of permitted imports between modules.
 //!
 //! Some things are absent on purpose. The scheduling cycle uses neither the network nor an async runtime: it never awaits, and
-//! it hands writes to tasks. The only exception is a call to an [`extender`], for which the cycle waits, as in upstream. Only
-//! [`clock`] reads the system's clock, and randomness is always an argument. So [`simulate`] runs the same code in virtual
-//! time, and prints the same output for the same seed. Nothing is global: metrics, clients and clocks are passed as arguments.
+//! it hands writes to tasks. The only exception is a call to an [`extender`], for which the cycle waits, as in upstream. The
+//! scheduler reads the system's clock only through [`clock`], except for the timeouts of extenders, and randomness is always an
+//! argument. So [`simulate`] runs the same code in virtual time, and prints the same output for the same seed. Nothing is
+//! global: metrics, clients and clocks are passed as arguments.
 //!
 //! [`app::App::with_plugin`] adds an out-of-tree plugin. `tests/examples` has two of them.
 

@@ -25,10 +25,10 @@ pub const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux/arm64" } el
 /// Follows `client-go/rest/config.go#adjustCommit @v1.36.3`.
 const SHORT_COMMIT: usize = 7;
 
-/// Returns the User-Agent of one client of the process; an empty name stands for the process as a whole.
+/// Returns the User-Agent of one client of the process. An empty name stands for the process as a whole.
 ///
-/// Up to the comment at the end, the text is upstream's for a build that does not know its Kubernetes commit. The comment names this
-/// program and its commit. Follows `client-go/rest/config.go#DefaultKubernetesUserAgent`, `#AddUserAgent @v1.36.3`.
+/// Up to the comment at the end, the text is upstream's for a build that does not know its Kubernetes commit. The comment names
+/// this program and its commit. Follows `client-go/rest/config.go#DefaultKubernetesUserAgent`, `#AddUserAgent @v1.36.3`.
 pub fn user_agent(client: &str) -> String {
     let slash = if client.is_empty() { "" } else { "/" };
     format!("kube-scheduler/{KUBERNETES} ({PLATFORM}) kubernetes/unknown{slash}{client} {}", comment())

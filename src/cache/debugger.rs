@@ -25,8 +25,8 @@ impl Mismatch {
     }
 }
 
-/// Compares the names of a lister with the cached names. A name that occurs several times has to be cached as often. The names
-/// are those of nodes, or the UIDs of pods; for pods, `cached` has those of the cache and of the queue.
+/// Compares the names in a lister with the cached names. A name that occurs several times has to be cached as often. The names
+/// are node names or pod UIDs. For pods, `cached` has the UIDs in the cache and in the queue.
 /// Follows `pkg/scheduler/backend/cache/debugger/comparer.go#compareStrings @v1.36.3`.
 pub fn compare<'a>(actual: impl IntoIterator<Item = &'a str>, cached: impl IntoIterator<Item = &'a str>) -> Mismatch {
     let mut balance: BTreeMap<&str, isize> = BTreeMap::new();

@@ -45,7 +45,7 @@ pub enum CacheError {
     /// The node cannot be removed because it is not in the cache.
     #[error("node {0} is not found")]
     NoSuchNode(Arc<str>),
-    /// The node cannot be removed because it was removed before or never added; its entry has only pods.
+    /// The node cannot be removed because it was removed before or never added. Its entry has only pods.
     #[error("node {} in group {} was not found", quote(.name), quote(.zone))]
     NotInTree {
         /// Name of the node.

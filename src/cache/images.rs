@@ -13,7 +13,7 @@ struct Image {
     nodes: usize,
 }
 
-/// Images of all nodes, by each of their names. Follows
+/// Images of all nodes. An image is listed under each of its names. Follows
 /// `pkg/scheduler/backend/cache/cache.go#cacheImpl.addNodeImageStates @v1.36.3` and its counterpart for removal.
 #[derive(Debug, Default)]
 pub(super) struct Images {

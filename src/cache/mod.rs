@@ -120,7 +120,8 @@ impl Cache {
 
     /// Replaces a pod that has a node by its new state.
     ///
-    /// Fails with [`CacheError::UnknownUpdated`], [`CacheError::AssumedUpdated`] or, fatally, [`CacheError::Corrupted`].
+    /// Fails with [`CacheError::UnknownUpdated`], [`CacheError::AssumedUpdated`] or, fatally, [`CacheError::Corrupted`]. Fails
+    /// with [`CacheError::AlreadyAdded`] if `new` has another UID than `old` and is already in the cache.
     pub fn update_pod(&self, old: &Pod, new: Arc<PodInfo>) -> Result<(), CacheError> {
         self.lock().update(old, new)
     }
@@ -137,7 +138,7 @@ impl Cache {
         self.lock().is_assumed(pod)
     }
 
-    /// Returns the pod as it is in the cache. An assumed pod has its node set.
+    /// Returns the cached version of the pod. An assumed pod has its node set.
     ///
     /// Fails with [`CacheError::NoSuchPod`].
     pub fn get_pod(&self, pod: &Pod) -> Result<Arc<PodInfo>, CacheError> {

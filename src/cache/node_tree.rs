@@ -11,8 +11,8 @@ const BETA_ZONE: &str = "failure-domain.beta.kubernetes.io/zone";
 const REGION: &str = "topology.kubernetes.io/region";
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// Returns the key of a node's zone: region and zone, separated by a character that neither can contain; empty if the node has
-/// neither. The deprecated beta labels take precedence, even when they are empty.
+/// Returns the key of a node's zone: region and zone, separated by `:\0:`, because neither can contain a null character. The key
+/// is empty if the node has neither. The deprecated beta labels take precedence, even when they are empty.
 /// Follows `component-helpers/node/topology/helpers.go#GetZoneKey @v1.36.3`.
 pub fn zone_key(node: &Node) -> String {
     let labels = node.labels();
@@ -21,9 +21,9 @@ pub fn zone_key(node: &Node) -> String {
     if region.is_empty() && zone.is_empty() { String::new() } else { format!("{region}:\0:{zone}") }
 }
 
-/// Nodes grouped by zone: zones in the order in which they were first seen, nodes of a zone in the order in which they were
-/// added. Follows `pkg/scheduler/backend/cache/node_tree.go#nodeTree @v1.36.3`, except that the caller remembers the zone
-/// under which a node was added and passes it for the removal, so a node cannot be in two zones.
+/// Nodes grouped by zone. The zones are in the order in which they got their first node, and the nodes of a zone in the order in
+/// which they were added. Follows `pkg/scheduler/backend/cache/node_tree.go#nodeTree @v1.36.3`, with one difference: the caller
+/// remembers the zone under which a node was added and passes it for the removal, so a node cannot be in two zones.
 #[derive(Debug, Default)]
 pub(super) struct NodeTree {
     zones: Vec<Arc<str>>,

@@ -214,8 +214,8 @@ impl State {
     }
 
     /// Updates a snapshot: walks from the most recently changed entry to the first entry that the snapshot already has.
-    /// Follows `pkg/scheduler/backend/cache/cache.go#cacheImpl.UpdateSnapshot @v1.36.3`. As there, the list of nodes is rebuilt
-    /// only when a node was added or removed: a node that changed its zone keeps its position until then.
+    /// Follows `pkg/scheduler/backend/cache/cache.go#cacheImpl.UpdateSnapshot @v1.36.3`. As upstream, the list of nodes is
+    /// rebuilt only when a node was added or removed. A node that changed its zone keeps its position until then.
     pub(super) fn update_snapshot(&mut self, snapshot: &mut Snapshot) -> Result<(), CacheError> {
         let mut has_new_node = false;
         let mut next = self.nodes.newest();

@@ -56,7 +56,8 @@ fn print(cache: &Cache) -> String {
     entries.collect::<Vec<_>>().join(" ")
 }
 
-/// Runs steps, of which all but the last have to succeed. Compares the last one's error, or "", and the entries afterwards.
+/// Runs steps, of which all but the last have to succeed. Compares the error of the last step (empty if it succeeds), and the
+/// entries afterwards.
 #[track_caller]
 fn check(steps: &str, error: &str, expected: &str) {
     let cache = Cache::new();
@@ -298,7 +299,8 @@ fn pods_are_found_by_uid() {
 }
 
 /// Runs steps: `a x:10 y:20` sets node a with its images, `-a` removes it, `+a` adds a pod to it, `|` takes a snapshot. Then
-/// compares the images of each node in the snapshot: `a(x:10*2)` has size 10 and is on two nodes.
+/// compares the images of each node in the snapshot. In `a(x:10*2)`, node a has image x, whose size is 10 and which is on two
+/// nodes.
 #[track_caller]
 fn check_images(steps: &str, expected: &str) {
     let cache = Cache::new();

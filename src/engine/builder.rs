@@ -139,7 +139,7 @@ impl EngineBuilder {
             clock.now(),
         )
         .map_err(EngineError::Events)?;
-        // Plugin factories run before this point, and are documented to find neither.
+        // Plugin factories run before this point. Their documentation says that they find neither nominator nor activator.
         let _ = parts.nominator.set(queue.nominator().clone());
         let _ = parts.activator.set(queue.clone());
 

@@ -75,7 +75,7 @@ impl Engine {
         self.shared.writes.pending() + self.broadcaster.pending()
     }
 
-    /// Starts the task that updates the sizes of queue and cache in the metrics.
+    /// Starts the task that updates the gauges of the cache's sizes and flushes buffered durations, once a second.
     /// Follows `pkg/scheduler/backend/cache/cache.go#updateMetrics @v1.36.3`.
     pub fn start_metrics(&self) {
         let (shared, clock) = (self.shared.clone(), self.shared.clock.clone());
@@ -87,7 +87,7 @@ impl Engine {
         });
     }
 
-    /// Stops the tasks, drops pending API writes and closes the queue, in upstream's order.
+    /// Allows the tasks to end, drops the API writes that have not been started, and closes the queue, in upstream's order.
     pub fn close(&self) {
         self.tasks.stop();
         self.shared.writes.close();

@@ -100,7 +100,8 @@ impl Engine {
 impl PlaceCheck {
     /// Returns everything that is inconsistent. The checks are:
     ///
-    /// - Each pod of the informers is in exactly one place: queued, in its cycle, assumed or bound. No other pod is in any place.
+    /// - Each pod of the informers is in exactly one place: queued, in its cycle, assumed or bound. Unassigned pods of other
+    ///   schedulers are in no place, and unassigned pods that are terminating may be in none. No other pod is in any place.
     /// - The queue lists exactly those pods as in flight that are in their cycle or wait at `Permit`.
     /// - No deleted or bound pod has a nominated node.
     /// - Each node's sums are the sums over its pods.
@@ -136,7 +137,7 @@ impl PlaceCheck {
         }
         for (uid, (pod, at)) in places {
             for place in at {
-                // The pod cannot be bound any more, and its binding cycle is going to notice.
+                // The pod cannot be bound any more, and its unfinished cycle is going to notice.
                 let on_its_way = underway.binding.contains(&uid) || underway.cycle.as_ref() == Some(&uid);
                 if place != ASSUMED || !on_its_way {
                     found.push(Misplaced::Leftover { pod: pod.key().to_string(), place });

@@ -80,7 +80,7 @@ impl Tasks {
         });
     }
 
-    /// Spawns a task that runs until [`Self::stop`]. Any earlier end is fatal.
+    /// Spawns a task that must not end before [`Self::stop`] is called. Any earlier end is fatal.
     pub fn serve(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let mut end = EndReport { name, stopping: self.stopping.clone(), fatal: self.fatal.clone(), end: None };
         let task = self.runtime.spawn(async move {
@@ -160,7 +160,7 @@ struct EndReport {
     name: &'static str,
     stopping: Arc<AtomicBool>,
     fatal: mpsc::UnboundedSender<TaskEnd>,
-    /// The end of the task, unless it returned.
+    /// The panic of the task. `None` if the task returned or was aborted.
     end: Option<TaskEnd>,
 }
 

@@ -36,7 +36,7 @@ struct CoreV1<'a> {
     #[serde(rename = "type")]
     event_type: EventType,
     event_time: Option<Time>,
-    /// The reporting controller; events.k8s.io/v1 calls this field reportingController.
+    /// Name of the reporting controller. The events.k8s.io/v1 API calls this field `reportingController`.
     reporting_component: &'a str,
     reporting_instance: &'a str,
 }

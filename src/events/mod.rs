@@ -66,7 +66,7 @@ pub struct EventRecorder {
     instance: Arc<str>,
 }
 
-/// Writes the recorded events. The owner runs this in a task and observes the end of that task.
+/// Writes the recorded events. The owner calls [`EventTask::run`] in a task and observes the end of that task.
 #[must_use = "events are written only while this runs"]
 pub struct EventTask(Task);
 
@@ -119,8 +119,8 @@ impl EventBroadcaster {
         EventRecorder { broadcaster: self.clone(), controller: controller.into(), instance }
     }
 
-    /// Counts the events that are queued or being written, including retries. The final write of a series, minutes later, counts
-    /// only from the time it is due.
+    /// Counts the events that are queued or being written, including retries. A series is written a last time minutes after its
+    /// last repetition. This write counts only once it is due.
     pub fn pending(&self) -> usize {
         self.state.sink.pending()
     }
@@ -128,7 +128,7 @@ impl EventBroadcaster {
 
 impl EventTask {
     /// Writes events until every broadcaster and recorder is dropped and the last event is written or given up. If the server is
-    /// unreachable, that takes up to two minutes; to stop earlier, drop the future.
+    /// unreachable, an event is given up after about two minutes. To stop earlier, drop the future.
     pub async fn run(self) {
         match self.0 {
             Task::Series(task) => task.run().await,
@@ -175,8 +175,8 @@ impl EventRecorder {
         self.record(ObjectRef::pod(pod), None, failed(note));
     }
 
-    /// Records that a victim was preempted on a node. `in_memory` is true for a victim that was still being bound and was rejected
-    /// instead of deleted. The event has no reference to the preemptor: upstream tries to set it and fails silently.
+    /// Records that a victim was preempted on a node. `in_memory` is true for a victim that was still being bound and was
+    /// rejected instead of deleted. The event has no reference to the preemptor: upstream tries to set it and fails silently.
     /// Follows `pkg/scheduler/framework/preemption/executor.go#NewExecutor @v1.36.3`.
     pub fn preempted(&self, victim: &Pod, preemptor_uid: &str, node: &str, in_memory: bool) {
         let mut text = format!("Preempted by pod {preemptor_uid} on node {node}");

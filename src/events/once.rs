@@ -1,5 +1,5 @@
-//! Memory of events that were recorded once in the last minutes. Every bound pod adds one, so each takes little space, and old
-//! ones are forgotten in batches.
+//! Memory of events that were recorded once in the last minutes. Every bound pod adds an event. So each event takes little space,
+//! and old events are forgotten in batches.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -76,7 +76,7 @@ impl SingleEvents {
         round.entries.insert(key, entry);
     }
 
-    /// Removes an event, and returns the result of `then` for it; `None` if there is no such event.
+    /// Removes an event, and returns the result of `then` for the event. Returns `None` if there is no such event.
     pub(super) fn take<T>(&mut self, key: EventKey, then: impl FnOnce(SingleEvent<'_>) -> T) -> Option<T> {
         self.rounds
             .iter_mut()

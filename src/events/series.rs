@@ -61,7 +61,7 @@ struct RepeatedEvent {
 
 /// Result of a completed write.
 enum Done {
-    /// An event, or a patch of a series that goes on.
+    /// An event was written, or a patch of a series that continues.
     Written,
     /// The last patch of a series, which was removed from the task's memory. The series is added again if the result is
     /// [`Verdict::Again`].

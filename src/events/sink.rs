@@ -69,8 +69,8 @@ impl Sink {
         Ticket(Arc::clone(self))
     }
 
-    /// Makes one attempt: sends the patch if there is one, and creates the event if there is no patch or the patched event does not
-    /// exist.
+    /// Makes one attempt: sends the patch if there is one, and creates the event if there is no patch or the patched event does
+    /// not exist.
     /// Follows `client-go/tools/events/event_broadcaster.go#recordEvent @v1.36.3`.
     pub(super) async fn write(
         &self,
@@ -90,7 +90,7 @@ impl Sink {
         let create_now = match &result {
             Ok(_) => false,
             Err(None) => true,
-            // The code of the Status decides, whatever its reason.
+            // The code of the Status decides. The reason of the Status is ignored.
             Err(Some(error)) => error.status().is_some_and(|status| status.code == 404),
         };
         if create_now {
@@ -98,13 +98,14 @@ impl Sink {
         }
         match result {
             Ok(_) | Err(None) => Verdict::Settled,
-            // As upstream's recorders: if the event already exists, events.k8s.io retries a series and core/v1 does not retry.
+            // As in upstream's recorders: if the event already exists, the write of a series to events.k8s.io is retried, and
+            // a write to core/v1 is not.
             Err(Some(error)) => classify(&error, namespace, name, is_series && !self.group.is_empty()),
         }
     }
 }
 
-/// Logs a failed attempt and decides whether to retry. `retry_existing`: retry if the event already exists.
+/// Logs a failed attempt and decides whether to retry. With `retry_existing`, an event that already exists is retried.
 fn classify(error: &ApiError, namespace: &str, name: &str, retry_existing: bool) -> Verdict {
     match error {
         // The event did not exist when the series was patched, and was created before this attempt could create it.

@@ -1,5 +1,4 @@
-//! Decodes objects one by one. An object that cannot be decoded is logged and counted, and fails neither its list nor its
-//! watch.
+//! Decodes objects one by one. An object that cannot be decoded is logged and counted. Its list or watch continues.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -30,7 +29,7 @@ pub(super) enum Item<K> {
 pub(super) enum Line<K> {
     /// An object was added or modified.
     Applied(Item<K>),
-    /// An object was deleted; this is its last state.
+    /// An object was deleted. The item is its last state.
     Deleted(Item<K>),
     /// All events up to this resource version have been sent.
     Bookmark {
@@ -142,7 +141,7 @@ where
     }
 }
 
-/// Decodes an object and drops its managed fields. `None` if not even its name is readable.
+/// Decodes an object and drops its managed fields. Returns `None` if not even the name of the object is readable.
 fn item<K: kube::Resource>(raw: &RawValue, reading: &Reading<K>) -> Option<Item<K>> {
     let error = match (reading.read)(raw) {
         Ok(mut object) if object.meta().name.is_some() => {

@@ -1,4 +1,5 @@
-//! Feeds of the kinds: where the objects of a kind come from and where they go. A kind is watched, or read once.
+//! Feeds of the kinds. A feed passes the objects of one kind from the API server to the kind's sink. A kind is watched, or read
+//! once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,7 +106,7 @@ impl<S: Sink> Feed for FeedOf<S> {
     }
 }
 
-/// Returns a seed for each kind, so that their backoffs differ. FNV-1a.
+/// Returns the FNV-1a hash of the kind's name, as part of the seed. So the backoffs of the kinds differ.
 fn seed_of(kind: &str) -> u64 {
     kind.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -10,7 +10,8 @@
 //! know the plugins.
 //!
 //! If an object cannot be decoded, this is logged and counted, and the store keeps its old version. [`Ingest::read`] lists
-//! every kind once instead of watching it, for commands that do not need changes. The code from `deliver` on is the same.
+//! each kind that has a lister once instead of watching it, for commands that do not need changes. The code from `deliver` on is
+//! the same.
 
 mod decode;
 mod deliver;
@@ -39,7 +40,7 @@ use kinds::Watched;
 use reflector::Refusals;
 use synced::Pending;
 
-/// The parts that all kinds are watched or read with.
+/// The parts that the feeds of all kinds share.
 struct Starter {
     client: kube::Client,
     handlers: Arc<Handlers>,

@@ -11,8 +11,8 @@ pub fn find_pod_condition<'a>(conditions: &'a [PodCondition], type_: &str) -> Op
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
-/// Replaces the condition of the same type, or adds the condition. Its transition time becomes `now`, or stays the same if the
-/// status stays the same. Returns whether anything except the observed generation changed.
+/// Replaces the condition of the same type, or adds the condition. The transition time of the condition becomes `now`, or stays
+/// the same if the status stays the same. Returns whether anything except the observed generation changed.
 /// Follows `pkg/api/v1/pod/util.go#UpdatePodCondition @v1.36.3`.
 pub fn update_pod_condition(conditions: &mut Vec<PodCondition>, mut condition: PodCondition, now: Time) -> bool {
     condition.last_transition_time = Some(now);

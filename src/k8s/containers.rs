@@ -45,7 +45,7 @@ impl Pod {
     }
 
     /// Computes the pod's quality of service class from its specification. If `pod_level_resources` (the feature gate
-    /// `PodLevelResources`) is set, pod-level resources replace those of the containers.
+    /// `PodLevelResources`) is set, pod-level resources replace the resources of the containers.
     /// Follows `pkg/apis/core/v1/helper/qos/qos.go#ComputePodQOS @v1.36.3`.
     pub fn qos_class(&self, pod_level_resources: bool) -> QosClass {
         let mut totals = QosTotals::default();

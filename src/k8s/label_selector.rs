@@ -17,7 +17,7 @@ pub use requirement::{Operator, Requirement};
 pub enum Selector {
     /// Selects no object at all.
     Nothing,
-    /// Selects the objects that meet all requirements; every object if there are none. Sorted by key.
+    /// Selects the objects that meet all requirements, which are sorted by key. Without requirements, selects every object.
     All(Vec<Requirement>),
 }
 
@@ -49,7 +49,7 @@ impl Selector {
     /// Follows `apimachinery/pkg/apis/meta/v1/helpers.go#LabelSelectorAsSelector @v1.36.3`.
     ///
     /// # Errors
-    /// With upstream's text, for the first malformed requirement.
+    /// If a requirement is malformed. The text is upstream's for the first malformed requirement.
     pub fn from_label_selector(selector: Option<&LabelSelector>) -> Result<Self, ParseSelectorError> {
         let Some(selector) = selector else { return Ok(Self::Nothing) };
         let labels = selector.match_labels.iter().flatten();
@@ -77,7 +77,7 @@ impl Selector {
     /// Follows `apimachinery/pkg/labels/selector.go#Parse @v1.36.3`.
     ///
     /// # Errors
-    /// With upstream's text.
+    /// If the query is malformed. The text is upstream's.
     pub fn parse(text: &str) -> Result<Self, ParseSelectorError> {
         parse::parse(text).map(Self::new)
     }

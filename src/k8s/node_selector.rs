@@ -36,7 +36,7 @@ struct Term {
     fields: Vec<FieldTerm>,
 }
 
-/// A requirement on a field of a node. Only the name is supported; any other field counts as empty.
+/// A requirement on a field of a node. Only `metadata.name` is supported. Any other field counts as empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FieldTerm {
     is_name: bool,
@@ -45,7 +45,7 @@ struct FieldTerm {
 }
 
 impl NodeSelector {
-    /// Compiles the terms, and keeps the errors of malformed ones. `path` is the selector's field path for errors, and may be
+    /// Compiles the terms, and keeps the errors of malformed terms. `path` is the selector's field path for errors, and may be
     /// empty.
     /// Follows `#NewLazyErrorNodeSelector`.
     pub fn new(selector: &api::NodeSelector, path: &str) -> Self {
@@ -77,7 +77,7 @@ impl NodeSelector {
         self.matches_by(node.name(), lookup_in(node.labels()))
     }
 
-    /// Returns whether a node matches that is given by its name and a `lookup` of its labels.
+    /// Returns whether a term matches the node with this name. `lookup` returns the value of one of the node's labels.
     ///
     /// # Errors
     /// As [`NodeSelector::matches`].
@@ -118,7 +118,7 @@ impl RequiredNodeAffinity {
         self.matches_by(node.name(), lookup_in(node.labels()))
     }
 
-    /// Returns whether a node matches that is given by its name and a `lookup` of its labels.
+    /// Returns whether the node with this name matches. `lookup` returns the value of one of the node's labels.
     ///
     /// # Errors
     /// As [`NodeSelector::matches`].
@@ -165,7 +165,7 @@ impl PreferredTerms {
         self.score_by(node.name(), lookup_in(node.labels()))
     }
 
-    /// Returns the score of a node given by its name and a `lookup` of its labels.
+    /// Returns the score of the node with this name. `lookup` returns the value of one of the node's labels.
     pub fn score_by<'l>(&self, name: &str, lookup: impl Fn(&str) -> Option<&'l str> + Copy) -> i64 {
         self.0.iter().filter(|(_, term)| term.matches(name, lookup)).map(|(weight, _)| i64::from(*weight)).sum()
     }

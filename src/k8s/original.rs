@@ -14,8 +14,8 @@ use super::Pod;
 #[derive(Clone, Debug, Default)]
 pub struct Members<'a>(pub Vec<(String, Cow<'a, RawValue>)>);
 
-/// A complete object as JSON, as the API server sent it, without `kind` and `apiVersion`. One pointer in size, because every
-/// pod and node has an `Option` of it, which is usually `None`. Clones share the text.
+/// A complete object as JSON, as the API server sent it, without `kind` and `apiVersion`. The type has the size of one pointer,
+/// because every pod and node has an `Option<Original>`, which is usually `None`. Clones share the text.
 #[derive(Clone)]
 pub struct Original(Arc<Box<RawValue>>);
 

@@ -52,7 +52,7 @@ pub struct PodSpec {
     /// Constraints on how pods are spread over topology domains.
     #[serde(deserialize_with = "nullable")]
     pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
-    /// Gates; the pod is not scheduled while it has any.
+    /// Scheduling gates of the pod. The pod is not scheduled while it has any gate.
     #[serde(deserialize_with = "nullable")]
     pub scheduling_gates: Vec<PodSchedulingGate>,
     /// Containers of the pod, without init containers.
@@ -142,7 +142,7 @@ pub enum VolumeSource {
     PersistentVolumeClaim {
         /// Name of the claim.
         claim_name: String,
-        /// Whether the pod mounts it read-only.
+        /// Whether the pod mounts the claim read-only.
         read_only: bool,
     },
     /// A claim that is created for the pod, with the name `<pod>-<volume>`.

@@ -1,7 +1,7 @@
 //! Requests and limits of a pod, computed from its containers, its pod-level resources and its overhead.
 //!
-//! Computed once or twice for each pod that arrives. Therefore names are borrowed from the pod, and sums are kept in one small
-//! sorted vector.
+//! Requests are computed once or twice for each pod that arrives. Therefore names are borrowed from the pod, and sums are kept in
+//! one small sorted vector.
 
 use super::conditions::is_pod_resize_infeasible;
 use super::names::HUGE_PAGES_PREFIX;
@@ -14,7 +14,7 @@ pub const DEFAULT_MILLI_CPU_REQUEST: i64 = 100;
 /// From `pkg/scheduler/util/pod_resources.go#DefaultMemoryRequest @v1.36.3`.
 pub const DEFAULT_MEMORY_REQUEST: i64 = 200 * 1024 * 1024;
 
-/// Both defaults, for [`RequestOptions::non_missing`].
+/// Both default requests, for [`RequestOptions::non_missing`].
 pub const DEFAULT_REQUESTS: &[(&str, Quantity)] = &[
     ("cpu", Quantity::from_milli(DEFAULT_MILLI_CPU_REQUEST)),
     ("memory", Quantity::from_value(DEFAULT_MEMORY_REQUEST)),
@@ -33,7 +33,7 @@ pub struct Requests<'a>(Vec<(&'a str, Quantity)>);
 )]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestOptions {
-    /// Uses the container's allocated and actual resources from the status if they are greater than the specification's.
+    /// Uses a container's allocated and actual resources from the status if they are greater than the specified resources.
     pub use_status: bool,
     /// Does the same for pod-level resources. Has an effect only together with `use_status`.
     pub use_pod_level_status: bool,
@@ -41,7 +41,7 @@ pub struct RequestOptions {
     pub exclude_overhead: bool,
     /// Leaves out pod-level resources, which otherwise replace the sum over the containers.
     pub skip_pod_level: bool,
-    /// Leaves out the containers. Only for requests, as upstream.
+    /// Leaves out the containers. Only for requests, as in upstream.
     pub skip_containers: bool,
     /// Adds the node's resources that the pod's resource claims use, from the pod's status. Only for requests.
     pub use_claim_status: bool,
@@ -101,7 +101,8 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// Raises each amount to that of `items` if the latter is greater. Of equal amounts, the present one is kept with its format.
+    /// Raises each amount to the amount in `items` if that is greater, and adds amounts that are not listed yet. Of equal
+    /// amounts, the present one is kept with its format.
     fn raise(&mut self, items: impl Iterator<Item = (&'a str, Quantity)>) {
         for (name, quantity) in items {
             match self.position(name) {
@@ -114,8 +115,9 @@ impl<'a> Requests<'a> {
 }
 
 /// Computes the pod's requests. All containers run together with all restartable init containers. Each other init container runs
-/// together with the restartable ones that were started before it. The pod requests the maximum of these sums. Pod-level
-/// requests replace the maximum, and overhead is added. Follows `component-helpers/resource/helpers.go#PodRequests @v1.36.3`.
+/// together with the restartable ones that were started before it. The pod requests the maximum of these sums. A
+/// pod-level request replaces the maximum for its resource, and overhead is added.
+/// Follows `component-helpers/resource/helpers.go#PodRequests @v1.36.3`.
 pub fn pod_requests<'a>(pod: &'a Pod, options: &RequestOptions) -> Requests<'a> {
     let computation = Computation::new(pod, options, Kind::Requests);
     let mut requests = if options.skip_containers { Requests::default() } else { computation.aggregate() };
@@ -131,8 +133,8 @@ pub fn pod_requests<'a>(pod: &'a Pod, options: &RequestOptions) -> Requests<'a> 
     requests
 }
 
-/// Computes the pod's limits as [`pod_requests`] does its requests, except that overhead is added only to limits that are not
-/// zero.
+/// Computes the pod's limits in the same way as [`pod_requests`] computes the requests, except that overhead is added only to
+/// limits that are not zero.
 /// Follows `component-helpers/resource/helpers.go#PodLimits @v1.36.3`.
 pub fn pod_limits<'a>(pod: &'a Pod, options: &RequestOptions) -> Requests<'a> {
     let computation = Computation::new(pod, options, Kind::Limits);
@@ -303,7 +305,8 @@ impl<'a, 'o> Computation<'a, 'o> {
         }
     }
 
-    /// Finds the status of a container. If several have the name, the last one is used, and init containers take precedence.
+    /// Finds the status of the container with this name. If several statuses have the name, the last one is used, and statuses of
+    /// init containers take precedence.
     fn status_of(&self, name: &str) -> Option<&'a ContainerStatus> {
         let status = &self.pod.status;
         let mut latest_first =
@@ -315,7 +318,7 @@ impl<'a, 'o> Computation<'a, 'o> {
         let mut effective = Requests::default();
         let actuated = self.pod.status.resources.as_deref();
         let actuated = actuated.filter(|_| self.options.use_status && self.options.use_pod_level_status);
-        // Upstream treats a copy of empty limits as a missing status.
+        // If the resize is infeasible, upstream ignores a pod-level status without limits when it computes the limits.
         let actuated = actuated
             .filter(|actuated| self.kind == Kind::Requests || !self.is_infeasible || !actuated.limits.is_empty());
         if let Some(actuated) = actuated {

@@ -13,7 +13,7 @@ const POINT: Exponential = Exponential(0.0001, 2.0, 12);
 const CALL: Exponential = Exponential(0.00001, 1.5, 20);
 /// Durations of batching steps: 0.01 ms to about 20 ms.
 const BATCH: Exponential = Exponential(0.00001, 2.0, 12);
-/// Durations from queue to binding: 10 ms to about 88 min.
+/// Durations from queue to binding: 10 ms to about 87 min.
 const SLI: Exponential = Exponential(0.01, 2.0, 20);
 
 /// Handles of all families. Labels are in upstream's order.
@@ -77,8 +77,8 @@ impl Families {
         let groups = gated("GenericWorkload");
         let conditions = gated("DRADeviceBindingConditions");
 
-        // Two families that nothing increments, registered because upstream has them. Upstream does not count volume binding's
-        // cache either, and loses the flag that the other one would count.
+        // Nothing increments these two families. They are registered because upstream has them. Upstream does not increment the
+        // first family either, and loses the flag that decides about incrementing the second one.
         always.counters(
             Alpha,
             "scheduler_volume_binder_cache_requests_total",

@@ -46,13 +46,14 @@ label_values! {
         PreFilterExtensionAddPod = "PreFilterExtensionAddPod",
         /// Removal of a pod from `PreFilter`'s state.
         PreFilterExtensionRemovePod = "PreFilterExtensionRemovePod",
-        /// A plugin's verdict on one node; for the whole extension point, the loop over the nodes.
+        /// Filtering of the nodes. For one plugin, a call with one node. For the whole extension point, the loop over the nodes.
         Filter = "Filter",
         /// Preemption and other work after no node passed the filters.
         PostFilter = "PostFilter",
         /// Preparation before scoring, once a cycle.
         PreScore = "PreScore",
-        /// A plugin's score of one node; for the whole extension point, including normalization and weights.
+        /// Scoring of the nodes. For one plugin, a call with one node. For the whole extension point, scores, normalization and
+        /// weights.
         Score = "Score",
         /// Normalization of a plugin's scores.
         ScoreExtensionNormalize = "ScoreExtensionNormalize",
@@ -89,9 +90,9 @@ label_values! {
         Success = "Success",
         /// The call failed with an error.
         Error = "Error",
-        /// The pod was rejected; preemption may help.
+        /// The pod was rejected, and preemption may help.
         Unschedulable = "Unschedulable",
-        /// The pod was rejected; preemption does not help.
+        /// The pod was rejected, and preemption does not help.
         UnschedulableAndUnresolvable = "UnschedulableAndUnresolvable",
         /// The pod waits on Permit.
         Wait = "Wait",
@@ -129,7 +130,7 @@ label_values! {
         Scheduled = "scheduled",
         /// The pod was rejected.
         Unschedulable = "unschedulable",
-        /// Pod groups only: preemption was started for it.
+        /// Preemption was started for the pod group. Used only for pod groups.
         WaitingOnPreemption = "waiting_on_preemption",
         /// The attempt failed with an error.
         Error = "error",
@@ -200,7 +201,7 @@ label_values! {
 }
 
 label_values! {
-    /// Values of the label `reason`: why the batching state was dropped.
+    /// Values of the label `reason`: the reason for dropping the batching state.
     /// Follows `pkg/scheduler/metrics/metrics.go#BatchFlushPodFailed @v1.36.3` and its neighbours.
     BatchFlush {
         /// The previous pod failed. Upstream never counts this.

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The registry is injected, never global. Hot paths keep handles and look up no series. They sum per-node counts themselves and
-//! add the sum once per block of nodes. This module imports no other module of the crate: durations are passed in seconds, and
-//! the owner of the [`Metrics`] calls [`Metrics::flush`].
+//! add the sum once per block of nodes. This module uses no part of the crate except [`go`](crate::go): durations are passed in
+//! seconds, and the owner of the [`Metrics`] calls [`Metrics::flush`].
 //! Names, meanings and buckets follow `pkg/scheduler/metrics/metrics.go#InitMetrics @v1.36.3`.
 
 mod combine;
@@ -117,8 +117,8 @@ impl Metrics {
         &self.registry
     }
 
-    /// Returns all series of the registry in text format, families sorted by name and series by labels. Observations that are
-    /// still in a recorder are missing; see [`Metrics::flush`].
+    /// Returns all series of the registry in text format. Families are sorted by name, and series by labels. Observations that
+    /// are still in a recorder are missing: call [`Metrics::flush`] first.
     pub fn gather_text(&self) -> String {
         encode(&self.registry.gather())
     }
@@ -200,7 +200,7 @@ impl Metrics {
         self.sli[attempts.clamp(1, MANY_ATTEMPTS) - 1].get()
     }
 
-    /// Returns `scheduler_permit_wait_duration_seconds`, of pods that waited in Permit.
+    /// Returns `scheduler_permit_wait_duration_seconds` for one result of the wait in Permit.
     pub fn permit_wait_duration(&self, code: StatusCode) -> &Histogram {
         self.permit_wait[code.index()].get()
     }

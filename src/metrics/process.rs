@@ -1,7 +1,7 @@
 //! Metrics of the process, read from `/proc`, under the names that all Prometheus client libraries use.
 //!
-//! Follows `github.com/prometheus/client_golang/prometheus/process_collector_procfsenabled.go`. A value that cannot be read is
-//! left as it is.
+//! Follows `github.com/prometheus/client_golang/prometheus/process_collector_procfsenabled.go`. A metric keeps its
+//! last value if the new one cannot be read.
 
 use procfs::process::{LimitValue, Process};
 use prometheus::core::{Collector, Desc};

@@ -78,7 +78,7 @@ impl ProfileMetrics {
         self.attempts[result.index()].observe(seconds);
     }
 
-    /// Counts an attempt to schedule a pod group.
+    /// Counts an attempt to schedule a pod group, which took `seconds`.
     pub fn group_attempt(&self, result: AttemptResult, seconds: f64) {
         self.group_attempts[result.index()].observe(seconds);
     }
@@ -88,9 +88,9 @@ impl ProfileMetrics {
         self.points[point.index()][code.index()].get().observe(seconds);
     }
 
-    /// Returns `scheduler_plugin_evaluation_total`, which is exported with 0 from now on. Call this when the profile is built, for
-    /// every plugin at `PreFilter`, `Filter`, `PreScore` and `Score`. `Filter` and `Score` count nodes: sum them, and add the
-    /// sum once per block. Follows `pkg/scheduler/framework/runtime/framework.go#setInstrumentedPlugins @v1.36.3`.
+    /// Returns `scheduler_plugin_evaluation_total`, which is exported with 0 from now on. Call this when the profile is built,
+    /// for every plugin at `PreFilter`, `Filter`, `PreScore` and `Score`. `Filter` and `Score` count nodes: sum them, and add
+    /// the sum once per block. Follows `pkg/scheduler/framework/runtime/framework.go#setInstrumentedPlugins @v1.36.3`.
     pub fn plugin_evaluation(&self, plugin: &str, point: Point) -> IntCounter {
         debug_assert!(
             matches!(point, Point::PreFilter | Point::Filter | Point::PreScore | Point::Score),
@@ -119,8 +119,8 @@ impl ProfileMetrics {
         self.store_results_duration.get().observe(seconds);
     }
 
-    /// Observes `scheduler_dra_bindingconditions_wait_duration_seconds`: a wait that ended after `seconds`. Call this once for each
-    /// allocated device.
+    /// Observes `scheduler_dra_bindingconditions_wait_duration_seconds`: a wait that ended after `seconds`. Call this once for
+    /// each allocated device.
     pub fn binding_conditions_waited(&self, driver: &str, status: BindingConditions, seconds: f64) {
         let labels = [self.profile.as_str(), driver, status.as_str()];
         self.binding_conditions_wait.with_label_values(&labels).observe(seconds);

@@ -30,7 +30,7 @@ struct Handles {
 }
 
 impl RestMetrics {
-    /// Registers the families; `host` is the server's address with its port.
+    /// Registers the families of requests. `host` is the server's address with its port.
     pub fn new(registry: &Registry, host: &str) -> Result<Self, Error> {
         let always = Registrar { registry, enabled: true };
         let histogram = |name: &str, buckets: &[f64], help: &str| {

@@ -23,8 +23,8 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Creates the filter from the flags' values. `disabled` has names of metrics; `allowed` has keys `metric,label` and values
-    /// `value,value`.
+    /// Creates the filter from the flags' values. `disabled` has names of metrics. `allowed` has keys such as `metric,label` and
+    /// values such as `value,value`.
     pub fn new(disabled: &[String], allowed: &BTreeMap<String, String>) -> Self {
         let mut by_metric: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
         for (key, values) in allowed {
@@ -40,7 +40,8 @@ impl Shown {
         self.disabled.len()
     }
 
-    /// Filters the gathered `families`. Returns the exported families, and the number of observations with a label value that is not allowed.
+    /// Filters the gathered `families`. Returns the exported families, and the number of observations with a label value that is
+    /// not allowed.
     pub fn apply(&self, mut families: Vec<MetricFamily>) -> (Vec<MetricFamily>, u64) {
         families.retain(|family| !self.disabled.contains(family.name()));
         let mut unexpected = 0;

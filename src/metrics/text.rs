@@ -70,7 +70,7 @@ fn histogram(out: &mut String, name: &str, labels: &[LabelPair], histogram: &His
     sample(out, name, "_count", labels, None, total);
 }
 
-/// Writes one line: name and suffix, the labels with the extra one last, and the value.
+/// Writes one line: name and suffix, the labels, the `extra` label if there is one, and the value.
 fn sample(out: &mut String, name: &str, suffix: &str, labels: &[LabelPair], extra: Option<(&str, f64)>, value: f64) {
     put(out, &[name, suffix]);
     let mut separator = '{';

@@ -22,7 +22,7 @@ impl State {
         self.move_for_assigned(&ClusterEvent::ASSIGNED_POD_ADD, &objects, pod, self.modes.hints, now);
     }
 
-    /// Moves the pods that a change of an assigned pod may help. `event` is one of its changes.
+    /// Moves the pods that a change of an assigned pod may help. `event` is one of the changes of the assigned pod.
     /// Follows `pkg/scheduler/eventhandlers.go#updateAssignedPodInCache @v1.36.3` and, with hints off,
     /// `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.AssignedPodUpdated @v1.36.3`.
     pub(super) fn assigned_pod_updated(&mut self, old: &Arc<Pod>, new: &Arc<Pod>, event: &ClusterEvent, now: Mono) {
@@ -42,8 +42,8 @@ impl State {
     }
 
     /// Returns the pods in unschedulablePods that are in the pod's namespace and were rejected by `PodTopologySpread`, or that
-    /// have a required affinity term that matches the pod, in order of arrival.
-    /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.getUnschedulablePodsWithCrossTopologyTerm @v1.36.3`.
+    /// have a required affinity term that matches the pod, in order of arrival. Follows
+    /// `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.getUnschedulablePodsWithCrossTopologyTerm @v1.36.3`.
     fn with_cross_topology_term(&self, pod: &Pod) -> Vec<Slot> {
         let namespace = self.namespaces.get(pod.namespace());
         let namespace_labels = namespace.as_deref().and_then(|namespace| namespace.metadata.labels.clone());

@@ -1,6 +1,6 @@
 //! A binary heap of arena slots. The arena stores the heap position of each slot.
 
-/// An arena of values that heaps order by slot. Each value remembers its position in its heap.
+/// An arena of values. Heaps hold the slots of the values, and the arena stores the position of each slot in its heap.
 pub(super) trait Arena {
     /// Records that `slot` is at `position` of its heap.
     fn moved(&mut self, slot: u32, position: usize);

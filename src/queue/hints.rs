@@ -33,7 +33,7 @@ pub(super) struct EventPlan {
     pub(super) label: Box<str>,
     /// Whether a plugin of any profile registered for the event, or the event is a wildcard.
     pub(super) of_interest: bool,
-    /// The plugins of all profiles that registered for the event. It may open their gates.
+    /// The plugins of all profiles that registered for the event. The event may open their gates.
     pub(super) opens: PluginSet,
     /// The hints by profile.
     pub(super) hints: Vec<ProfileHints>,
@@ -59,7 +59,7 @@ pub(super) struct Hint {
 /// A metric series that is created at its first use.
 type LazySeries<T> = std::sync::OnceLock<T>;
 
-/// Returns registrations for every resource with all actions, which apply to a plugin that does not register any events.
+/// Returns registrations for every resource with all actions. They apply to plugins without event registration.
 /// Follows `pkg/scheduler/framework/types.go#UnrollWildCardResource @v1.36.3`.
 fn all_resources(gates: &FeatureGates) -> Vec<EventRegistration> {
     let mut resources = vec![
@@ -80,8 +80,9 @@ fn all_resources(gates: &FeatureGates) -> Vec<EventRegistration> {
     resources.into_iter().map(|resource| EventRegistration::new(ClusterEvent::new(resource, ActionType::ALL))).collect()
 }
 
-/// Returns the event registrations of a profile's plugins, ordered by plugin name, including the added ones. With `extenders`,
-/// extenders are registered for all events. If plugins fail to register, returns all their errors.
+/// Returns the event registrations of a profile's plugins, ordered by plugin name. They include the registrations for taint
+/// updates that the queue adds. With `extenders`, extenders are registered for all events. If plugins fail to register, returns
+/// all their errors.
 /// Follows `pkg/scheduler/scheduler.go#buildQueueingHintMap @v1.36.3`.
 pub fn registrations(
     profile: &Framework,
@@ -111,7 +112,7 @@ pub fn registrations(
 }
 
 /// Returns a registration for taint updates for a plugin that registers for new nodes but not for taints. With hints off, a
-/// new node with a taint that the pod does not tolerate causes no event for the pod, so the removal of the taint has to.
+/// new node with a taint that a pod does not tolerate does not move the pod. The later removal of the taint has to move it.
 fn taint_registration(events: &[EventRegistration]) -> Option<EventRegistration> {
     let registers = |action: ActionType| {
         events.iter().any(|registered| {
@@ -164,7 +165,7 @@ impl EventTable {
         union
     }
 
-    /// Returns the plan of `event`, which is computed once.
+    /// Returns the plan of `event`, which is computed at the first call for this event.
     pub(super) fn plan(&mut self, event: &ClusterEvent, names: &PluginNames) -> Arc<EventPlan> {
         if let Some(plan) = self.plans.get(event) {
             return plan.clone();
@@ -203,7 +204,7 @@ impl EventPlan {
         self.incoming[queue.index()].get_or_init(|| metrics.incoming_pods(queue, &self.label)).inc();
     }
 
-    /// Gauge of the events of this kind that are kept for pods in flight.
+    /// Returns the gauge of the events of this kind that are kept for pods in flight.
     pub(super) fn in_flight(&self, metrics: &Metrics) -> &prometheus::IntGauge {
         self.in_flight.get_or_init(|| metrics.inflight_events(&self.label))
     }

@@ -21,7 +21,7 @@ pub struct QueuedPodInfo {
     pub unschedulable_count: u32,
     /// Number of consecutive attempts, up to the last one, that ended with an error.
     pub consecutive_errors_count: u32,
-    /// When the pod first entered activeQ. Time that it was gated before does not count as scheduling time.
+    /// When the pod first entered activeQ. The time before, in which the pod was gated, does not count as scheduling time.
     pub initial_attempt_timestamp: Option<Mono>,
     /// The plugins that rejected the pod in its last attempt or gate it. Their events may make it schedulable.
     pub unschedulable_plugins: BTreeSet<Arc<str>>,

@@ -146,8 +146,8 @@ impl Default for QueueOptions {
 }
 
 impl Queue {
-    /// Creates an empty queue for at least one profile. The first profile's plugin orders activeQ. Gates, metrics and listers are
-    /// those of the profiles' handles. Fails if a plugin cannot register its events.
+    /// Creates an empty queue for at least one profile. The first profile's plugin orders activeQ. Feature gates, metrics,
+    /// listers and the clock come from the first profile's handle. Fails if a plugin cannot register its events.
     ///
     /// # Panics
     /// Without a profile.
@@ -192,8 +192,8 @@ impl Queue {
         self.with(|state| state.move_all(event, objects, pre_check, now.mono));
     }
 
-    /// Moves the pods that a new assigned pod may help. With `SchedulerQueueingHints` this is an event like any other. Without,
-    /// only pods with topology spread constraints or with matching affinity move.
+    /// Moves the pods that a new assigned pod may help. With `SchedulerQueueingHints` this is an event like any other. Without
+    /// it, only pods that `PodTopologySpread` rejected in the same namespace, or with a matching required affinity term, move.
     pub fn assigned_pod_added(&self, pod: &Arc<Pod>, now: Now) {
         self.with(|state| state.assigned_pod_added(pod, now.mono));
     }
@@ -203,7 +203,7 @@ impl Queue {
         self.with(|state| state.assigned_pod_updated(old, new, event, now.mono));
     }
 
-    /// Takes back a pod whose attempt failed. In any case the pod is no longer in flight.
+    /// Takes back a pod whose attempt failed. Fails if the pod is already queued. In both cases the pod is no longer in flight.
     pub fn add_unschedulable_if_not_present(&self, info: QueuedPodInfo, now: Now) -> Result<(), AlreadyQueued> {
         self.with(|state| {
             let uid = info.pod.uid().to_owned();
@@ -221,8 +221,8 @@ impl Queue {
         })
     }
 
-    /// Waits for the next pod and runs the timers meanwhile. Returns `None` once the queue is closed. For one thread, and a clock
-    /// that advances by itself.
+    /// Waits for the next pod, and runs the timers while it waits. Returns `None` once the queue is closed. Only one thread may
+    /// call this, and the clock must advance by itself.
     pub fn pop_blocking(&self, clock: &Clock) -> Option<QueuedPodInfo> {
         let mut state = self.lock();
         loop {
@@ -246,13 +246,13 @@ impl Queue {
         }
     }
 
-    /// Pops a certain pod (`namespace/name`) from any place. Returns `None` if it is not queued, or gated.
+    /// Pops a certain pod (`namespace/name`) from any place. Returns `None` if the pod is not queued, or if it is gated.
     pub fn pop_specific(&self, pod: &str, now: Now) -> Option<QueuedPodInfo> {
         self.with(|state| state.pop_specific(pod, now.mono))
     }
 
-    /// Ends the flight of a popped pod. Call this for each popped pod that does not come back. Does nothing if the pod is not in
-    /// flight.
+    /// Marks a popped pod as no longer in flight. Call this for each popped pod that does not come back to the queue. Does
+    /// nothing if the pod is not in flight.
     pub fn done(&self, uid: &str) {
         self.with(|state| state.in_flight.done(uid));
     }
@@ -267,8 +267,8 @@ impl Queue {
         self.with(|state| state.flush(now.mono));
     }
 
-    /// Returns the next time at which [`Queue::flush`] has pods to move, which may be in the past. `None` if only another event
-    /// can give it some.
+    /// Returns the next time at which [`Queue::flush`] has pods to move, which may be in the past. Returns `None` if no queued
+    /// pod waits for a timer, or if the timers have not started.
     pub fn next_deadline(&self) -> Option<Mono> {
         self.lock().next_deadline()
     }
@@ -292,7 +292,7 @@ impl Queue {
         self.lock().events.registered()
     }
 
-    /// Runs a function under the lock, and wakes the thread that waits to pop if something changed for it.
+    /// Runs a function under the lock. Wakes the thread that waits to pop if the function changed something that matters to it.
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.lock();
         let result = act(&mut state);

@@ -14,7 +14,7 @@ use crate::model::{ClusterEvent, EventObjects};
 impl State {
     /// Moves the pods that an event may help, and keeps the event for the pods in flight.
     ///
-    /// Upstream checks all pods in unschedulablePods. This checks only pods of the classes to which the event can matter.
+    /// Upstream checks all pods in unschedulablePods. This function checks only the pods whose class the event can matter to.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.moveAllToActiveOrBackoffQueue @v1.36.3`.
     pub(super) fn move_all(
         &mut self,
@@ -95,7 +95,7 @@ impl State {
         }
     }
 
-    /// Pops a certain pod from any place. Returns `None` if it is not queued, or gated.
+    /// Pops a certain pod from any place. Returns `None` if the pod is not queued, or if it is gated.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.PopSpecificPod @v1.36.3`.
     pub(super) fn pop_specific(&mut self, key: &str, now: Mono) -> Option<QueuedPodInfo> {
         self.activate(key, now);
@@ -105,13 +105,13 @@ impl State {
     }
 }
 
-/// Whether an event could move a pod of this class: it may open the pod's gate, if there is one, and one of the plugins that
-/// rejected the pod registered for it.
+/// Whether an event could move a pod of this class. If a plugin gates the pod, that plugin must have registered for the event.
+/// One of the plugins that rejected the pod must have registered for the event, too.
 fn matters_to(plan: &EventPlan, class: &EventClass) -> bool {
     if class.gating.is_some_and(|gating| !plan.opens.contains(gating)) {
         return false;
     }
-    // Any event moves pods without rejectors or of an unknown profile. A wildcard event moves all pods.
+    // Any event of interest moves pods without rejectors or of an unknown profile. A wildcard event matters to all pods.
     class.rejectors.is_empty()
         || plan.event.is_wildcard()
         || class.profile.is_none_or(|profile| plan.hints[profile].plugins.intersects(&class.rejectors))

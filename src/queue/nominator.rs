@@ -9,11 +9,12 @@ use crate::k8s::Pod;
 use crate::listers::Lister;
 use crate::model::{LabelClasses, PodInfo};
 
-/// Nominated nodes of pods, set by preemption until the victims are gone, or by the pod's status.
+/// Nominated nodes of pods. A nomination comes from the pod's status, or from preemption, which waits for its victims to be gone.
 ///
-/// The lock guards both maps, which always agree. It may be taken under the queue's lock, and takes only a lister's lock itself,
-/// so all functions can be called at any time. Upstream keeps names here and looks the pods up in the queue. This keeps the pods
-/// themselves, which the queue replaces on updates, so that a scheduling cycle does not need the queue's lock.
+/// The lock guards both maps, which always agree. A caller may hold the queue's lock. While a function holds the nominator's
+/// lock, it takes no lock but a lister's, so all functions can be called at any time. Upstream keeps names and looks the pods up
+/// in the queue. This nominator keeps the pods themselves, and the queue replaces them on updates. So a scheduling cycle does
+/// not need the queue's lock.
 /// Follows `pkg/scheduler/backend/queue/nominator.go#nominator @v1.36.3`.
 pub struct PodNominator {
     pods: Lister<Pod>,
@@ -31,7 +32,7 @@ struct Nominations {
 }
 
 impl PodNominator {
-    /// Creates an empty nominator. `pods` tells which pods still exist and are unassigned.
+    /// Creates an empty nominator. It looks up in `pods` whether a pod still exists and is unassigned.
     pub fn new(pods: Lister<Pod>) -> Self {
         Self { pods, nominations: RwLock::default(), count: AtomicUsize::new(0) }
     }
@@ -71,7 +72,8 @@ impl PodNominator {
         self.count.store(nominations.nodes.len(), Ordering::Release);
     }
 
-    /// Adds the node of `nominating` or of the pod's status, if there is one and the pod still is unassigned.
+    /// Nominates the node that `nominating` names, or with `Keep` the one that the pod's status names. Does nothing if no node is
+    /// named, or if the pod no longer exists or is assigned.
     fn insert(&self, nominations: &mut Nominations, pod: &Arc<PodInfo>, nominating: &NominatingInfo) {
         let node = match nominating {
             NominatingInfo::Override(node) => node,
@@ -87,7 +89,8 @@ impl PodNominator {
         }
     }
 
-    /// Reduces a nominated pod to its names, because the queue no longer holds it. On the node it takes up only a pod slot.
+    /// Reduces a nominated pod to its namespace, name and UID, because the queue no longer holds it. The reduced pod takes up
+    /// only a pod slot on its nominated node.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.nominatedPodToInfo @v1.36.3`.
     pub fn reduce(&self, pod: &PodInfo, classes: &LabelClasses) {
         if !self.has_nominated_pods() {

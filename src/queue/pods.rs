@@ -16,7 +16,8 @@ pub(super) type Slot = u32;
 /// Timestamp and arrival number of a pod. Pods are in this order wherever upstream iterates over a map.
 pub(super) type Arrival = (Mono, u64);
 
-/// Class of pods in unschedulablePods. Events affect all pods of a class alike, except for hints.
+/// Class of pods in unschedulablePods. An event matters to all pods of a class or to none of them. If it matters,
+/// pre-checks and hints decide about each pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EventClass {
     /// Index of the pod's profile. `None` if no profile has its scheduler name.
@@ -46,7 +47,7 @@ pub(super) struct Sorting {
     pub(super) windows: bool,
 }
 
-/// The records, indexed by key and by place. A pod has one record, and a record is in one place.
+/// The records of all queued pods, indexed by key and by place. A pod has one record, and a record is in one place.
 pub(super) struct Pods {
     records: PodRecords,
     by_key: HashMap<Arc<str>, Slot>,
@@ -151,7 +152,7 @@ impl Pods {
         record
     }
 
-    /// Changes a pod and restores the order of its heap. Its key, arrival and backoff must not change.
+    /// Changes a pod and restores the order of its heap. The pod's key, arrival and backoff must not change.
     pub(super) fn change(&mut self, slot: Slot, change: impl FnOnce(&mut QueuedPodInfo)) {
         let record = self.records.get_mut(slot);
         change(&mut record.info);
@@ -186,7 +187,7 @@ impl Pods {
         found.into_iter().map(|(_, slot)| slot).collect()
     }
 
-    /// Returns the earliest arrival in unschedulablePods among the classes that pass `counts`.
+    /// Returns the earliest timestamp of a pod in unschedulablePods whose class passes `counts`.
     pub(super) fn oldest_unschedulable(&self, mut counts: impl FnMut(&EventClass) -> bool) -> Option<Mono> {
         let classes = self.unschedulable.classes.iter().filter(|(class, _)| counts(class));
         classes.filter_map(|(_, pods)| pods.first_key_value()).map(|((timestamp, _), _)| *timestamp).min()

@@ -87,7 +87,8 @@ impl State {
         answer.unwrap_or(QueueingHint::Queue)
     }
 
-    /// Inserts a pod that is not in the queue where `strategy` demands it, and returns the place.
+    /// Inserts a pod that is not in the queue into the place that `strategy` demands, and returns the place of the pod. A gated
+    /// pod goes to unschedulablePods.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.requeuePodWithQueueingStrategy @v1.36.3`.
     pub(super) fn requeue(
         &mut self,
@@ -178,7 +179,7 @@ impl State {
         strategy
     }
 
-    /// Returns the plan of an event, which is computed once.
+    /// Returns the plan of an event, which is computed at the first call for this event.
     pub(super) fn plan(&mut self, event: &crate::model::ClusterEvent) -> Arc<EventPlan> {
         self.events.plan(event, &self.names)
     }

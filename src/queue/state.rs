@@ -1,4 +1,4 @@
-//! State guarded by the queue's lock, and the moves between its places.
+//! State guarded by the queue's lock, and the moves of pods between the places of the queue.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) struct QueueModes {
     pub(super) pop_from_backoff: bool,
     /// `GenericWorkload`: members of pod groups are retried after their backoff, regardless of events.
     pub(super) groups: bool,
-    /// `OpportunisticBatching`: pods are signed, so that equal ones can share results.
+    /// `OpportunisticBatching`: pods are signed, so that pods with the same signature can share scheduling results.
     pub(super) sign: bool,
 }
 
@@ -58,7 +58,8 @@ pub(super) enum Origin {
     Backoff,
 }
 
-/// State guarded by the queue's lock. All functions run under it, and take only the nominator's and listers' locks.
+/// State guarded by the queue's lock. All functions run under this lock. The only other locks that they take are those of the
+/// nominator and of the listers.
 pub(super) struct State {
     pub(super) modes: QueueModes,
     pub(super) backoff: Backoff,
@@ -177,7 +178,8 @@ impl State {
         }
     }
 
-    /// Inserts a pod, which must not be queued, into `place`. With `event` it is counted as incoming because of the event.
+    /// Inserts a pod, which must not be queued, into `place`. If `event` is given, the metric of incoming pods counts the pod
+    /// under this event.
     fn put(&mut self, info: QueuedPodInfo, place: Place, event: Option<&EventPlan>) {
         let class = self.class_of(&info);
         self.gauge(&info, &class, place, 1);
@@ -201,7 +203,8 @@ impl State {
         record.info
     }
 
-    /// Updates the gauges of pending and unschedulable pods. A pod counts once in its place and once for each rejecting plugin.
+    /// Adds `by` to the gauges of pending and unschedulable pods. A pod counts once in its place and once for each rejecting
+    /// plugin.
     fn gauge(&mut self, info: &QueuedPodInfo, class: &EventClass, place: Place, by: i64) {
         let queue =
             if place == Place::Unschedulable && info.is_gated() { PendingQueue::Gated } else { place.pending() };
@@ -221,8 +224,8 @@ impl State {
     }
 
     /// Moves a pod that is not in the queue to activeQ, or to unschedulablePods if a plugin gates it. Returns whether it is
-    /// in activeQ. A queued pod of the same name is replaced, unless the new one is gated and the old one is not in
-    /// unschedulablePods.
+    /// in activeQ. A queued pod of the same name is replaced, unless the new pod is gated and the queued pod is not in
+    /// unschedulablePods. In that case the new pod is dropped.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.moveToActiveQ @v1.36.3`.
     pub(super) fn move_to_active(
         &mut self,
@@ -267,8 +270,8 @@ impl State {
         true
     }
 
-    /// Moves a pod that is not in the queue to unschedulablePods. It counts as incoming unless it comes from there or
-    /// replaces a pod of its name there. Does nothing if a pod of its name is in another place.
+    /// Moves a pod that is not in the queue to unschedulablePods. The pod counts as incoming unless it comes from
+    /// unschedulablePods or replaces a pod of the same name there. Does nothing if a pod of the same name is in another place.
     pub(super) fn put_back(&mut self, info: QueuedPodInfo, event: &EventPlan, origin: Origin) {
         let mut counts = origin != Origin::Unschedulable;
         if let Some(slot) = self.pods.find(info.pod.key()) {
@@ -281,14 +284,15 @@ impl State {
         self.put(info, Place::Unschedulable, counts.then_some(event));
     }
 
-    /// Removes a queued pod of the same name.
+    /// Removes the queued pod with the same namespace and name, if there is one.
     fn evict(&mut self, info: &QueuedPodInfo) {
         if let Some(slot) = self.pods.find(info.pod.key()) {
             self.take(slot);
         }
     }
 
-    /// Pops the first pod of activeQ, or of podBackoffQ if activeQ is empty and the gate allows it, and marks it as in flight.
+    /// Pops the first pod of activeQ and marks it as in flight. If activeQ is empty and `SchedulerPopFromBackoffQ` is on, pops
+    /// the first pod of podBackoffQ instead.
     /// Follows `pkg/scheduler/backend/queue/active_queue.go#activeQueue.unlockedPop @v1.36.3`.
     pub(super) fn pop(&mut self) -> Option<QueuedPodInfo> {
         loop {
@@ -308,7 +312,8 @@ impl State {
         }
     }
 
-    /// Counts an attempt and marks the pod as in flight. Returns false if it is in flight already and has to be dropped.
+    /// Counts an attempt and marks the pod as in flight. Returns false if the pod is in flight already and has to be dropped.
+    /// With hints off, the queue does not track the pods in flight, and the result is always true.
     /// Follows `pkg/scheduler/backend/queue/active_queue.go#activeQueue.unlockedMovePodToInFlight @v1.36.3`.
     pub(super) fn mark_in_flight(&mut self, info: &mut QueuedPodInfo) -> bool {
         info.attempts += 1;

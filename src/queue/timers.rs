@@ -81,7 +81,7 @@ impl State {
     /// Moves the pods that have been in unschedulablePods for too long.
     /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#PriorityQueue.flushUnschedulablePodsLeftover @v1.36.3`.
     fn flush_unschedulable(&mut self, now: Mono) {
-        // The subtraction stops at the clock's origin, before which no pod arrived.
+        // The subtraction saturates at the clock's origin. No pod arrived before it.
         let overdue = self.pods.unschedulable_since(now - self.max_in_unschedulable);
         if overdue.is_empty() {
             return;

@@ -99,8 +99,8 @@ impl State {
     }
 }
 
-/// Whether an update may help the pod, with hints off: any change counts except of versions and of the status other than its
-/// claims. Fields that a slim pod does not keep are not compared.
+/// Whether an update may help the pod. Used with hints off. Every change counts, except changes of the resource version, of the
+/// generation, and of status fields other than the resource claims. Fields that a slim pod does not keep are not compared.
 /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#isPodUpdated @v1.36.3`.
 fn may_help(old: &Pod, new: &Pod) -> bool {
     let strip = |pod: &Pod| {

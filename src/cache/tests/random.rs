@@ -1,5 +1,5 @@
-//! Test with seeded random operations. After each one, the incrementally updated snapshot is compared with a snapshot that a simple model
-//! of upstream's rules builds from scratch.
+//! Test with seeded random operations. After about two of three operations, the incrementally updated snapshot is compared with a
+//! snapshot that a simple model of upstream's rules builds from scratch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

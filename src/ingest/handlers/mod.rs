@@ -38,7 +38,7 @@ pub struct HandlerParts {
     pub waiting_pods: WaitingPods,
     /// Interned classes of pods with the same labels.
     pub classes: LabelClasses,
-    /// The resources of a pod that count with the feature gates.
+    /// Feature gates that decide which sources a pod's requests come from.
     pub resource_gates: ResourceGates,
     /// Feature gates of the scheduler.
     pub gates: FeatureGates,

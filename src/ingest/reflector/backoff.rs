@@ -9,7 +9,7 @@ use crate::clock::{Mono, Rng};
 /// `client-go/tools/cache/reflector.go#defaultBackoffReset @v1.36.3`.
 const RESET: Duration = Duration::from_mins(2);
 
-/// Doubling backoff, in which each wait is extended by a random factor of up to 2.
+/// Doubling backoff, in which each wait is multiplied by a random factor between 1 and 2.
 /// Follows `apimachinery/pkg/util/wait/backoff.go#backoffManager @v1.36.3`.
 #[derive(Debug)]
 pub(super) struct Backoff {

@@ -83,7 +83,7 @@ pub(super) struct Reflector<S: Sink> {
     backoff: Backoff,
     /// The last resource version seen. Empty before the first.
     version: String,
-    /// Whether the server did not have that version at the last request.
+    /// Whether the last request failed because the server did not have `version`.
     version_unavailable: bool,
     /// Whether a list at any version came in pages. If so, the server has no watch cache, and later lists ask for pages too.
     paginated: bool,
@@ -190,7 +190,7 @@ impl<S: Sink> Reflector<S> {
     }
 
     /// Lists all objects of the kind. The first list accepts any version. Later lists require at least the last version seen,
-    /// or the newest version if the server does not have that one.
+    /// or the newest version if the server does not have the last version seen.
     async fn list(&mut self) -> Result<(), Failure> {
         let version = match &*self.version {
             _ if self.version_unavailable => String::new(),

@@ -54,8 +54,8 @@ impl<'a> Token<'a> {
 }
 
 /// Splits text into tokens.
-/// Follows `apimachinery/pkg/labels/selector.go#Lexer @v1.36.3`: there a zero byte ends the token before
-/// it, and ends the whole text if it stands at the beginning of a token.
+/// Follows `apimachinery/pkg/labels/selector.go#Lexer @v1.36.3`. As in upstream, a zero byte ends the token before it, and a zero
+/// byte at the beginning of a token ends the whole text.
 struct Lexer<'a> {
     rest: &'a str,
 }

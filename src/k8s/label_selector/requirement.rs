@@ -45,7 +45,7 @@ impl Requirement {
     /// Follows `apimachinery/pkg/labels/selector.go#NewRequirement @v1.36.3`.
     ///
     /// # Errors
-    /// With all errors, if the key or a value is invalid, or the operator does not allow the number of values.
+    /// If the key or a value is invalid, or the operator does not allow the number of values. All errors are returned.
     pub fn new(key: &str, operator: Operator, values: Option<Vec<String>>, path: &str) -> Result<Self, FieldErrors> {
         let mut errors = FieldErrors::default();
         let complaints = qualified_name_errors(key);

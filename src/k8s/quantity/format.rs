@@ -5,8 +5,8 @@ use std::fmt;
 use super::{Format, NANO, NANOS_PER_UNIT, Quantity, Repr};
 
 /// Prints the canonical form: an integer without trailing zeros, and the largest suffix for which the number is an integer. An
-/// amount without an exact binary notation is printed in decimal. As upstream, an amount beyond the largest suffix is printed
-/// without its power.
+/// amount without an exact binary notation is printed in decimal. As in upstream, an amount whose power has no suffix is printed
+/// without its power: `1000E` becomes `1`.
 /// Follows `apimachinery/pkg/api/resource/quantity.go#Quantity.CanonicalizeBytes @v1.36.3`.
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,7 +54,8 @@ fn decimal(quantity: Quantity) -> (i128, i32) {
         number /= 10;
         exponent = exponent.wrapping_add(1);
     }
-    // The power of billionths is a multiple of three, so only numbers that were divided above, or 64-bit ones, are multiplied.
+    // The multiplication does not saturate. The power of an amount in 128 bits, -9, is a multiple of three, so the number is
+    // multiplied only if it was divided above. All other numbers have 64 bits.
     while exponent % 3 != 0 {
         number = number.saturating_mul(10);
         exponent = exponent.wrapping_sub(1);

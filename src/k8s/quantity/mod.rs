@@ -1,9 +1,10 @@
 //! Exact amounts of resources.
 //!
-//! A quantity is a decimal number that remembers in which of three notations it was written. A quantity of up to 18 digits, as all
-//! in practice, is a 64-bit integer with a decimal scale. Longer ones count billionths in 128 bits. The two representations are
-//! kept apart because upstream converts them differently if a result does not fit 64 bits, and this scheduler must compute
-//! the same amounts as the rest of the control plane.
+//! A quantity is a decimal number that remembers in which of three notations it was written. A decimal text of up to 18 digits
+//! becomes a 64-bit integer with a decimal scale, and so does a binary text with a small integer, such as `2Gi`. Other texts,
+//! such as `1.5Gi`, become a count of billionths in 128 bits. The two representations are kept apart because upstream converts
+//! them differently if a result does not fit 64 bits, and this scheduler must compute the same amounts as the rest of the
+//! control plane.
 
 mod format;
 mod number;
@@ -31,7 +32,7 @@ const MAX_I128_POWER: u32 = 38;
 /// An exact amount of a resource. Follows `apimachinery/pkg/api/resource/quantity.go#Quantity @v1.36.3`.
 ///
 /// Equality, order and hash depend on the number alone, not on the notation. Amounts beyond ±1.7·10²⁹ units are capped there,
-/// unless they are written as up to 18 digits and an exponent. Upstream has no such limit.
+/// unless they are written with up to 18 digits and an exponent. Upstream has no such limit.
 #[derive(Clone, Copy)]
 pub struct Quantity(Repr);
 
@@ -159,9 +160,10 @@ impl Quantity {
 
     /// Returns the amount in units of 10^`scale`, rounded away from zero.
     ///
-    /// An amount that does not fit 64 bits does not saturate, as in upstream. The result is its low 64 bits, or 0 if the amount was
-    /// written with up to 18 digits and `scale` is not 1, 2, 3, 6 or 9 below its own scale. A negative amount that was written
-    /// with more digits loses its fraction and is raised by one; API validation rejects negative amounts.
+    /// An amount that does not fit 64 bits does not saturate, as in upstream. The result is its low 64 bits. For an amount that
+    /// is stored in 64 bits, the result is 0 unless `scale` is 1, 2, 3, 6 or 9 below the amount's own scale. A negative amount
+    /// that is stored as a count of billionths is not rounded away from zero: it loses its fraction and, if the count fits 64
+    /// bits, is raised by one. API validation rejects negative amounts.
     /// Follows `apimachinery/pkg/api/resource/quantity.go#Quantity.ScaledValue @v1.36.3`.
     pub fn scaled_value(self, scale: i32) -> i64 {
         match self.0 {
@@ -330,8 +332,8 @@ impl<'de> Deserialize<'de> for Quantity {
             }
 
             fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Quantity, E> {
-                // The shortest text that parses to this number, which is usually what was written. Large numbers are printed
-                // with an exponent, because Rust would otherwise print all their digits.
+                // `to_string` returns the shortest text that parses to this number, which is usually the original text. Large
+                // numbers are printed with an exponent, because Rust would otherwise print all their digits.
                 if number.abs() < 1e15 {
                     self.visit_str(&number.to_string())
                 } else {

@@ -64,7 +64,8 @@ fn compare_large(a: Quantity, b: Quantity) -> Ordering {
     let (b_mantissa, b_exponent) = normal(b);
     let magnitude = |mantissa: i128, exponent: i64| exponent + i64::from(mantissa.unsigned_abs().ilog10());
     let by_magnitude = magnitude(a_mantissa, a_exponent).cmp(&magnitude(b_mantissa, b_exponent));
-    // At equal magnitude, the exponents differ by less than 19, the digits of a mantissa, so neither product overflows.
+    // At equal magnitude, the exponents differ by less than 19, because a mantissa has at most 19 digits. So neither product
+    // overflows.
     let lower = a_exponent.min(b_exponent);
     let align = |mantissa: i128, exponent: i64| {
         let power = u32::try_from(exponent - lower).unwrap_or_default();

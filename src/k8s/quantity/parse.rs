@@ -137,7 +137,8 @@ fn interpret(suffix: &[u8]) -> Option<Unit> {
     }
 }
 
-/// Returns the quantity as a scaled integer if upstream does: if it has not too many digits, and none below a billionth.
+/// Returns the quantity as a scaled integer if upstream does so, too. The text must not have too many digits, and no digit below
+/// a billionth. In binary notation it must be a whole number.
 fn parse_scaled(parts: &Parts<'_>, unit: Unit) -> Option<Parsed> {
     let digits = parts.digit_count();
     let (factor, scale, format) = match unit {
@@ -148,7 +149,8 @@ fn parse_scaled(parts: &Parts<'_>, unit: Unit) -> Option<Parsed> {
             (1, power.wrapping_sub(i32::try_from(parts.fraction.len()).ok()?), format)
         }
         Unit::Two { power } => {
-            // Upstream allows 14 digits together for the number and its binary factor, which takes three for each ten bits.
+            // Upstream allows 14 digits for the number and its binary factor together. The factor takes three digits for each
+            // ten bits.
             let room = 14_usize.checked_sub(power as usize / 10 * 3)?;
             if digits > room || !parts.fraction.is_empty() {
                 return None;

@@ -78,7 +78,7 @@ fn init_containers_run_one_by_one_beside_earlier_sidecars() {
     check(json!([side("s", "1"), one("i", "1"), side("t", "2"), one("j", "3")]), "cpu=6");
 }
 
-/// Found by a random cluster, where a comparison of such a pod's old and new requests differed from upstream.
+/// Regression test: in a random cluster, the comparison of such a pod's old and new requests differed from upstream.
 #[test]
 fn overflowing_amounts_depend_on_the_amounts_they_were_compared_with() {
     let check = |memory: &str, expected: i64| {

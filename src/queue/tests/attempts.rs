@@ -5,7 +5,8 @@ use crate::config::Gate;
 use crate::queue::Place;
 use crate::testing::pod;
 
-/// A queue with plugins A and B, whose hints for new nodes say `Queue`, S, which skips them, and L, which queues on labels.
+/// Creates a queue with four plugins. The hints of A and B return `Queue` for new nodes. The hint of L returns `Queue` for
+/// changed node labels. The hints of S return `Skip` for new nodes and for changed taints.
 fn queue() -> Bench {
     setup([
         fake("A").on(NODE_ADD, Answer::Queue),

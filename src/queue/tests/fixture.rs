@@ -64,7 +64,7 @@ impl Fake {
         self
     }
 
-    /// Makes the plugin register no events at all, so that it gets all of them.
+    /// Removes the event registration from the plugin, so that the plugin gets all events.
     pub(super) fn silent(mut self) -> Self {
         self.events = None;
         self
@@ -192,7 +192,7 @@ pub(super) struct Setup {
     /// Plugins of each profile, by scheduler name.
     profiles: Vec<(&'static str, Vec<Fake>)>,
     options: QueueOptions,
-    /// Milliseconds into a wall second at which the monotonic clock begins.
+    /// Milliseconds between the last whole wall second and the start of the monotonic clock.
     phase_ms: i64,
 }
 

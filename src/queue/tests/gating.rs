@@ -54,7 +54,7 @@ fn only_events_of_the_gating_plugin_open_the_gate() {
         assert_eq!(q.calls(), calls);
         q.check(to);
     };
-    // First the hint of G for its event, then `PreEnqueue`, of the gating plugin first.
+    // First G's hint is called for the event, then `PreEnqueue` of the plugins, beginning with the gating plugin.
     check(&NODE_LABEL, true, "G a, G a, H a", "active: a");
     check(&NODE_LABEL, false, "G a, G a", "unschedulable: a");
     check(&NODE_ADD, true, "", "unschedulable: a");
@@ -68,7 +68,7 @@ fn the_gating_plugin_is_asked_first() {
     q.open("H", "a");
     q.close("G", "a");
     q.event(&NODE_ADD);
-    // The hint, then H's gate, and then G's, which now rejects the pod.
+    // H's hint is called, then `PreEnqueue` of H, and then `PreEnqueue` of G, which now rejects the pod.
     assert_eq!(q.calls(), "H a, H a, G a");
     assert_eq!(gate_of(&q).as_deref(), Some("G"));
     q.event(&NODE_ADD);

@@ -62,7 +62,8 @@ fn incoming_pods_by_cause() {
     q.flush_at_ms(600_000);
     q.close("G", "g");
     q.add(pod("g"));
-    // A return to the same place is not an entry. A pod that leaves and is gated again on the way enters anew.
+    // The activation leaves the gated pod in unschedulablePods, and is not counted. The event first takes the pod out of the
+    // queue, so the return of the gated pod is counted as incoming.
     q.activate(&["g"]);
     q.event(&NODE_LABEL);
     let check = |queue: &str, event: &str, count: Option<&str>| q.check_metric(&incoming(queue, event), count);
@@ -102,7 +103,7 @@ fn rejected_pods_by_plugin() {
     q.delete(pod("a"));
     q.check_metric(&rejected("A"), Some("0"));
     q.check_metric(&rejected("X"), Some("0"));
-    // Gating plugins count, too, once per pod however often they run.
+    // Gating plugins count, too. Each counts once per pod, even if it runs several times.
     q.close("G", "g");
     q.add(pod("g"));
     q.activate(&["g"]);

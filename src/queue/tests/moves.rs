@@ -7,7 +7,8 @@ use crate::config::Gate;
 use crate::model::{ClusterEvent, EventObjects, Object};
 use crate::testing::{node, pod};
 
-/// A queue with pod `a` in unschedulablePods, which some plugins rejected, among them pending ones.
+/// Creates a queue in which the attempt of pod `a` failed: the plugins `unschedulable` rejected it, and the plugins `pending`
+/// returned `Pending`.
 fn rejected(plugins: Vec<Fake>, unschedulable: &[&str], pending: &[&str]) -> Bench {
     let mut q = setup(plugins).build();
     q.add(pod("a"));
@@ -84,7 +85,7 @@ fn a_plugin_that_says_nothing_hears_of_everything() {
         q.event(&event);
         q.check("backoff: a");
     }
-    // A plugin that registers no events gets none.
+    // A plugin that registers an empty list of events gets none.
     for event in [NODE_ADD, NODE_LABEL, POD_DELETE] {
         let q = rejected(vec![fake("A"), fake("B").silent()], &["A"], &[]);
         q.event(&event);

@@ -198,7 +198,7 @@ impl Model {
         }
     }
 
-    /// Checks that each pod is in one place or in flight, that no other pod is, and that the metrics agree.
+    /// Checks that the queue holds each existing pod in one place or in flight and no other pods, and that the metrics agree.
     fn check(&self) {
         let (seed, dump) = (self.seed, self.q.queue.dump());
         let mut queued = BTreeSet::new();

@@ -159,7 +159,8 @@ fn signatures_follow_the_pod() {
         q.pop();
         q.popped("a").signature.clone()
     };
-    // A filter plugin that cannot sign makes all pods unsignable. This profile has none.
+    // A filter plugin that cannot sign makes all pods unsignable. The profile in `signature` has no such plugin, and the profile
+    // below has one.
     assert_eq!(signature(false, false), None);
     let (plain, changed) = (signature(true, false), signature(true, true));
     assert!(plain.is_some() && changed.is_some() && plain != changed, "{plain:?} {changed:?}");
