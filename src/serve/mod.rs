@@ -9,8 +9,9 @@
 //! ```
 //!
 //! [`Server::bind`] binds the port and reports errors. [`Server::run`] serves until it is told to shut down. The contents come
-//! in as [`Endpoints`], and the settings as [`Options`]. This module knows no flags, starts nothing that outlives `run`, and
-//! uses only the clock that it is given. Its clients for the API server come from outside.
+//! in as [`Endpoints`], and the settings as [`Options`]. This module knows no flags, and uses only the clock that it is given.
+//! Nothing that it starts outlives `run`, except for blocking work in progress, such as a profile. The caller provides the
+//! clients for the API server.
 //!
 //! A request is served only if it is authenticated and authorized. If either cannot be decided, it is rejected.
 //!

@@ -61,7 +61,7 @@ pub struct Server {
     address: SocketAddr,
     shared: Arc<ConnectionContext>,
     files: Vec<Arc<dyn Refresh>>,
-    /// The contents of the watched `ConfigMap`, and the client that watches it.
+    /// Destinations for the contents of the watched `ConfigMap`, and the client that watches it.
     cluster: Option<(Cluster, kube::Client)>,
 }
 
@@ -76,7 +76,8 @@ impl Server {
     /// Binds the port, reads the files, and looks up the cluster's authentication settings. `seed` decides the jitter of
     /// retries. Must be called inside a tokio runtime.
     ///
-    /// Errors have upstream's order and texts: port, certificate, TLS, authentication, authorization.
+    /// Errors have upstream's order and texts: self-signed certificate, port, certificate, TLS, certificates for server names,
+    /// authentication, authorization.
     pub async fn bind(
         options: Options,
         endpoints: Endpoints,
@@ -236,7 +237,7 @@ fn own_certificate(options: &Options, clock: &Clock) -> Result<Option<Arc<Pair>>
     Pair::parse(made.chain.as_bytes(), made.key.as_bytes()).map(Arc::new).map(Some).map_err(ServeError)
 }
 
-/// Returns the paths of the generated certificate and key.
+/// Returns the paths of the generated certificate and key, or `None` without a certificate directory.
 fn kept_files(options: &Options) -> Option<[String; 2]> {
     let folder = options.cert_dir.as_ref().filter(|folder| !folder.as_os_str().is_empty())?;
     Some(["crt", "key"].map(|kind| folder.join(format!("{PAIR_NAME}.{kind}")).display().to_string()))
