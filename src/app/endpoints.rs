@@ -78,7 +78,8 @@ pub(super) async fn bind(
     Ok(Some(server))
 }
 
-/// Returns the client of a kubeconfig, or of the service account inside a cluster, or `None`.
+/// Returns the client for reviews, from a kubeconfig or, inside a cluster, from the service account. Returns `None` if there is
+/// neither, or if the service account cannot be read.
 /// Follows `apiserver/pkg/server/options/authentication.go#getClient @v1.36.3`.
 fn review_client(
     what: &str,
