@@ -21,7 +21,7 @@
 //! - TLS 1.0 and 1.1 and cipher suites that are considered unsafe are not supported.
 //! - Files are read every two seconds instead of watched.
 //! - Client certificates have to be X.509 v3 with RSA keys (2048 bits and more) or P-256, P-384 or Ed25519 keys.
-//! - CPU profiles are complete. Other profiles contain only what is known without Go's runtime.
+//! - CPU and heap profiles are complete. Other profiles contain only what is known without Go's runtime.
 //! - A panic ends the process.
 
 mod activity;

@@ -217,8 +217,9 @@ fn gauges(registry: &Registry) -> Result<Arc<Gauges>, ServeError> {
     Gauges::new(registry).map_err(|error| ServeError(error.to_string()))
 }
 
-/// Generates a self-signed certificate if no files are configured. With a certificate directory, it is written there unless
-/// one exists, and the result is `None`. Otherwise it is returned.
+/// Generates a self-signed certificate if no files are configured. If a certificate directory is configured, the certificate is
+/// written there, unless the directory already has one, and the result is `None`. Without a directory, the result is the
+/// certificate.
 /// Follows `apiserver/pkg/server/options/serving.go#MaybeDefaultWithSelfSignedCerts @v1.36.3`.
 fn own_certificate(options: &Options, clock: &Clock) -> Result<Option<Arc<Pair>>, ServeError> {
     if !options.cert_file.is_empty() || !options.key_file.is_empty() {

@@ -43,7 +43,7 @@ pub(super) struct Profile {
     pub(super) period: Option<(Kind, i64)>,
     /// A note to the reader.
     pub(super) comment: &'static str,
-    /// The kind that is shown by default. If it is empty, the last kind is.
+    /// The kind that is shown by default. If this is empty, the last kind is shown.
     pub(super) default_kind: &'static str,
 }
 

@@ -1,7 +1,7 @@
 //! `/debug/pprof`: profiles in the format that `go tool pprof` reads.
 //!
-//! CPU profiles are equivalent to upstream's. The other profiles depend on Go's runtime, so they contain less here and say
-//! so:
+//! CPU profiles are equivalent to upstream's, and so are heap profiles with the binary's allocator. The other profiles depend
+//! on Go's runtime, so they contain less here and say so:
 //!
 //! | profile | content |
 //! |---|---|
