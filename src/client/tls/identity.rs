@@ -28,7 +28,7 @@ pub(in crate::client) enum Identity {
     Files {
         certificate: Source,
         key: Source,
-        /// The certificate last presented. The lock is held while the files are read.
+        /// The certificate last presented. The lock is held while the files are checked for changes.
         last: Mutex<LastRead>,
     },
 }
