@@ -33,7 +33,7 @@ pub(super) struct Progress {
     pub(super) synced: AtomicBool,
     /// Whether this process is the leader and schedules pods.
     pub(super) leads: AtomicBool,
-    /// Whether the process was told to shut down.
+    /// Whether the process is shutting down, for any reason.
     pub(super) ending: AtomicBool,
 }
 

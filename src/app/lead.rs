@@ -35,7 +35,7 @@ pub(super) struct Replica {
     pub(super) delays_cache: bool,
     /// The HTTPS server, which serves a standby, too.
     pub(super) server: Option<Server>,
-    /// Progress of the start, for the health checks.
+    /// Progress of the process, for the health checks.
     pub(super) progress: Arc<Progress>,
 }
 
