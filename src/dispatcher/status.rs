@@ -139,8 +139,8 @@ impl Draft {
         &self.pod
     }
 
-    /// Encodes the patch. Returns it with the changes that are written once the patch has succeeded: its own and those in
-    /// `written`. Returns `None` if the status has all these values already.
+    /// Encodes the draft as a patch. Returns the patch with the changes that are written once it has succeeded: its own and those
+    /// in `written`. Returns `None` if the status has all these values already.
     ///
     /// A condition counts as changed if its status, reason, message or probe time differs; its observed generation does not
     /// count. The transition time changes only with the status.
