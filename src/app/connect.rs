@@ -9,7 +9,7 @@ use crate::config::{ClientConnection, Config, Flags};
 use crate::metrics::RestMetrics;
 use crate::version;
 
-/// Returns the transport to the API server of the configured kubeconfig, or of the service account inside a cluster.
+/// Returns the transport to the API server, from the configured kubeconfig or, inside a cluster, from the service account.
 /// Follows `cmd/kube-scheduler/app/options/options.go#createKubeConfig`, `#createClients @v1.36.3`.
 pub(super) fn transport(config: &Config, flags: &Flags, clock: &Clock) -> anyhow::Result<Transport> {
     let connection = &config.client_connection;
@@ -39,7 +39,7 @@ fn tell_content(connection: &ClientConnection) {
     }
 }
 
-/// Returns the transport to the API server of a kubeconfig.
+/// Returns the transport to the API server that a kubeconfig names.
 pub(super) fn from_file(path: &str, clock: &Clock) -> anyhow::Result<Transport> {
     access(path, "", clock)
 }

@@ -33,7 +33,7 @@ pub(super) struct Progress {
     pub(super) synced: AtomicBool,
     /// Whether this process is the leader and schedules pods.
     pub(super) leads: AtomicBool,
-    /// Whether the process was told to shut down.
+    /// Whether the process is shutting down, for any reason.
     pub(super) ending: AtomicBool,
 }
 
@@ -78,7 +78,8 @@ pub(super) async fn bind(
     Ok(Some(server))
 }
 
-/// Returns the client of a kubeconfig, or of the service account inside a cluster, or `None`.
+/// Returns the client for reviews, from a kubeconfig or, inside a cluster, from the service account. Returns `None` if there is
+/// neither, or if the service account cannot be read.
 /// Follows `apiserver/pkg/server/options/authentication.go#getClient @v1.36.3`.
 fn review_client(
     what: &str,

@@ -35,7 +35,7 @@ pub(super) struct Replica {
     pub(super) delays_cache: bool,
     /// The HTTPS server, which serves a standby, too.
     pub(super) server: Option<Server>,
-    /// Progress of the start, for the health checks.
+    /// Progress of the process, for the health checks.
     pub(super) progress: Arc<Progress>,
 }
 
@@ -44,11 +44,11 @@ pub(super) struct Replica {
 enum End {
     /// The process received SIGTERM or SIGINT.
     Told,
-    /// A task has ended that must not.
+    /// A task has ended that must run until shutdown.
     Task(TaskEnd),
     /// The leader lease is lost.
     Lost,
-    /// An error, or the end of a part that must not end.
+    /// An error, or the end of a part that must run until shutdown.
     Wrong(anyhow::Error),
 }
 
@@ -102,7 +102,7 @@ impl Ends {
     }
 }
 
-/// Schedules until the process is told to shut down, loses the lease, or a part ends that must not.
+/// Schedules until the process is told to shut down, loses the lease, or fails.
 pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Replica) -> anyhow::Result<ExitCode> {
     let Engine { scheduler, shared, tasks, fatal, .. } = engine;
     let mut ends = Ends::new(fatal)?;
@@ -170,7 +170,7 @@ pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Replica) ->
         if let Some(thread) = thread {
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
-        // Now nothing of this process writes any more, so the next leader may start.
+        // This process no longer writes, so the next leader may start.
         give_up(elector.as_mut(), &end).await;
         serving.stop().await;
     };
@@ -191,7 +191,8 @@ fn serve_candidacy(tasks: &Tasks, candidacy: BoxFuture<'static, ()>) -> oneshot:
     stop
 }
 
-/// Releases the lease if this process holds it, or held it and could not renew it, since it may still hold it.
+/// Releases the lease if this process was told to shut down as the leader, or could not renew the lease, which it may still
+/// hold. After any other end the lease is left to expire.
 async fn give_up(elector: Option<&mut Elector>, end: &End) {
     if let Some(elector) = elector
         && (matches!(end, End::Lost) || matches!(end, End::Told) && elector.leads())

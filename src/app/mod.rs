@@ -34,7 +34,7 @@ pub use tikv_jemallocator::Jemalloc as Allocator;
 /// Exit code: all pods were scheduled, or the command succeeded.
 const DONE: u8 = 0;
 
-/// Exit code: bad input or usage, or the scheduler ended without being told to.
+/// Exit code: bad input or usage, or the scheduler failed, lost its lease, or was told to shut down without leader election.
 const FAILED: u8 = 1;
 
 /// Exit code: some pods are pending.
@@ -90,9 +90,11 @@ impl App {
 
     /// Adds an out-of-tree plugin, which a profile can then enable by its name.
     ///
-    /// The factory's first parameter is the plugin's arguments. Its type is a type that implements
-    /// [`PluginArgs`](crate::framework::PluginArgs), which reads, defaults and validates them,
-    /// [`RawArgs`](crate::framework::RawArgs) for arguments as written, or `()` for none.
+    /// The factory's first parameter is the plugin's arguments. Its type is one of these:
+    ///
+    /// - a type that implements [`PluginArgs`](crate::framework::PluginArgs), which reads, defaults and validates the arguments
+    /// - [`RawArgs`](crate::framework::RawArgs) for the arguments as written
+    /// - `()` for no arguments
     pub fn with_plugin<A: FactoryArgs>(
         mut self,
         name: &str,

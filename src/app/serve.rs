@@ -103,7 +103,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
-/// Logs warnings of plugins, such as ignored preferences, and of unreadable objects to stderr.
+/// Logs two kinds of warnings to stderr: those of plugins, such as ignored preferences, and those about unreadable objects.
 pub(super) fn log_warnings() {
     let filter = tracing_subscriber::filter::Targets::new()
         .with_target("kube_scheduler::plugins", tracing::Level::WARN)
@@ -115,7 +115,7 @@ pub(super) fn log_warnings() {
         .with_target(false)
         .without_time()
         .log_internal_errors(false);
-    // If a process runs several `App`s, the first one's log stays.
+    // If a process runs several `App`s, the log of the first one stays in use.
     let _ = tracing_subscriber::registry().with(filter).with(layer).try_init();
 }
 
@@ -138,7 +138,7 @@ async fn schedule(
     let metrics = registry(&gates)?;
     let rest = RestMetrics::new(&metrics, &connection.host())?;
     let written_to = flags.misc.write_config_to.as_deref().filter(|path| !path.is_empty());
-    // A process that only writes its configuration does not take part in the election, so its times are not checked.
+    // A process that only writes its configuration takes no part in the election, so the election's times are not checked.
     let candidate = match written_to {
         Some(_) if config.leader_election.leader_elect => {
             Times::check_lock(&config.leader_election).map_err(|error| anyhow!(error))?;
@@ -274,7 +274,7 @@ fn candidate(
     let mut rng = Rng::from_seed(seed());
     let identity = format!("{}_{}", hostname(), rng.uuid());
     let term = Term::new(clock.clone(), times.lease_duration, ELECTION);
-    // Upstream adds the name to the settings of all later clients.
+    // Upstream's event client has the user agent of the scheduler's client, because both share their settings.
     let events = rest(connect::client(connection, "scheduler", requests));
     let (broadcaster, events) = EventBroadcaster::new(events, EventsApi::CoreV1, &hostname(), rng.split());
     let speaker = config.profiles.first().map_or(DEFAULT_SCHEDULER_NAME, |profile| profile.scheduler_name.as_str());
@@ -300,7 +300,7 @@ fn write_config(path: &str, config: &serde_json::Value) -> anyhow::Result<ExitCo
     Ok(ExitCode::from(DONE))
 }
 
-/// Returns a random seed. It decides only jitter and ties between nodes that extenders leave.
+/// Returns a random seed for jitter, for the scheduler's random decisions, and for this process's identity in the election.
 fn seed() -> u64 {
     use std::hash::{BuildHasher as _, Hasher as _};
     std::collections::hash_map::RandomState::new().build_hasher().finish()

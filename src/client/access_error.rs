@@ -1,7 +1,7 @@
-//! The error of settings from which no access to an API server can be derived.
+//! The error of invalid settings for the access to an API server.
 
-/// Why no access to an API server can be derived: a kubeconfig is unusable, or settings contradict each other. The text is
-/// upstream's.
+/// Error of invalid settings for the access to an API server: a kubeconfig is unusable, or settings contradict each other. The
+/// text is upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct AccessError(String);

@@ -9,7 +9,7 @@ use tower::BoxError;
 
 use super::target::Target;
 
-/// Bytes quoted from a body that is not a Status object.
+/// Maximum bytes quoted from a body that is not a Status object.
 /// Follows `client-go/rest/request.go#maxUnstructuredResponseTextBytes @v1.36.3`.
 const MAX_QUOTED_BYTES: usize = 2048;
 
@@ -182,7 +182,7 @@ fn connection_kind(error: &(dyn StdError + 'static)) -> TransportKind {
         }
     }
     let text = error.to_string();
-    // hyper's texts for a stream that ended before the response, and for an HTTP/2 GOAWAY frame.
+    // The texts for a stream that ended before the response, for a reset connection, and for an HTTP/2 GOAWAY frame.
     let closed = ["connection closed before message completed", "connection reset by peer", "GOAWAY"];
     if closed.iter().any(|part| text.contains(part)) { TransportKind::Reset } else { TransportKind::Other }
 }

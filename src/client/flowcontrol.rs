@@ -13,8 +13,8 @@ const DEFAULT: (f32, u32) = (5.0, 10);
 /// only for a computation.
 ///
 /// The bucket starts full, holds at most `burst` tokens and gains `qps` tokens a second. Each request takes a token, and the
-/// count may become negative. Such a request is sent once the count is back at 0, so requests are sent in the order in which
-/// they asked.
+/// count may become negative. A request that makes the count negative is sent once the missing tokens have been gained.
+/// Requests are therefore sent in the order in which they took their tokens.
 /// Follows `client-go/util/flowcontrol/throttle.go#NewTokenBucketRateLimiter @v1.36.3`.
 #[derive(Clone, Debug)]
 pub struct RateLimiter {
@@ -40,8 +40,9 @@ impl RateLimiter {
     }
 
     /// The limit that a client's configuration asks for. A negative `qps` means no limit. A `qps` of 0, which only a flag can
-    /// set, means 5 requests a second after a burst of 10.
-    /// Follows `client-go/rest/config.go#RESTClientForConfigAndClient @v1.36.3`, where 0 makes a limit for each API group.
+    /// set, means 5 requests a second. A `burst` of 0 means 10 requests.
+    /// Follows `client-go/rest/config.go#RESTClientForConfigAndClient @v1.36.3`. If `qps` is 0, upstream has one limit for each
+    /// API group.
     pub fn of_client(qps: f32, burst: i32) -> Option<Self> {
         let or = |given: f32, default: f32| if given == 0.0 { default } else { given };
         let burst = if burst == 0 { DEFAULT.1 } else { u32::try_from(burst).unwrap_or(0) };

@@ -6,8 +6,8 @@
 //!  service account           credentials       └──────────▶ lists and watches
 //! ```
 //!
-//! All of the program's requests to an API server go through this module. [`retry()`] is the only loop that retries. Error
-//! texts are those of client-go.
+//! All of the program's requests to an API server go through this module. [`retry()`] is the only loop that retries single
+//! requests. Error texts are those of client-go.
 
 mod access_error;
 mod credentials;

@@ -96,7 +96,7 @@ pub(crate) fn sim_clock() -> SimClock {
     SimClock::new(wall)
 }
 
-/// Lets every other task of a single-threaded runtime run until all of them wait.
+/// Yields 100 times, so that the other tasks of a single-threaded runtime run until all of them wait.
 pub(crate) async fn settle() {
     for _ in 0..100 {
         tokio::task::yield_now().await;

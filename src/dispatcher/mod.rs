@@ -8,8 +8,9 @@
 //! ```
 //!
 //! No call here blocks: [`ApiWrites::patch_status`] returns at once, and the other calls are futures for a task outside the
-//! scheduling cycle. The writes are those of upstream with `SchedulerAsyncAPICalls` off, with one exception: a binding drops
-//! the pod's patch if that has not been sent. A binding waits for a patch in flight.
+//! scheduling cycle. The writes are those of upstream with `SchedulerAsyncAPICalls` off, with two exceptions. Patches of a pod
+//! are merged until they are sent. A binding drops the pod's patch if the patch has not been sent, and otherwise waits for the
+//! response to the patch.
 
 mod status;
 #[cfg(test)]
@@ -83,8 +84,8 @@ impl ApiWrites {
         (Self { writer: Arc::clone(&writer), patches: sender }, Dispatcher { writer, patches: receiver })
     }
 
-    /// Queues a patch of a pod's status, or merges it into the pod's last patch if that has not been sent. Sends nothing if the
-    /// status already has these values. Logs failures. `pod` is the pod as in the informer's cache.
+    /// Queues a patch of a pod's status, or merges it into the pod's last queued patch. Sends nothing if the status already has
+    /// these values. Logs failures. `pod` is the pod as in the informer's cache.
     pub fn patch_status(&self, pod: &Arc<Pod>, update: StatusUpdate) {
         if let Some(write) = self.writer.queues.join_draft(pod, update) {
             // The dispatcher ends early only if the process exits. The write is then dropped with the message.
@@ -100,9 +101,10 @@ impl ApiWrites {
         self.writer.send_patch(&write, &Draft::new(Arc::clone(pod), update)).await
     }
 
-    /// Binds a pod to a node after a patch in flight, and waits for the server's response. A patch that has not been sent is
-    /// dropped, because the binding makes it obsolete. The dispatcher does not retry bindings; [`RestClient::send`] does
-    /// if the server asks for it. Follows `pkg/scheduler/framework/plugins/defaultbinder/default_binder.go#Bind @v1.36.3`.
+    /// Binds a pod to a node after all earlier writes of the pod, and waits for the response. Patches from [`Self::patch_status`]
+    /// that have not been sent are dropped, because the binding makes them obsolete. The dispatcher does not retry bindings.
+    /// [`RestClient::send`] retries them if the server asks for it.
+    /// Follows `pkg/scheduler/framework/plugins/defaultbinder/default_binder.go#Bind @v1.36.3`.
     pub async fn bind(&self, pod: &Pod, node: &str) -> Result<(), ApiError> {
         let write = self.writer.queues.join_binding(pod.uid());
         write.ready().await?;

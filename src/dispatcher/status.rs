@@ -139,7 +139,8 @@ impl Draft {
         &self.pod
     }
 
-    /// Encodes the patch and returns it with the changes after it. Returns `None` if the status has all these values already.
+    /// Encodes the draft as a patch. Returns the patch with the changes that are written once it has succeeded: its own and those
+    /// in `written`. Returns `None` if the status has all these values already.
     ///
     /// A condition counts as changed if its status, reason, message or probe time differs; its observed generation does not
     /// count. The transition time changes only with the status.
@@ -204,8 +205,8 @@ fn encode(old: &[PodCondition], new: &[PodCondition], renamed: Option<&str>) -> 
     serde_json::to_vec(&patch).ok().map(Bytes::from)
 }
 
-/// Returns the changed fields of a condition, with its key. A new condition is returned whole. Like upstream's, it has a null
-/// for a missing probe time.
+/// Returns the changed fields of a condition, with its key. A new condition is returned whole. As in upstream, its probe time is
+/// null if it has none.
 fn difference<'a>(old: Option<&PodCondition>, new: &'a PodCondition) -> Option<ConditionPatch<'a>> {
     let some = |field: Option<&'a String>| field.map(String::as_str).filter(|text| !text.is_empty());
     let Some(old) = old else {

@@ -1,4 +1,4 @@
-//! Order, merging and retries of writes, against a scripted server and on a simulated clock.
+//! Tests of the order, merging and retries of writes, against a scripted server and on a simulated clock.
 
 use std::io;
 use std::time::Duration;

@@ -80,8 +80,8 @@ impl WriteQueues {
         self.enter(&mut self.lock(), uid, None)
     }
 
-    /// Adds a binding to the end of an object's queue. Drops patches that have not been sent, because the binding makes them
-    /// obsolete.
+    /// Adds a binding to the end of an object's queue. Drops the drafts of patches that have not been sent, because the binding
+    /// makes them obsolete.
     pub(super) fn join_binding(self: &Arc<Self>, uid: &str) -> QueuedWrite {
         let mut state = self.lock();
         if let Some(object) = state.objects.get_mut(uid) {

@@ -69,7 +69,7 @@ impl Candidacy {
         &self.name
     }
 
-    /// Returns a health check that tells whether the candidate was listed.
+    /// Returns a function for health checks that tells whether the watch has listed the candidate.
     pub fn synced(&self) -> impl Fn() -> bool + Send + Sync + use<> {
         let is_synced = self.is_synced.clone();
         move || is_synced.load(Ordering::Acquire)
@@ -86,7 +86,7 @@ impl Candidacy {
         let mut next = Mono::MAX;
         loop {
             let wait = self.renew().await;
-            // A renewal that is already due earlier keeps its time.
+            // If a renewal is already scheduled for an earlier time, that time stays.
             next = next.min(self.clock.mono() + wait);
             loop {
                 tokio::select! {

@@ -164,7 +164,7 @@ impl Elector {
             let (now, transitions) = (Some(self.clock.now().wall), old.transitions);
             let record = Record { duration_seconds: 1, acquired: now, renewed: now, transitions, ..Record::default() };
             match self.lock.update(&record).await {
-                // A renewal that timed out was applied in the meantime: read the lease again.
+                // A renewal that had timed out here was applied in the meantime. Reads the lease again.
                 Err(why) if why.is_conflict() => {}
                 done => return done,
             }

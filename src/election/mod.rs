@@ -4,7 +4,7 @@
 //!  Elector ──get, create, update──▶ Lease        every retryPeriod, with jitter until the lease is held
 //!     │ begins, renews, ends
 //!     ▼
-//!   Term ◀── read before each API write (is this process still the leader?), by health checks, and by /metrics
+//!   Term ◀── read before each API write (is this process still the leader?) and by health checks
 //! ```
 //!
 //! With coordinated leader election (feature gate `CoordinatedLeaderElection`) the control plane chooses the leader. Each
@@ -40,7 +40,7 @@ pub use watch::{CandidateEvent, watch};
 
 use crate::config::LeaderElection;
 
-/// Jitter of acquire retries: a retry waits for up to 1 + 1.2 times `retryPeriod`.
+/// Jitter of acquire retries: a retry waits for `retryPeriod` and up to 1.2 times as much in addition.
 /// Follows `client-go/tools/leaderelection/leaderelection.go#JitterFactor @v1.36.3`.
 pub const JITTER_FACTOR: f64 = 1.2;
 

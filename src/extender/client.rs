@@ -22,14 +22,14 @@ use crate::version;
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time after which an idle connection is closed.
-/// Follows `apimachinery/pkg/util/net/http.go#SetOldTransportDefaults @v1.36.3`, which leaves it at Go's default.
+/// Follows `apimachinery/pkg/util/net/http.go#SetOldTransportDefaults @v1.36.3`, which sets the value of Go's default transport.
 const IDLE: Duration = Duration::from_secs(90);
 
 /// Maximum bytes of a reply: 15,000 nodes of 32 KiB each, more than any real reply.
 const MAX_REPLY: usize = 15_000 * (32 << 10);
 
-/// The thread that runs the calls to all extenders of a scheduler. A caller may be inside a runtime, or on the only thread of
-/// one, so the calls cannot run on its thread.
+/// The thread that runs the calls to all extenders of a scheduler. A caller may be inside a runtime, or on the only thread of a
+/// runtime, so the calls cannot run on the caller's thread.
 pub(super) struct Background(Option<Runtime>);
 
 impl Background {

@@ -39,7 +39,7 @@ pub(super) enum CallError {
     /// The timeout passed before the body was complete.
     #[error("context deadline exceeded (Client.Timeout or context cancellation while reading body)")]
     NoBody,
-    /// The connection failed while the body was read.
+    /// The connection failed while the body was read, or the body was too long.
     #[error("{0}")]
     Body(String),
     /// The status of the reply is not 200. Follows `pkg/scheduler/extender.go#HTTPExtender.send @v1.36.3`.

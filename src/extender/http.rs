@@ -25,7 +25,7 @@ pub struct HttpExtender {
     weight: i64,
     node_cache_capable: bool,
     ignorable: bool,
-    /// Resources of the pods that the extender handles. Empty for all pods.
+    /// Resources that the extender manages. It is called only for pods that request one of them. Empty for all pods.
     managed_resources: BTreeSet<String>,
 }
 
@@ -97,7 +97,8 @@ impl HttpExtender {
     }
 
     /// Returns the pod with this UID on a node.
-    /// Follows `pkg/scheduler/extender.go#HTTPExtender.convertPodUIDToPod @v1.36.3`, even in how Go prints a pointer.
+    /// Follows `pkg/scheduler/extender.go#HTTPExtender.convertPodUIDToPod @v1.36.3`. The error shows the UID as Go prints a
+    /// pointer.
     fn pod_on(&self, node: &NodeInfo, uid: &str) -> Result<Arc<PodInfo>, PluginError> {
         node.pods().iter().find(|pod| pod.uid() == uid).cloned().ok_or_else(|| {
             let (url, node) = (self.client.prefix(), node.name());

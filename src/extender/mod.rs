@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Follows `pkg/scheduler/extender.go @v1.36.3`. The calls run on a thread of their own, because the scheduling cycle that
-//! waits for them may be on the only thread. Their timeouts use real time even in a simulation, because a webhook has no
-//! simulated time.
+//! waits for them may block the only thread of a runtime. Their timeouts use real time even in a simulation, because a webhook
+//! has no simulated time.
 
 mod client;
 mod error;

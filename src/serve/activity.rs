@@ -1,7 +1,8 @@
 //! Activity of a connection, and the deadline that follows from it.
 //!
-//! An idle client, a slow sender of headers and a client that does not read its response each occupy a connection. The time
-//! limits are upstream's. Follows `apiserver/pkg/server/secure_serving.go#Serve @v1.36.3` and Go's `net/http.Server`.
+//! An idle client, a slow sender of headers and a client that does not read its response each occupy a connection, so each of
+//! them has a time limit. The limits for headers and for idle clients are upstream's.
+//! Follows `apiserver/pkg/server/secure_serving.go#Serve @v1.36.3` and Go's `net/http.Server`.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -25,12 +26,12 @@ const ENDING: Duration = Duration::from_secs(5);
 /// the response or sends pings.
 const TAKING: Duration = Duration::from_mins(10);
 
-/// Bytes of headers that any connection may send. Normal clients send less.
+/// Maximum bytes of headers that a connection may send without a permit. Normal clients send less.
 const SMALL_HEADERS: usize = 32 * 1024;
-/// Bytes that are still read from a client after the write side is shut down.
+/// Maximum bytes that are still read from a client after the write side is shut down.
 const LEFT: usize = 1024 * 1024;
-/// Number of connections whose headers may exceed [`SMALL_HEADERS`] at the same time. They are buffered until complete, and
-/// other connections wait.
+/// Number of connections whose headers may exceed [`SMALL_HEADERS`] at the same time. Such headers are buffered until they are
+/// complete. Other connections with long headers wait.
 const LARGE_HEADERS: usize = 1;
 
 /// Activity of a connection. Cheap to clone. The lock guards a few numbers.

@@ -59,7 +59,8 @@ impl Asker {
     }
 }
 
-/// Whether a failure is temporary: the connection was reset, or the server has an internal error or is overloaded.
+/// Whether a failure is temporary: the connection was reset, or the server reports an internal error, a timeout or too many
+/// requests, or suggests a delay.
 /// Follows `apiserver/pkg/util/webhook/webhook.go#DefaultShouldRetry @v1.36.3`.
 fn is_temporary(error: &ApiError) -> bool {
     match error {

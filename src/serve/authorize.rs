@@ -22,7 +22,7 @@ use crate::go::quote::quote;
 /// The group that is authorized to do everything.
 const PRIVILEGED: &str = "system:masters";
 
-/// Number of cached answers. [`MAX_CACHED`] limits the bytes of path and method of a cached question.
+/// Maximum number of cached answers. Answers are cached only if path and method together have fewer than [`MAX_CACHED`] bytes.
 /// From `apiserver/plugin/pkg/authorizer/webhook/webhook.go @v1.36.3`.
 const CAPACITY: usize = 8192;
 const MAX_CACHED: usize = 10_000;

@@ -1,8 +1,9 @@
 //! Self-signed certificate for a server that is configured with none.
 //!
-//! As in upstream, it consists of an authority of its own and a leaf. It is valid for a year from an hour ago, for `localhost`
-//! and the bound address. Unlike upstream's RSA 2048 keys, the keys are ECDSA P-256: every client that supports TLS 1.2
-//! supports these, generating one is a thousand times faster, and ring cannot generate RSA keys.
+//! As in upstream, the chain consists of an authority of its own and a leaf. The certificate is for `localhost`, 127.0.0.1 and
+//! the bound address. Its validity of one year starts an hour before it is generated. Unlike upstream's RSA 2048 keys, the keys
+//! are ECDSA P-256. Every client that supports TLS 1.2 supports these keys, and generating one is a thousand times faster. ring
+//! cannot generate RSA keys.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;

@@ -34,8 +34,10 @@ use crate::clock::Clock;
 const MAX_HEADER_BYTES: usize = (1 << 20) + 4096;
 /// Maximum number of headers of a request. Upstream limits only the bytes.
 const MAX_HEADERS: usize = 1024;
-/// Flow-control window of a stream in bytes. From `apiserver/pkg/server/secure_serving.go#Serve @v1.36.3`. Upstream allows
-/// frames of this length, too. With such a frame size, h2 would accept few of the short frames in which clients send headers.
+/// Flow-control window of a stream in bytes. From `apiserver/pkg/server/secure_serving.go#Serve @v1.36.3`.
+///
+/// Upstream also allows frames of this length. Here frames keep their default maximum length: the longer frames may be, the
+/// fewer frames h2 accepts for the headers of a request, and clients send long headers in many short frames.
 const STREAM_BYTES: u32 = 256 * 1024;
 
 /// Response to a client that sends plain HTTP. Follows Go's `net/http.badRequestError`.
@@ -89,7 +91,7 @@ pub(super) async fn serve(shared: Arc<ConnectionContext>, stream: TcpStream, rem
                 if let Some(reply) = refuse::at_once(&request) {
                     return Ok(reply);
                 }
-                // The boxed future is freed before the response is sent, which takes as long as the client likes.
+                // Boxed, so that the future is freed before the response is sent. Sending to a slow client may take long.
                 let answered = Box::pin(shared.handler.handle(request, &peer, remote)).await;
                 // HTTP/2 is easily abused, so an unauthenticated client gets one request per connection.
                 // Follows `apiserver/pkg/endpoints/filters/authentication.go#withAuthentication @v1.36.3`.
@@ -124,7 +126,8 @@ pub(super) async fn serve(shared: Arc<ConnectionContext>, stream: TcpStream, rem
     }
 }
 
-/// Returns the bytes of a request's headers. hyper stops reading somewhere above the limit.
+/// Returns the bytes of a request's headers. hyper's own limit is not exact: it may let through more than
+/// [`MAX_HEADER_BYTES`].
 fn header_bytes(request: &Request<Incoming>) -> usize {
     // In a request's text, each header has `: ` and a line end of two bytes.
     let headers = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);

@@ -35,7 +35,7 @@ pub struct Endpoints {
     pub registry: Registry,
     /// Pods for the metrics at `/metrics/resources`.
     pub pods: Lister<Pod>,
-    /// Whether `/metrics/resources` is served, since only a leader serves it.
+    /// Whether this process is the leader. Only a leader serves `/metrics/resources`.
     pub is_leader: IsLeader,
     /// Value of `componentconfig` at `/configz`.
     pub config: Value,
@@ -71,8 +71,8 @@ pub struct Profiling {
     pub set_verbosity: SetVerbosity,
 }
 
-/// Gathers the registry of the scheduler's metrics, after the recorders are flushed. `reset` does nothing: the recorders hold
-/// on to their series and would go on counting in series that are no longer exported.
+/// Gathers the registry of the scheduler's metrics, after the recorders are flushed. `reset` does nothing, because the recorders
+/// keep references to their series. After a reset they would go on counting in series that are no longer exported.
 impl MetricsSource for Metrics {
     fn gather(&self) -> Vec<MetricFamily> {
         self.flush();

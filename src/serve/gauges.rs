@@ -17,7 +17,7 @@ use crate::client::ApiError;
 /// Buckets for the seconds of a review by the API server.
 const REVIEW_BUCKETS: &[f64] = &[0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0];
 
-/// Buckets for the seconds until a client's certificate expires, from zero and half an hour to a year.
+/// Buckets for the seconds until a client's certificate expires: zero, then from half an hour to 360 days.
 const LEFT_BUCKETS: &[f64] = &[
     0.0,
     1_800.0,
@@ -54,7 +54,7 @@ struct Attempts {
     seconds: HistogramVec,
 }
 
-/// Counts a token review in flight, or a request that waits for one, until it is dropped.
+/// Guard that counts a token review in flight, or a request that waits for one, until the guard is dropped.
 pub(super) struct Fetching(IntGauge);
 
 fn keep<C: Collector + Clone + 'static>(registry: &Registry, family: C) -> Result<C, Error> {
@@ -132,7 +132,7 @@ impl Gauges {
         }))
     }
 
-    /// Counts an authentication by its user's name, or with `None` a failed one.
+    /// Counts an authentication by the user's name. `None` stands for a failed authentication.
     pub(super) fn authenticated(&self, user: Option<&str>, seconds: f64) {
         if let Some(name) = user {
             self.users.with_label_values(&[compressed(name)]).inc();
@@ -169,7 +169,7 @@ impl Gauges {
     }
 
     pub(super) fn certificate_left(&self, seconds: i64) {
-        // The gauge takes floats, and no certificate is valid for millions of years.
+        // The histogram takes floats, and no certificate is valid for millions of years.
         #[expect(clippy::cast_precision_loss, reason = "seconds of a certificate's life are exact")]
         self.certificate_left.observe(seconds as f64);
     }

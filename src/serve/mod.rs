@@ -9,8 +9,9 @@
 //! ```
 //!
 //! [`Server::bind`] binds the port and reports errors. [`Server::run`] serves until it is told to shut down. The contents come
-//! in as [`Endpoints`], and the settings as [`Options`]. This module knows no flags, starts nothing that outlives `run`, and
-//! uses only the clock that it is given. Its clients for the API server come from outside.
+//! in as [`Endpoints`], and the settings as [`Options`]. This module knows no flags, and uses only the clock that it is given.
+//! Nothing that it starts outlives `run`, except for blocking work in progress, such as a profile. The caller provides the
+//! clients for the API server.
 //!
 //! A request is served only if it is authenticated and authorized. If either cannot be decided, it is rejected.
 //!
@@ -20,7 +21,7 @@
 //! - TLS 1.0 and 1.1 and cipher suites that are considered unsafe are not supported.
 //! - Files are read every two seconds instead of watched.
 //! - Client certificates have to be X.509 v3 with RSA keys (2048 bits and more) or P-256, P-384 or Ed25519 keys.
-//! - CPU profiles are complete. Other profiles contain only what is known without Go's runtime.
+//! - CPU and heap profiles are complete. Other profiles contain only what is known without Go's runtime.
 //! - A panic ends the process.
 
 mod activity;

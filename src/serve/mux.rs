@@ -78,7 +78,7 @@ impl Mux {
         self.profiling.is_some() && reads
     }
 
-    /// Answers one authorized request. `body` is empty unless [`Self::reads_body`].
+    /// Answers one authorized request. `body` is empty unless [`Self::reads_body`] is true.
     pub(super) async fn serve(&self, asked: &RequestHead<'_>, body: Bytes) -> Reply {
         let page = match asked.path {
             "/healthz" => Some(self.roots[0].all(&asked.query)),

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct Options {
     /// Address to listen on. An unspecified address means all interfaces, of IPv4 and IPv6.
     pub bind_address: IpAddr,
-    /// Port to listen on. 0 means any free one, for tests. The flag's value 0, which turns serving off, is handled before.
+    /// Port to listen on. 0 means any free port, for tests. If the flag's value is 0, serving is off and no server is created.
     pub port: u16,
     /// Whether several processes may listen on the same address and port (`SO_REUSEPORT`).
     pub permit_port_sharing: bool,

@@ -27,7 +27,8 @@ const FORMS: &[Form] = &[Form::Json, Form::Yaml, Form::Text];
 const CAUTION: &str = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility \
     guarantees and is for debugging purposes only.";
 
-/// Separators between a name and a value. Upstream chooses one at random, so that nobody parses the page. Here they alternate.
+/// Separators between a name and a value. Upstream chooses one at random, so that nobody parses the page. Here `/statusz` takes
+/// the next one for each request, and `/flagz` keeps the same one while the process runs.
 const SEPARATORS: [&str; 4] = [":", ": ", "=", " "];
 
 /// The page `/configz`, which never changes.

@@ -1,7 +1,7 @@
 //! Requests that are answered before authentication: malformed ones, which are rejected, and `OPTIONS *`, which names no path.
 //! Follows Go's `net/http.conn.readRequest`, `conn.serve` and `serverHandler.ServeHTTP`.
 //!
-//! Except for `OPTIONS *`, this applies to HTTP/1.1 and older only. In HTTP/2 the crate `h2` makes these checks.
+//! Except for `OPTIONS *`, these checks apply to HTTP/1.1 and older only. In HTTP/2 the crate `h2` makes them.
 
 use http::header::{CONNECTION, EXPECT, HOST, TRANSFER_ENCODING};
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version};

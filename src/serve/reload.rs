@@ -43,7 +43,7 @@ pub(super) trait Refresh: Send + Sync {
 }
 
 impl<T> ReloadedFiles<T> {
-    /// Reads the files for the first time. Unlike later, invalid contents are an error.
+    /// Reads the files for the first time. Unlike in a later read, invalid contents are an error.
     pub(super) fn load(
         purpose: &str,
         files: &[&str],

@@ -20,7 +20,7 @@ const LIMIT: (&str, &str) = (
      scheduler and kubelet expect per pod for resources along with the unit for the resource if any.",
 );
 
-/// Source of the metrics of all pods that have not terminated.
+/// Source of the metrics of all pods, except for pods that were scheduled and have terminated.
 pub(super) struct PodResources(pub(super) Lister<Pod>);
 
 impl MetricsSource for PodResources {

@@ -61,7 +61,7 @@ pub struct Server {
     address: SocketAddr,
     shared: Arc<ConnectionContext>,
     files: Vec<Arc<dyn Refresh>>,
-    /// The contents of the watched `ConfigMap`, and the client that watches it.
+    /// Destinations for the contents of the watched `ConfigMap`, and the client that watches it.
     cluster: Option<(Cluster, kube::Client)>,
 }
 
@@ -76,7 +76,8 @@ impl Server {
     /// Binds the port, reads the files, and looks up the cluster's authentication settings. `seed` decides the jitter of
     /// retries. Must be called inside a tokio runtime.
     ///
-    /// Errors have upstream's order and texts: port, certificate, TLS, authentication, authorization.
+    /// Errors have upstream's order and texts: self-signed certificate, port, certificate, TLS, certificates for server names,
+    /// authentication, authorization.
     pub async fn bind(
         options: Options,
         endpoints: Endpoints,
@@ -216,8 +217,9 @@ fn gauges(registry: &Registry) -> Result<Arc<Gauges>, ServeError> {
     Gauges::new(registry).map_err(|error| ServeError(error.to_string()))
 }
 
-/// Generates a self-signed certificate if no files are configured. With a certificate directory, it is written there unless
-/// one exists, and the result is `None`. Otherwise it is returned.
+/// Generates a self-signed certificate if no files are configured. If a certificate directory is configured, the certificate is
+/// written there, unless the directory already has one, and the result is `None`. Without a directory, the result is the
+/// certificate.
 /// Follows `apiserver/pkg/server/options/serving.go#MaybeDefaultWithSelfSignedCerts @v1.36.3`.
 fn own_certificate(options: &Options, clock: &Clock) -> Result<Option<Arc<Pair>>, ServeError> {
     if !options.cert_file.is_empty() || !options.key_file.is_empty() {
@@ -236,7 +238,7 @@ fn own_certificate(options: &Options, clock: &Clock) -> Result<Option<Arc<Pair>>
     Pair::parse(made.chain.as_bytes(), made.key.as_bytes()).map(Arc::new).map(Some).map_err(ServeError)
 }
 
-/// Returns the paths of the generated certificate and key.
+/// Returns the paths of the generated certificate and key, or `None` without a certificate directory.
 fn kept_files(options: &Options) -> Option<[String; 2]> {
     let folder = options.cert_dir.as_ref().filter(|folder| !folder.as_os_str().is_empty())?;
     Some(["crt", "key"].map(|kind| folder.join(format!("{PAIR_NAME}.{kind}")).display().to_string()))

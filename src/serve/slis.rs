@@ -14,7 +14,7 @@ pub(super) struct Slis {
     registry: Registry,
     last: IntGaugeVec,
     total: IntCounterVec,
-    /// Start time of the process. A vector of one series, since a vector can be reset as in upstream.
+    /// Start time of the process. This is a vector of one series, because a vector can be reset, as upstream does.
     start: GaugeVec,
 }
 

@@ -10,7 +10,7 @@ use crate::apimachinery::protobuf::MEDIA_TYPE;
 use crate::apimachinery::{Status, accept};
 use crate::go::json;
 
-/// Media types of a `Status`, in upstream's order.
+/// Media type of a response, for a `Status` or a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Json,
@@ -19,7 +19,7 @@ pub(super) enum Form {
     Protobuf,
 }
 
-/// Forms of a `Status` from endpoints that have no forms of their own.
+/// Forms of a `Status` from endpoints that have no forms of their own, in upstream's order.
 pub(super) const ANY_FORM: &[Form] = &[Form::Json, Form::Yaml, Form::Protobuf];
 
 impl Form {
@@ -38,12 +38,12 @@ impl Form {
     }
 }
 
-/// Failure of an authenticated client that is not authorized.
+/// Returns the failure of a request that is not authorized.
 pub(super) fn forbidden(message: &str) -> Status {
     Status::failure(403, "Forbidden", format!("forbidden: {message}")).about("", "", "")
 }
 
-/// Failure of a client that accepts none of these forms.
+/// Returns the failure of a request that accepts none of these forms.
 pub(super) fn not_acceptable(forms: &[Form]) -> Status {
     Status::not_acceptable(&forms.iter().map(|form| form.name()).collect::<Vec<_>>())
 }
@@ -90,7 +90,7 @@ pub(super) fn document<T: Serialize + ?Sized>(value: &T, pretty: bool) -> String
     }
 }
 
-/// YAML with its members in alphabetical order.
+/// Encodes a value as YAML, with the members in alphabetical order.
 pub(super) fn yaml<T: Serialize + ?Sized>(value: &T) -> String {
     // A value in memory can always be written.
     serde_json::to_value(value).ok().and_then(|sorted| serde_yaml::to_string(&sorted).ok()).unwrap_or_default()

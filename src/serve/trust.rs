@@ -23,7 +23,7 @@ impl Trust {
     }
 }
 
-/// Latest version of a value that is loaded later and changes. The lock guards only the pointer.
+/// Latest version of a value that is absent until it is loaded, and may then change. The lock guards only the pointer.
 pub(super) struct LatestValue<T>(Mutex<Option<Arc<T>>>);
 
 impl<T> LatestValue<T> {

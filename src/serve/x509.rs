@@ -1,4 +1,4 @@
-//! Identities in client certificates, and the authorities that sign these.
+//! Identities in client certificates, and the authorities that sign the certificates.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

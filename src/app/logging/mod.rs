@@ -30,7 +30,7 @@ struct Lines {
     zone: TimeZone,
 }
 
-/// Starts logging to stderr. If a process runs several `App`s, as tests do, the first one's log stays.
+/// Starts logging to stderr. If a process runs several `App`s, as tests do, the log of the first one stays in use.
 pub(super) fn start(format: LogFormat, verbosity: &Verbosity) {
     let (process, clock, zone) = (std::process::id(), Clock::real(), TimeZone::system());
     let lines = Lines { format, verbosity: verbosity.clone(), process, clock, zone };

@@ -30,7 +30,7 @@ const MISSING: &str = "\n\nIt looks like you are trying to use a client-go crede
 /// An exec plugin and the credentials it last returned.
 pub(in crate::client) struct Plugin {
     spec: ExecPlugin,
-    /// The cluster's settings in the form that plugins get.
+    /// The cluster's settings in the format that plugins read.
     cluster: Option<Value>,
     clock: Clock,
     open: Arc<Connections>,
@@ -72,7 +72,7 @@ impl Plugin {
         self.ask(None).await
     }
 
-    /// Returns credentials other than these, which the server rejected.
+    /// Returns credentials other than `refused`, which the server rejected. Runs the plugin if there are no newer ones.
     pub(super) async fn renew(
         self: &Arc<Self>,
         refused: &Arc<PluginCredentials>,
@@ -178,7 +178,7 @@ impl Plugin {
     }
 }
 
-/// The cluster's settings in the form that plugins get.
+/// Returns the cluster's settings in the format that plugins read.
 /// Follows `client-go/rest/exec.go#ConfigToExecCluster @v1.36.3`.
 fn cluster(spec: &ExecPlugin, access: &Access) -> Result<Value, String> {
     let tls = &access.tls;

@@ -1,4 +1,4 @@
-//! Tokens, on a simulated clock. The tests of plugins are in `tests/it/client.rs`.
+//! Tests of tokens, on a simulated clock. The tests of plugins are in `tests/it/client.rs`.
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::super::tls::Source;
 use crate::clock::{Clock, Mono};
 
-/// Time for which a token read from a file is cached: one minute, less 10 s until the server sees the token.
+/// Time for which a token read from a file is cached: one minute, less 10 s, which a token may take to reach the server.
 /// From `client-go/transport/token_source.go#NewCachedFileTokenSource @v1.36.3`.
 const USED: Duration = Duration::from_secs(60 - 10);
 

@@ -10,7 +10,7 @@ use crate::go::json::Value;
 use crate::go::quote::quote;
 
 /// Name of the cluster extension that holds settings for exec plugins.
-/// `client-go/tools/clientcmd/client_config.go#clusterExtensionKey @v1.36.3`.
+/// From `client-go/tools/clientcmd/client_config.go#clusterExtensionKey @v1.36.3`.
 const FOR_PLUGINS: &str = "client.authentication.k8s.io/exec";
 
 /// Address of an API server, and the credentials for it. Follows `client-go/rest/config.go#Config @v1.36.3`.
@@ -136,7 +136,7 @@ impl Contexts<'_> {
     }
 }
 
-/// The access to a cluster as a user. Credentials are used only if the server's URL is HTTPS.
+/// Returns the access to a cluster as a user. Credentials are used only if the server's URL is HTTPS.
 fn access(cluster: &wire::Cluster, user: &wire::User) -> Result<Access, AccessError> {
     let proxy = match &*cluster.proxy_url {
         "" => None,

@@ -6,7 +6,7 @@ use crate::apimachinery::field_error::aggregate;
 use crate::go::errno;
 use crate::go::quote::quote;
 
-/// The fault reported for an empty cluster entry.
+/// The fault reported if the file does not have the context's cluster, and no flag sets the server.
 pub(super) const NO_SERVER: &str = "cluster has no server defined";
 
 /// Returns the faults of a user.

@@ -23,7 +23,7 @@ pub struct InCluster {
 }
 
 impl InCluster {
-    /// The service account for the address in the environment variables.
+    /// The service account at its usual path, with the server's address from the environment variables.
     pub fn from_environment() -> Self {
         let variable = |name| std::env::var(name).unwrap_or_default();
         Self::new(FOLDER, &variable("KUBERNETES_SERVICE_HOST"), &variable("KUBERNETES_SERVICE_PORT"))
@@ -43,7 +43,7 @@ impl InCluster {
         !self.host.is_empty() && !self.port.is_empty()
     }
 
-    /// Whether the process seems to be in a cluster.
+    /// Whether the process seems to be in a cluster: the server's address and the token file exist.
     /// Follows `client-go/tools/clientcmd/client_config.go#inClusterClientConfig.Possible @v1.36.3`.
     pub(super) fn is_possible(&self) -> bool {
         let token = std::fs::metadata(self.folder.join("token"));

@@ -18,8 +18,8 @@ pub struct LoadingRules {
 }
 
 impl LoadingRules {
-    /// The rules for `--kubeconfig` and the environment. The flag's file takes precedence over the files in `$KUBECONFIG`, and
-    /// those over `~/.kube/config`.
+    /// The rules for `--kubeconfig` and the environment. The flag's file takes precedence over the files in `$KUBECONFIG`, which
+    /// take precedence over `~/.kube/config`.
     pub fn from_environment(explicit: Option<&str>) -> Self {
         Self::new(explicit, |name| std::env::var(name).ok())
     }

@@ -1,4 +1,4 @@
-//! Retries of single requests: those for which the server asks, and reads whose connection broke.
+//! Retries of single requests: requests that the server asks to retry, and reads whose connection broke.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub(in super::super) const MAX_RETRIES: u32 = 10;
 /// Wait after a broken connection. Follows `client-go/rest/with_retry.go#retryAfterResponse @v1.36.3`.
 const AFTER_RESET: Duration = Duration::from_secs(1);
 
-/// Marks a request that its caller retries, so that the transport does not.
+/// Marks a request that its caller retries, so that the transport does not retry it, too.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct RetriedByCaller;
 

@@ -13,7 +13,7 @@ use super::{Source, provider};
 use crate::clock::Mono;
 use crate::config::TlsSettings;
 
-/// Interval at which a certificate's files are checked for changes while connections are open.
+/// Minimum time between two reads of a certificate's files that check for changes while connections are open.
 /// From `client-go/transport/cert_rotation.go#CertCallbackRefreshDuration @v1.36.3`.
 const READ_INTERVAL: Duration = Duration::from_mins(5);
 
@@ -28,7 +28,7 @@ pub(in crate::client) enum Identity {
     Files {
         certificate: Source,
         key: Source,
-        /// The certificate last presented. The lock is held while the files are read.
+        /// The certificate last presented. The lock is held while the files are checked for changes.
         last: Mutex<LastRead>,
     },
 }
@@ -41,7 +41,8 @@ pub(in crate::client) struct LastRead {
 }
 
 impl Identity {
-    /// The client certificate in these settings. Certificate files are read only when a connection is opened.
+    /// The client certificate in these settings. If the certificate and the key are both files, they are not read until a
+    /// connection is opened.
     /// Follows `client-go/transport/transport.go#TLSConfigFor @v1.36.3`.
     pub(in crate::client) fn of(settings: &TlsSettings) -> Result<Self, String> {
         let certificate = Source::of(&settings.cert_data, &settings.cert_file);

@@ -59,8 +59,11 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// Creates the TLS configuration. `presented` resolves the client certificate. `insecure` turns verification off even if the
-/// settings do not. `is_https` says whether TLS is used at all.
+/// Creates the TLS configuration. `presented` resolves the client certificate. `is_https` says whether TLS is used at all.
+///
+/// `insecure` turns verification off if the settings contain no authorities. `settings.insecure` alone does not turn it off, so
+/// callers pass its value in `insecure`, too.
+///
 /// Fails if the settings contradict each other or cannot be used.
 pub(crate) fn config(
     settings: &TlsSettings,

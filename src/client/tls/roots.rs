@@ -41,7 +41,7 @@ impl Roots {
         Ok(Self { source, provider, last: Mutex::new(trusted) })
     }
 
-    /// Returns the current certificates. If the file has become unusable, the last ones stay trusted.
+    /// Returns the current certificates. If the file has become empty or unusable, the last ones stay trusted.
     fn trusted(&self) -> Trusted {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Source::File(path) = &self.source {
@@ -136,7 +136,7 @@ impl ServerCertVerifier for Roots {
     }
 }
 
-/// Whether a certificate was rejected because it is an authority's. rustls wraps webpki's error, so the text is compared.
+/// Whether a certificate was rejected because it is a CA certificate. rustls wraps webpki's error, so the text is compared.
 fn is_authority(error: &rustls::Error) -> bool {
     let rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(error))) = error else { return false };
     error.to_string() == "CaUsedAsEndEntity"

@@ -25,10 +25,11 @@ const DIAL: Duration = Duration::from_secs(30);
 const PROBES: Duration = Duration::from_secs(30);
 
 /// Time after which an idle HTTP/1.1 connection is closed.
-/// Follows `apimachinery/pkg/util/net/http.go#SetOldTransportDefaults @v1.36.3`, which leaves it at Go's default.
+/// Follows `apimachinery/pkg/util/net/http.go#SetOldTransportDefaults @v1.36.3`, which sets the value of Go's default transport.
 pub(super) const IDLE: Duration = Duration::from_secs(90);
 
-/// Opens a TCP connection, through a proxy if there is one, and then TLS. Each step has its own time limit.
+/// Opens a TCP connection, through a proxy if there is one, and then TLS. The TCP connection and the TLS handshake with the
+/// server each have a time limit. The handshake with a proxy has none.
 #[derive(Clone)]
 pub(super) struct Connector {
     dialler: Dialler,

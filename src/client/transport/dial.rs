@@ -98,7 +98,7 @@ impl Dialler {
     }
 }
 
-/// Replaces an error by Go's text for an unreachable server. Unlike Go's, the text names the host and not the address that was
+/// Replaces an error by Go's text for an unreachable server. Unlike Go's text, it names the host instead of the address that was
 /// dialed.
 fn go_error(error: BoxError, server: &Uri) -> BoxError {
     let causes = std::iter::successors(Some(&*error as &(dyn Error + 'static)), |error| (*error).source());

@@ -41,7 +41,7 @@ pub(super) struct User {
     pub(super) extra: BTreeMap<String, Vec<String>>,
 }
 
-/// Identity of a client, as its connection shows it.
+/// Identity that a client has proved on its connection.
 #[derive(Clone, Default)]
 pub(super) struct Peer {
     /// The client's certificate chain, its own certificate first.

@@ -18,8 +18,8 @@ use crate::serve::answers::{Answer, AnswerCache};
 use crate::serve::ask::{Asker, TIMEOUT};
 use crate::serve::gauges::Gauges;
 
-/// Number of cached answers. From `apiserver/pkg/authentication/token/cache/cache_simple.go @v1.36.3`, which has 32 stripes
-/// of this size.
+/// Maximum number of cached answers. From `apiserver/pkg/authentication/token/cache/cache_simple.go @v1.36.3`, which has 32
+/// stripes of this size.
 const CAPACITY: usize = 4096;
 
 const INVALID: &str = "invalid bearer token";
@@ -34,7 +34,7 @@ pub(in crate::serve) struct Tokens {
     asker: Asker,
     clock: Clock,
     keep: Duration,
-    /// Key of the digests by which answers are cached, so that memory does not reveal tokens.
+    /// Key of the HMAC. Answers are cached by the HMAC of their token, so the cache contains no tokens.
     key: hmac::Key,
     answers: Arc<AnswerCache<Outcome>>,
     gauges: Arc<Gauges>,

@@ -26,7 +26,8 @@ pub(super) struct Cpu {
     busy: AtomicBool,
 }
 
-/// Guard of the one CPU profile that can be taken at a time. It is dropped when the client disconnects.
+/// Guard of the one CPU profile that can be taken at a time. It is dropped when the samples have been taken or the client has
+/// disconnected.
 struct ProfileGuard<'a>(&'a AtomicBool);
 
 impl Drop for ProfileGuard<'_> {

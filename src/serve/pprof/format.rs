@@ -39,11 +39,11 @@ pub(super) struct Profile {
     /// Time of the profile in nanoseconds since 1970.
     pub(super) time_nanos: i64,
     pub(super) duration_nanos: i64,
-    /// The quantity between two samples, and its amount.
+    /// The period between two samples: its kind and its amount.
     pub(super) period: Option<(Kind, i64)>,
     /// A note to the reader.
     pub(super) comment: &'static str,
-    /// The kind that is shown by default. If it is empty, the last kind is.
+    /// The kind that is shown by default. If this is empty, the last kind is shown.
     pub(super) default_kind: &'static str,
 }
 

@@ -1,7 +1,7 @@
 //! Heap profiles from the samples of jemalloc, which records one allocation per half mebibyte on average.
 //!
-//! The sampling rate and the totals of freed memory are configured where the allocator is built (`.cargo/config.toml`).
-//! `_RJEM_MALLOC_CONF=prof:false` in the environment turns sampling off.
+//! The sampling rate is configured where the allocator is built (`.cargo/config.toml`). The same setting makes jemalloc count
+//! all memory ever allocated, including freed memory. `_RJEM_MALLOC_CONF=prof:false` in the environment turns sampling off.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,7 +21,7 @@ pub(super) const ALLOCATED: &str = "alloc_space";
 const KINDS: [Kind; 4] =
     [("alloc_objects", "count"), (ALLOCATED, "bytes"), ("inuse_objects", "count"), (IN_USE, "bytes")];
 
-/// Maximum number of the allocator's own frames on top of a stack.
+/// Number of innermost frames of a stack among which the allocator's own frames are searched.
 const OWN_DEPTH: usize = 12;
 
 /// Number and total bytes of sampled allocations.
@@ -48,7 +48,7 @@ pub(super) async fn profile() -> Result<Option<Profile>, String> {
         drop(control);
         dump.rewind().map_err(|error| error.to_string())?;
         let (period, stacks) = parse(BufReader::new(dump))?;
-        // The program uses another allocator.
+        // There are no stacks if the program uses another allocator.
         if stacks.is_empty() {
             return Ok(None);
         }
@@ -188,7 +188,8 @@ mod tests {
         assert_eq!(refused, "jemalloc's profile has a line \"t*: 1: 2\"");
     }
 
-    /// Pieces of the size of the period are sampled with a probability of 1 - 1/e, small ones by their size.
+    /// An allocation of the period's size is sampled with a probability of 1 - 1/e. For a small allocation, the probability is
+    /// about its size divided by the period.
     #[test]
     fn samples_stand_for_what_was_not_sampled() {
         let estimate = |pieces: f64, bytes: f64| Sampled { pieces, bytes }.estimate(524_288.0);

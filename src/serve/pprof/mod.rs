@@ -1,17 +1,18 @@
 //! `/debug/pprof`: profiles in the format that `go tool pprof` reads.
 //!
-//! CPU profiles are equivalent to upstream's. The other profiles depend on Go's runtime, so they contain less here and say
-//! so:
+//! CPU profiles are equivalent to upstream's, and so are heap profiles with the binary's allocator. The other profiles depend
+//! on Go's runtime, so they contain less here and say so:
 //!
 //! | profile | content |
 //! |---|---|
-//! | goroutine, threadcreate | threads by name, and the number of the runtime's tasks |
+//! | goroutine | threads by name, and the number of the runtime's tasks |
+//! | threadcreate | threads by name |
 //! | heap, allocs | memory in use and ever allocated, in bytes and allocations; with an allocator other than the binary's, the resident memory as one sample |
 //! | block, mutex | empty: contention is not sampled |
 //! | trace | not implemented |
 //!
-//! Symbol names come from the binary, so a stripped binary has none. A binary that is linked with musl also has no stacks
-//! that are unwound inside the process.
+//! Symbol names come from the binary, so a stripped binary has none. If the binary is linked with musl, CPU profiles have no
+//! stacks either.
 //!
 //! Follows Go's `net/http/pprof` and `apiserver/pkg/server/routes/profiling.go @v1.36.3`.
 
