@@ -226,7 +226,7 @@ fn field(object: &Map<String, Value>, name: &str) -> Result<String, String> {
     }
 }
 
-/// Position in the loading order. Objects to which others refer come first.
+/// Position in the loading order. Kinds to which other objects refer come first.
 fn rank(object: &Value) -> usize {
     const ORDER: [&str; 12] = [
         "Namespace",

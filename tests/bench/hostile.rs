@@ -110,7 +110,7 @@ fn main() {
     let kinds: Vec<_> =
         KINDS.into_iter().filter(|(kind, _)| wanted.is_empty() || wanted.iter().any(|w| w == kind)).collect();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    // Clients have a runtime of their own, so that the API server's tasks do not wait for theirs.
+    // Clients have a runtime of their own, so that the API server's tasks do not wait for the clients' tasks.
     let clients =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     runtime.block_on(run(pairs, &kinds, clients.handle()));

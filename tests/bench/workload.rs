@@ -50,7 +50,7 @@ pub(crate) fn config(workload: &str) -> Value {
     })
 }
 
-/// Returns the namespaces. A workload that selects namespaces selects every second one.
+/// Returns the namespaces of all workloads. A workload that selects namespaces selects every second one.
 pub(crate) fn namespaces() -> impl Iterator<Item = Value> {
     (0..NAMESPACES).map(|number| {
         let labels = json!({"team": format!("team-{}", number % 2)});

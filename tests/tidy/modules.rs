@@ -164,7 +164,7 @@ impl Reader<'_> {
         (if flat.exists() { flat } else { folder.join("mod.rs") }, folder)
     }
 
-    /// Reads `a::b::c`.
+    /// Reads a path such as `a::b::c`.
     fn path(&mut self) -> Vec<String> {
         let mut path = Vec::new();
         while let Some(word) = self.tokens.get(self.at).and_then(Token::word) {

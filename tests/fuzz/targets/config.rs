@@ -48,7 +48,7 @@ fn check(data: &[u8], gates: &FeatureGates) -> Option<Config> {
     Some(config)
 }
 
-/// Expands a profile. Checks that each plugin runs at most once at a point, and only at points that it implements.
+/// Expands a profile, and checks that each plugin runs at most once at a point, and only at points that it implements.
 fn check_profile(profile: &Profile, checker: &mut ProfileChecker) {
     let expanded = match expand(profile, &implements) {
         Ok(expanded) => expanded,
