@@ -1,5 +1,5 @@
-//! The grammar of the command line, which is pflag's. clap parses the arguments. This module handles the differences between
-//! the two before and after that.
+//! The grammar of the command line, which is pflag's. clap parses the arguments. Before and after that, this module handles the
+//! differences between clap and pflag.
 //!
 //! Names may contain `_` instead of `-`. A flag may be repeated: its last value is used, and lists grow. Errors have upstream's
 //! texts.
