@@ -13,7 +13,7 @@ use crate::go::sort::sort_slice;
 pub struct Clause {
     /// Type before the slash, such as `application`, or `*`.
     pub kind: String,
-    /// Type after the slash, such as `json`, or `*`.
+    /// Subtype after the slash, such as `json`, or `*`.
     pub subkind: String,
     quality: f64,
     /// Parameters other than the quality, by name.

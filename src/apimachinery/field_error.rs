@@ -201,7 +201,7 @@ pub fn child(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// One or more errors about fields, displayed by [`aggregate`].
+/// A list of errors about fields, displayed by [`aggregate`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldErrors(Vec<FieldError>);
 
@@ -288,8 +288,8 @@ impl fmt::Display for FieldErrors {
 
 impl std::error::Error for FieldErrors {}
 
-/// Joins messages without repetitions. A single message stays as it is, several are put in brackets.
-/// Follows `apimachinery/pkg/util/errors/errors.go#aggregate.Error @v1.36.3`.
+/// Joins messages without repetitions. A single message stays as it is. Several messages are put in brackets. Follows
+/// `apimachinery/pkg/util/errors/errors.go#aggregate.Error @v1.36.3`.
 pub fn aggregate<S: fmt::Display>(messages: impl IntoIterator<Item = S>) -> String {
     let mut once: Vec<String> = Vec::new();
     for message in messages {

@@ -122,8 +122,8 @@ impl Status {
         Self::failure(500, "", message)
     }
 
-    /// Status for a patch that cannot be applied. Upstream gives no reason.
-    /// Follows `apimachinery/pkg/api/errors/errors.go#NewGenericServerResponse @v1.36.3`.
+    /// Status for a patch that cannot be applied. As in upstream, the message does not tell the cause. Follows
+    /// `apimachinery/pkg/api/errors/errors.go#NewGenericServerResponse @v1.36.3`.
     pub fn unprocessable() -> Self {
         Self::failure(422, "Invalid", "the server rejected our request due to an error in our request")
             .about("", "", "")

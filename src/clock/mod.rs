@@ -5,9 +5,9 @@
 //!  SimClock ───────▶ a number that only its owner moves; sleepers wake in order of their deadlines
 //! ```
 //!
-//! Code that decides takes a [`Now`] and never reads a clock. Only the outermost code holds a [`Clock`]: it reads the `Now`,
-//! and waits with [`Clock::sleep_until`], which behaves the same for both sources. tokio's paused time is used nowhere. This
-//! module imports no other module of the crate.
+//! Code that makes decisions takes a [`Now`] and never reads a clock. Only the outermost code holds a [`Clock`]: it reads the
+//! `Now`, and waits with [`Clock::sleep_until`], which behaves the same for both sources. tokio's paused time is not used
+//! anywhere. This module imports no other module of the crate.
 
 mod rng;
 mod sim;
@@ -42,7 +42,7 @@ pub struct Now {
     pub wall: Timestamp,
 }
 
-/// A source of time. Cheap to clone; all clones read the same source.
+/// A source of time. It is cheap to clone, and all clones read the same source.
 #[derive(Clone)]
 pub struct Clock(Source);
 
@@ -168,7 +168,7 @@ impl Clock {
         }
     }
 
-    /// Whether time moves only when a [`SimClock`] is told to.
+    /// Whether time moves only when a [`SimClock`] advances it.
     pub fn is_simulated(&self) -> bool {
         matches!(self.0, Source::Simulated(_))
     }

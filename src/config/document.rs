@@ -16,7 +16,7 @@ pub fn parse_documents(text: &str) -> impl Iterator<Item = Result<serde_json::Va
     })
 }
 
-/// Decodes the content of a file as UTF-8 or, if it has a byte order mark, UTF-16.
+/// Decodes the content of a file as UTF-16 if it begins with a byte order mark of UTF-16, otherwise as UTF-8.
 pub fn document_text(data: &[u8]) -> Result<String, DocumentError> {
     decode::to_text(data).map_err(|error| DocumentError(error.0))
 }

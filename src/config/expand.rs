@@ -149,8 +149,8 @@ fn check_counts(scheduler_name: &str, expanded: &ExpandedPlugins) -> Result<(), 
 }
 
 /// The weight of each plugin that implements `point`. The point's own weight takes precedence over multiPoint's, and 0 counts
-/// as 1. Fails if the sum of the highest scores overflows an `i64`. As in upstream, the check itself wraps if negative weights
-/// make the sum negative.
+/// as 1. Fails if the sum of the highest scores overflows an `i64`. As in upstream, the subtraction in this check wraps if
+/// negative weights make the sum negative.
 fn weights<'a>(
     specific: &'a [Plugin],
     multi_point: &'a [Plugin],

@@ -76,7 +76,8 @@ pub trait ReadArgs: Sized {
     fn read_args(written: &WrittenArgs<'_>) -> ReadArgsResult<Self>;
 }
 
-/// The arguments, with an error text for each unknown or repeated field. `Err` means that a value has the wrong type.
+/// The arguments, with an error text for each unknown or repeated field. `Err` means that a value has the wrong type or
+/// is malformed.
 pub type ReadArgsResult<A> = Result<(A, Vec<String>), ArgsError>;
 
 /// Arguments as written in a file, including `apiVersion` and `kind`.

@@ -245,7 +245,7 @@ pub struct Config {
 pub struct LeaderElection {
     /// Whether leader election is enabled.
     pub leader_elect: bool,
-    /// Time that standbys wait before they try to acquire an expired lease.
+    /// Time from the last renewal that a standby has observed until it tries to acquire the lease.
     pub lease_duration: GoDuration,
     /// Time limit for the leader to renew the lease before it stops leading.
     pub renew_deadline: GoDuration,

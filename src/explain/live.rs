@@ -156,7 +156,8 @@ impl Reader {
     }
 }
 
-/// Checks that the API server can be reached, before any other request, so that there is one early error. Any response counts.
+/// Sends a first request, so that an unreachable API server results in one early error. Any response shows that the server can
+/// be reached.
 async fn reach(client: &kube::Client, clock: &Clock) -> Result<(), String> {
     let request = Request::get(VERSION).body(Vec::new()).map_err(|error| error.to_string())?;
     match clock.timeout_at(clock.mono() + REACHED, client.request_text(request)).await {
@@ -166,7 +167,7 @@ async fn reach(client: &kube::Client, clock: &Clock) -> Result<(), String> {
     }
 }
 
-/// Fails if a required resource is missing, and warns of the others.
+/// Fails if a required resource cannot be listed, and warns of other resources that cannot be listed.
 fn check(unread: Vec<Unread>) -> Result<(), LiveError> {
     if let Some(Unread { kind, code, message }) = unread.iter().find(|kind| REQUIRED.contains(&&*kind.kind)).cloned() {
         let hint = match code {

@@ -1,7 +1,7 @@
 //! The `explain` command, which explains where a pod would be scheduled, or why nowhere.
 //!
-//! The cluster is loaded as by `simulate`, or read from a running one. Nothing is scheduled: each pod is evaluated as if it
-//! were the next one.
+//! The cluster is loaded from files, as by `simulate`, or read from a running cluster. Nothing is scheduled: each pod is
+//! evaluated as if it were the next one.
 
 mod change;
 mod live;
@@ -135,7 +135,7 @@ pub enum ExplainError {
     },
 }
 
-/// Explanations of pods, in the format of the oracle of the tests.
+/// Explanations of pods, in the format of the tests' oracle.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
     /// Explanation of each requested pod.
@@ -154,7 +154,8 @@ pub struct PodExplanation {
     /// Verdict and scores of every node.
     #[serde(flatten)]
     pub evaluation: Evaluation,
-    /// Result of a simulated preemption. Present only if no node can take the pod as it is and the profile has the plugin.
+    /// Result of a simulated preemption. Present only if no node can take the pod as it is and the profile has the plugin
+    /// `DefaultPreemption`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preemption: Option<PreemptionExplanation>,
     /// Single changes after which some node could take the pod. Empty if some node can take it as it is.

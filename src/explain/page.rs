@@ -13,7 +13,7 @@ use crate::simulate::columns;
 /// Maximum rows of each table. The number of omitted rows is shown.
 const ROWS: usize = 10;
 
-/// Maximum number of plugins that are named as the difference of two nodes.
+/// Maximum number of plugins that are shown in the difference between two nodes.
 const PLUGINS: usize = 3;
 
 impl fmt::Display for Explanation {

@@ -15,7 +15,8 @@ use crate::plugins::node_resources;
 use crate::scheduler::{NodeEvaluation, evaluate_filters, feasible_nodes};
 use crate::simulate::Loading;
 
-/// Maximum number of taints and kinds of nodes that are tried, the most frequent first.
+/// Maximum number of candidates that are tried for one kind of change: taints and kinds of nodes, the most frequent first,
+/// cordoned nodes, and amounts of a resource, the largest first.
 const TRIED: usize = 20;
 
 /// Prefix of a resource's name in the reasons of `NodeResourcesFit`.
@@ -106,7 +107,7 @@ impl<'a> WhatIf<'a> {
         nodes.into_iter().map(|node| snapshot.node(node).name_arc().clone()).collect()
     }
 
-    /// Returns the taints that the pod could tolerate.
+    /// Returns the changes that let the pod tolerate one more taint.
     fn tolerations(&self) -> Vec<Change> {
         let nodes = self.cluster.snapshot.nodes().iter().map(|node| node.node());
         let mut taints: BTreeMap<(&str, &str, &str), (usize, &Taint)> = BTreeMap::new();
@@ -135,7 +136,7 @@ impl<'a> WhatIf<'a> {
             && !tolerations.iter().any(|toleration| tolerates(toleration, taint, compare))
     }
 
-    /// Returns the nodes that could be uncordoned.
+    /// Returns the cordoned nodes that could take the pod if that node alone were uncordoned.
     fn uncordoned(&self) -> Option<Change> {
         let nodes = self.cluster.snapshot.nodes();
         let uncordoned = |which: &dyn Fn(&NodeInfo) -> bool| {
@@ -211,7 +212,8 @@ impl<'a> WhatIf<'a> {
         true
     }
 
-    /// Tries to add an empty node like an existing one, or one with more of the resources that it lacks.
+    /// Tries to add an empty node like an existing one. If no such node can take the pod, tries nodes with more of the
+    /// resources of which they have too little.
     fn added_node(&self) -> Option<Change> {
         let mut kinds: BTreeMap<String, (usize, &Node)> = BTreeMap::new();
         for node in self.cluster.snapshot.nodes() {

@@ -3,16 +3,16 @@
 //!
 //! Follows `sort/zsortfunc.go @go1.26`.
 
-/// Up to this many elements are sorted by insertion, which is stable.
+/// Maximum length of a list that is sorted by insertion, which is stable.
 const MAX_INSERTION: usize = 12;
 
-/// From this length on, the pivot is the median of three medians.
+/// Minimum length of a list whose pivot is the median of three medians.
 const SHORTEST_NINTHER: usize = 50;
 
 /// Maximum number of swaps in the choice of a pivot: three medians of three, and the median of these.
 const MAX_SWAPS: usize = 4 * 3;
 
-/// Number of elements repaired in an almost sorted list before it is partitioned.
+/// Maximum number of out-of-order pairs that are repaired in an almost sorted list before it is partitioned.
 const MAX_STEPS: usize = 5;
 
 /// Minimum length of a list that is repaired.

@@ -33,7 +33,8 @@ struct PodFacts {
 struct Cluster {
     /// Pods of each namespace.
     pods: BTreeMap<String, Vec<PodFacts>>,
-    /// UID and replicas of each controller, by the controller's UID. For a replica set of a deployment they are the deployment's.
+    /// UID and replicas of each controller, by the controller's UID. For a replica set of a deployment, the UID and replicas
+    /// are those of the deployment.
     scales: BTreeMap<String, (String, i64)>,
 }
 

@@ -63,7 +63,7 @@ impl Controllers {
         &self.preempted
     }
 
-    /// Does everything that is due now. Returns whether anything was.
+    /// Runs the controllers, and ends the pods whose end is due. Returns whether anything changed.
     pub(super) fn act(&mut self, server: &ApiServer, now: Timestamp) -> Result<bool, ExpandError> {
         let noticed = self.notice_deletions(server);
         let ended = self.end_pods(server, now);
@@ -72,7 +72,7 @@ impl Controllers {
         Ok(noticed || ended || made > 0 || refreshed)
     }
 
-    /// Updates the status of disruption budgets. Returns whether any has changed.
+    /// Updates the status of disruption budgets. Returns whether any status has changed.
     pub(super) fn refresh(&mut self, server: &ApiServer, now: Timestamp) -> bool {
         self.budgets.refresh(server, now)
     }
@@ -97,8 +97,8 @@ impl Controllers {
         true
     }
 
-    /// Tracks a pod that is being deleted. It ends at its deletion timestamp, or after its grace period from `since` on. A pod
-    /// without a node has no kubelet that would end it.
+    /// Tracks a pod that is being deleted. The pod ends at its deletion timestamp or, if `since` is given, at the end of the
+    /// grace period that begins then. A pod without a node is not tracked, because no kubelet would end it.
     fn watch(&mut self, pod: &Object, since: Option<Timestamp>) {
         let value = pod.value();
         let Some(deleted) = value["metadata"]["deletionTimestamp"].as_str() else { return };
@@ -143,7 +143,7 @@ fn is_victim(pod: &Value) -> bool {
     })
 }
 
-/// Ends a pod as its kubelet and the job controller would. It is deleted unless another finalizer keeps it.
+/// Ends a pod as its kubelet and the job controller would. The pod is deleted unless another finalizer keeps it.
 fn end(server: &ApiServer, ending: &TerminatingPod) -> bool {
     let (namespace, name) = (&ending.namespace, &ending.name);
     let Some(pod) = server.get(&kinds::PODS, namespace, name).filter(|pod| pod.uid() == ending.uid) else {

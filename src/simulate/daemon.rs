@@ -36,8 +36,8 @@ pub(super) fn add_tolerations(pod: &mut Value) {
     pod["spec"]["tolerations"] = tolerations.into();
 }
 
-/// Returns the names of the nodes on which the set runs a pod: its node name, affinity and tolerations match. A pod that
-/// cannot be parsed gets all nodes, so that the API server rejects it.
+/// Returns the names of the nodes on which the set runs a pod: the nodes that match the pod's node name, affinity and
+/// tolerations. A pod that cannot be parsed gets all nodes, so that the API server rejects it.
 pub(super) fn wanted_nodes(pod: &Value, nodes: &[Node]) -> Vec<String> {
     let Ok(pod) = Pod::deserialize(pod) else { return nodes.iter().map(|node| node.name().to_owned()).collect() };
     let affinity = RequiredNodeAffinity::new(&pod);
@@ -49,7 +49,7 @@ pub(super) fn wanted_nodes(pod: &Value, nodes: &[Node]) -> Vec<String> {
     nodes.iter().filter(wants).map(|node| node.name().to_owned()).collect()
 }
 
-/// Adds a required node affinity to a node, which replaces the template's required terms.
+/// Adds a required affinity to the given node. It replaces the required node affinity of the template.
 pub(super) fn pin(pod: &mut Value, node: &str) {
     let terms = json!([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]);
     let affinity = &mut pod["spec"]["affinity"];

@@ -58,7 +58,7 @@ pub(super) fn title(object: &Value) -> String {
 /// Objects read from the input.
 #[derive(Debug, Default)]
 pub struct Input {
-    /// The objects in loading order: first the ones to which others refer, otherwise as read.
+    /// The objects in loading order: first those of the kinds to which other objects refer, then all others as read.
     pub objects: Vec<Loaded>,
     /// Kinds that scheduling does not use, with the number of ignored objects of each.
     pub ignored: BTreeMap<String, usize>,
@@ -195,7 +195,8 @@ impl Input {
 }
 
 /// Returns the ignored kinds of a core or workload group: kinds that a cluster's dump may contain and scheduling does not use.
-/// Any other unknown kind of these groups is misspelt. Of other groups, all unknown kinds are ignored.
+/// Any other unknown kind of these groups is misspelt. Returns `None` for any other group, of which all unknown kinds are
+/// ignored.
 fn others(version: &str) -> Option<&'static [&'static str]> {
     let group = version.rsplit_once('/').map_or("", |(group, _)| group);
     Some(match group {
@@ -208,8 +209,8 @@ fn others(version: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// Returns the kind that is probably meant. A kind of a custom group may have the name of a known kind, but the core group and
-/// the groups of known kinds have no such other kinds.
+/// Returns the known kind that is probably meant by a kind with wrong capitals or a wrong version. Returns `None` in a group
+/// that is neither the core group nor the known kind's own, because such a group may define a kind with the same name.
 fn misnamed(version: &str, kind: &str) -> Option<String> {
     let group = version.rsplit_once('/').map_or("", |(group, _)| group);
     let known = kinds::ALL.iter().find(|known| known.kind.eq_ignore_ascii_case(kind))?;
@@ -225,7 +226,7 @@ fn field(object: &Map<String, Value>, name: &str) -> Result<String, String> {
     }
 }
 
-/// Position in the loading order. Objects to which others refer come first.
+/// Position in the loading order. Kinds to which other objects refer come first.
 fn rank(object: &Value) -> usize {
     const ORDER: [&str; 12] = [
         "Namespace",

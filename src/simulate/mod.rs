@@ -102,7 +102,7 @@ pub enum SimulateError {
     /// The async runtime cannot be started.
     #[error("starting: {0}")]
     Runtime(String),
-    /// A task ended that must not.
+    /// A task that must not end has ended.
     #[error(transparent)]
     Task(Arc<TaskEnd>),
     /// Pods are being scheduled or terminated, but no event is due that could move them.

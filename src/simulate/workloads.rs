@@ -214,8 +214,8 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// Creates the missing claims of one ordinal and adds their volumes to the pod. They come first, and replace volumes of the
-    /// template with the same name.
+    /// Creates the missing claims of one ordinal and adds their volumes to the pod. These volumes come first, and replace the
+    /// template's volumes with the same names.
     fn claims(&self, set: &Value, owner: &Owner<'_>, ordinal: usize, pod: &mut Value) -> Result<(), String> {
         let templates = set.pointer("/spec/volumeClaimTemplates").and_then(Value::as_array);
         let mut volumes = Vec::new();

@@ -24,8 +24,8 @@ use crate::plugins::admission::node_check;
 use crate::plugins::{default_preemption, node_resources};
 use crate::queue::Place;
 
-/// Number of rounds without any work after which the runtime counts as idle. It is larger than the longest chain of wake-ups
-/// between tasks that neither the server nor the writers count.
+/// Number of rounds without any work after which the runtime counts as idle. The number is larger than the longest chain of
+/// wake-ups between tasks that neither the server nor the writers count as pending work.
 const IDLE_ROUNDS: usize = 16;
 
 /// Number of rounds without work for the server after which unsettled writes are assumed to wait for a later time.
@@ -35,13 +35,14 @@ const QUIET_ROUNDS: usize = 256;
 /// Follows `pkg/scheduler/backend/queue/scheduling_queue.go#DefaultPodMaxInUnschedulablePodsDuration @v1.36.3`.
 const MAX_IN_UNSCHEDULABLE: Duration = Duration::from_mins(5);
 
-/// Time without other changes after which the simulation ends, although pods with errors would be retried for ever.
+/// Time without a newly scheduled or deleted pod after which the simulation ends, although pods with errors would be retried
+/// for ever.
 const GIVE_UP_AFTER: Duration = Duration::from_mins(10);
 
 /// Period of the checks for pods that were in unschedulablePods for too long (30 s), plus one second.
 const FLUSH_PERIOD: Duration = Duration::from_secs(31);
 
-/// Pods that take longer than this to terminate do not end in a simulation: a hundred years.
+/// Maximum virtual time of a simulation that only waits for terminating pods: a hundred years.
 const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
 
 /// Settings of a simulated world.
@@ -69,7 +70,7 @@ pub(super) struct Running {
     pub(super) engine: Engine,
     /// Kubelets and controllers of the cluster.
     pub(super) controllers: Controllers,
-    /// The arguments of `DefaultPreemption`, by profile.
+    /// The number of candidates that `DefaultPreemption` looks for, by profile.
     preemption: BTreeMap<String, MinCandidates>,
     start: Mono,
     /// The last number of scheduled pods, and when it changed.
@@ -176,7 +177,8 @@ impl World {
             self.server.client()
         };
         let mut config = unthrottled(options.config);
-        // An extender would bind pods of the same names in a real cluster. Here the scheduler itself binds the pods.
+        // An extender with a bind verb would bind pods in a real cluster, which may have pods with the same names. So the
+        // scheduler itself binds the pods here.
         config.extenders.iter_mut().for_each(|extender| extender.bind_verb.clear());
         let extenders = extender::build(&mut config, node_resources::ignore_resources)
             .map_err(|error| SimulateError::Engine(error.to_string()))?;

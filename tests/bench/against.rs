@@ -1,4 +1,4 @@
-//! Both schedulers by turns, so that whatever else keeps the machine busy hits both alike.
+//! Times this scheduler and upstream's alternately, so that other load on the machine affects both alike.
 
 use std::process::Command;
 use std::time::Duration;
@@ -8,20 +8,20 @@ use serde_json::Value;
 use crate::Setting;
 use crate::workload::{PLAIN, PREEMPTION, WORKLOADS};
 
-/// How often each side is timed; the median counts.
+/// Number of times that each scheduler is timed. The median is used.
 const ROUNDS: usize = 5;
 
-/// How many cycles are timed at a time.
+/// Number of cycles in one timing.
 const CYCLES: usize = 100;
 
-/// Prints a table of these workloads, or of all: mean times of a cycle, and how many times as long upstream's is. `bench` is
-/// the program of `tests/controlplane/cmd/bench`.
+/// Prints a table of the named workloads, or of all workloads if none is named: the mean times of a cycle, and upstream's time
+/// as a multiple of ours. `bench` is the path of the program that is built from `tests/controlplane/cmd/bench`.
 pub(crate) fn print(bench: &str, workloads: &[String]) {
     println!("{:36} {:>6} {:>9} {:>9} {:>9} {:>6}", "workload", "nodes", "scored", "ours ms", "theirs ms", "ratio");
     for workload in WORKLOADS.iter().filter(|known| workloads.is_empty() || workloads.iter().any(|name| name == *known))
     {
         for nodes in if *workload == PLAIN { &[1000, 5000, 15000][..] } else { &[5000] } {
-            // Where no node fits none is scored.
+            // In the preemption workload, no node fits, so no node is scored.
             for percentage in if *workload == PREEMPTION { &[0][..] } else { &[0, 100] } {
                 let (nodes, percentage) = (*nodes, *percentage);
                 let setting = Setting { workload, nodes, parallelism: 16, percentage, assume: true, cycles: CYCLES };

@@ -1,5 +1,5 @@
-//! Cost of the embedded API server: microseconds of one thread for each kind of request that a simulated pod makes, and
-//! the bytes that an object takes. `cargo bench --bench apiserver`; no timing is asserted.
+//! Cost of the embedded API server: microseconds of one thread for each kind of request that a simulated pod causes, and the
+//! size of a stored pod in bytes. Run it with `cargo bench --bench apiserver`. No timing is asserted.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 

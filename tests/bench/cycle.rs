@@ -1,6 +1,6 @@
-//! The time of one scheduling cycle, from the update of the snapshot to the chosen host: the same clusters, pods and lines of
-//! output as `tests/controlplane/cmd/bench` has for upstream. Of a pod that fits nowhere it is the time until a node is
-//! nominated; its victims are not sent away.
+//! Mean time of one scheduling cycle, from the update of the snapshot to the chosen host. The clusters, the pods and the format
+//! of the output are those of `tests/controlplane/cmd/bench`, which times upstream. For a pod that fits no node, the cycle ends
+//! with the nomination of a node. The victims are not evicted.
 //!
 //! ```sh
 //! cargo bench --bench cycle -- [CYCLES]                            plain clusters of 1,000, 5,000 and 15,000 nodes
@@ -31,15 +31,15 @@ use workload::{PLAIN, PREEMPTION, WORKLOADS};
 
 #[derive(Clone, Copy)]
 struct Setting {
-    /// One of [`WORKLOADS`].
+    /// Name of the workload, one of [`WORKLOADS`].
     workload: &'static str,
     nodes: usize,
     parallelism: i32,
-    /// Of nodes to score; 0 is adaptive.
+    /// Percentage of nodes to score. 0 means that it adapts to the size of the cluster.
     percentage: i32,
-    /// Whether each pod is put onto its host, so that the next snapshot differs by one node.
+    /// Whether each pod is assumed on its host, so that the next snapshot differs by one node.
     assume: bool,
-    /// How many are timed, after a tenth of them to warm up.
+    /// Number of timed cycles. Before them, a tenth of this number is run as a warm-up.
     cycles: usize,
 }
 
@@ -61,9 +61,9 @@ fn object<T: DeserializeOwned>(value: Value) -> Arc<T> {
     Arc::new(serde_json::from_value(value).expect("an object of its kind"))
 }
 
-/// The mean time of a cycle.
+/// Returns the mean time of a cycle.
 fn time(setting: &Setting) -> Duration {
-    // What is spawned stays where it is: nothing drives this runtime once the engine is made, so nobody is evicted.
+    // Once the engine is built, nothing drives this runtime. So spawned tasks do not run, and no victim is evicted.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut engine = engine(&runtime, setting);
     let shared = engine.shared.clone();

@@ -1,15 +1,15 @@
-//! Cost of hostile clients of the endpoints, in memory and in processor time of the scheduling thread. There are 200 clients that
-//! scrape `/metrics` at the same time, each second. Others send their headers in drops, send headers of unbounded size, or open
-//! as many streams as they may.
+//! Cost of hostile clients of the endpoints, in memory and in processor time of the scheduling thread. 200 clients scrape
+//! `/metrics` every second, all at the same time. Other clients send their headers byte by byte, send headers of unbounded
+//! size, or open as many streams as the server allows.
 //!
 //! ```sh
 //! cargo bench --bench hostile [-- PAIRS [scrapes|drops|headers|streams…]]
 //! ```
 //!
-//! The built scheduler binds the same pods in quiet and under this load, by turns; an embedded API server is in this process.
-//! Pods come at an even pace: a thread that is woken for each works longer for it than one that has a hundred to do, and of
-//! those there would be more under load. Processor time is that of the scheduling thread alone (`schedstat`), a pod; memory is
-//! the largest of many looks.
+//! The built scheduler binds the same pods alternately without and with this load. The embedded API server runs in this
+//! process. Pods are created at an even pace. If they came in bursts, the scheduling thread would handle many pods each time it
+//! is woken, which takes less time per pod, and load would cause more such bursts. Processor time is that of the scheduling
+//! thread alone (`schedstat`), per pod. Memory is the largest of many samples.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -45,23 +45,24 @@ use tokio::task::JoinSet;
 
 const NODES: usize = 1000;
 
-/// Pods of a round, and how many come each second.
+/// Number of pods in a round.
 const COUNT: u32 = 3000;
+/// Number of pods that are created per second.
 const A_SECOND: u32 = 300;
 
-/// How many there are of each kind of client.
+/// The kinds of clients, with the number of clients of each kind.
 const KINDS: [(&str, usize); 4] = [("scrapes", 200), ("drops", 10), ("headers", 10), ("streams", 10)];
 
-/// Between two times that a client does what it does.
+/// Pause of a client between two attempts.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// After a round's pods are gone, and after clients are.
+/// Pause after the pods of a round are deleted, and after the clients have stopped.
 const REST: Duration = Duration::from_secs(5);
 
-/// What a scrape may take of the scheduler's time, and in MiB.
+/// Limits of the effect of the load: processor time as a multiple of that without load, and additional memory in MiB.
 const LIMITS: (f64, f64) = (1.05, 20.0);
 
-/// What clients got, since the process was started.
+/// Counters of what clients sent and received since the start of the process.
 #[derive(Default)]
 struct Counts {
     scrapes: AtomicU64,
@@ -71,19 +72,19 @@ struct Counts {
     streams: AtomicU64,
 }
 
-/// A round's figures.
+/// The measurements of one round.
 #[derive(Clone, Copy, Debug)]
 struct Round {
-    /// Of the scheduling thread, a pod.
+    /// Processor time of the scheduling thread per pod, in microseconds.
     micros: f64,
-    /// From the first pod's creation to the last one's binding.
+    /// Seconds from the creation of the first pod to the binding of the last one.
     seconds: f64,
-    /// The most there was.
+    /// The largest resident memory of the scheduler, in MiB.
     mib: f64,
 }
 
 impl Round {
-    /// Both as one.
+    /// Combines two rounds: the means of the times, and the larger memory.
     fn and(self, other: Self) -> Self {
         let mean = |one: f64, other: f64| f64::midpoint(one, other);
         Self {
@@ -94,7 +95,7 @@ impl Round {
     }
 }
 
-/// A scheduler that ends with its owner.
+/// A scheduler process, which is killed when this value is dropped.
 struct Scheduler {
     child: Child,
     address: SocketAddr,
@@ -102,14 +103,14 @@ struct Scheduler {
 }
 
 fn main() {
-    // cargo has a flag of its own for benchmarks.
+    // cargo passes `--bench` to every benchmark.
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let pairs = arguments.first().map_or(5, |pairs| pairs.parse().expect("a number of pairs"));
     let wanted = arguments.get(1..).unwrap_or_default();
     let kinds: Vec<_> =
         KINDS.into_iter().filter(|(kind, _)| wanted.is_empty() || wanted.iter().any(|w| w == kind)).collect();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    // The API server's tasks do not wait behind those of clients.
+    // Clients have a runtime of their own, so that the API server's tasks do not wait for the clients' tasks.
     let clients =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     runtime.block_on(run(pairs, &kinds, clients.handle()));
@@ -128,7 +129,7 @@ async fn run(pairs: usize, kinds: &[(&'static str, usize)], clients: &Handle) {
     let scheduler = Scheduler::start(folder);
     let client = Client::new(scheduler.address).with(&identity);
     scheduler.until_ready(&client).await;
-    // Everything has grown and was scraped once.
+    // A first round warms the scheduler up, so that its memory has grown before the first measurement.
     round(&server, &scheduler).await;
     let counts = Arc::new(Counts::default());
     let (mut slower, mut larger) = (Vec::new(), Vec::new());
@@ -137,7 +138,7 @@ async fn run(pairs: usize, kinds: &[(&'static str, usize)], clients: &Handle) {
         "pair", "quiet µs a pod, s, MiB", "loaded µs a pod, s, MiB", "times", "more MiB"
     );
     for pair in 1..=pairs {
-        // In quiet, twice under load, and in quiet: what the machine does meanwhile falls on both alike.
+        // One round without load, two with it, and one without, so that other load on the machine affects both alike.
         let first = round(&server, &scheduler).await;
         let load = load(kinds, &client, &counts, clients);
         let loaded = round(&server, &scheduler).await.and(round(&server, &scheduler).await);
@@ -188,14 +189,15 @@ fn pod(at: u32) -> Value {
     })
 }
 
-/// The scheduler's kubeconfig and configuration, and the authority of the certificate that is given back.
+/// Writes the scheduler's kubeconfig and configuration, and a CA certificate. Returns a client certificate of this CA for a
+/// user in the group `system:masters`.
 fn write_files(folder: &Path, server: &str) -> Identity {
     let kubeconfig = folder.join("kubeconfig");
     let config = json!({
         "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
         "clientConnection": {"kubeconfig": kubeconfig, "qps": 100_000, "burst": 100_000},
         "leaderElection": {"leaderElect": false},
-        // All work is the scheduling thread's.
+        // The scheduling thread does all the work.
         "parallelism": 1,
     });
     let text = format!(
@@ -252,7 +254,7 @@ impl Scheduler {
         Path::new("/proc").join(self.child.id().to_string()).join(rest)
     }
 
-    /// How long the scheduling thread has run, in nanoseconds.
+    /// Returns the time that the scheduling thread has run, in nanoseconds.
     fn nanos(&self) -> f64 {
         let tasks = std::fs::read_dir(self.path("task")).expect("it is running");
         let is_it = |path: &PathBuf| std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name == "scheduler\n");
@@ -261,7 +263,7 @@ impl Scheduler {
         text.split(' ').next().and_then(|nanos| nanos.parse().ok()).expect("a number")
     }
 
-    /// How much of it is in memory.
+    /// Returns the resident memory of the scheduler in MiB.
     fn mib(&self) -> f64 {
         let text = std::fs::read_to_string(self.path("status")).expect("it is running");
         let kib =
@@ -278,7 +280,7 @@ impl Drop for Scheduler {
     }
 }
 
-/// Has the scheduler bind pods, and takes them away again.
+/// Lets the scheduler bind the pods of a round, deletes them, and returns the measurements.
 async fn round(server: &ApiServer, scheduler: &Scheduler) -> Round {
     let (before, began) = (scheduler.nanos(), Instant::now());
     let mut mib = scheduler.mib();
@@ -307,12 +309,12 @@ async fn round(server: &ApiServer, scheduler: &Scheduler) -> Round {
     for event in server.list(&EVENTS) {
         let _ = server.delete(&EVENTS, "default", event.name(), &now);
     }
-    // What it had for them is given back.
+    // In this time, the scheduler frees the memory that the deleted pods used.
     tokio::time::sleep(REST).await;
     Round { micros: nanos / 1000.0 / f64::from(COUNT), seconds, mib }
 }
 
-/// Clients that go on until they are dropped, on a new connection whenever one has ended.
+/// Starts clients that run until they are dropped. A client opens a new connection when the last one has ended.
 fn load(kinds: &[(&'static str, usize)], client: &Client, counts: &Arc<Counts>, on: &Handle) -> JoinSet<()> {
     let mut clients = JoinSet::new();
     for &(kind, count) in kinds {
@@ -334,7 +336,7 @@ fn load(kinds: &[(&'static str, usize)], client: &Client, counts: &Arc<Counts>, 
     clients
 }
 
-/// Asks for metrics again and again, as Prometheus does: on one connection, compressed.
+/// Requests metrics again and again, as Prometheus does: on one connection, and compressed.
 async fn scrape(client: &Client, counts: &Counts) -> Option<()> {
     let (stream, _) = client.speaking(&["http/1.1"]).connect().await.ok()?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
@@ -351,7 +353,7 @@ async fn scrape(client: &Client, counts: &Counts) -> Option<()> {
     }
 }
 
-/// Sends headers in drops, until it is sent away.
+/// Sends headers byte by byte, until the server closes the connection.
 async fn drip(client: &Client, counts: &Counts) -> Option<()> {
     let (mut stream, _) = client.speaking(&["http/1.1"]).connect().await.ok()?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ").await.ok()?;
@@ -362,7 +364,7 @@ async fn drip(client: &Client, counts: &Counts) -> Option<()> {
     Some(())
 }
 
-/// Sends headers for as long as they are taken.
+/// Sends headers for as long as the server accepts them.
 async fn bloat(client: &Client, counts: &Counts) -> Option<()> {
     let (mut stream, _) = client.speaking(&["http/1.1"]).connect().await.ok()?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n").await.ok()?;
@@ -376,7 +378,8 @@ async fn bloat(client: &Client, counts: &Counts) -> Option<()> {
     Some(())
 }
 
-/// Opens as many streams as it may on one connection, each of which asks for all metrics, and takes none of the answers.
+/// Opens 100 streams on one connection, which is as many as allowed. Each stream requests all metrics, and the client reads no
+/// response.
 async fn fan_out(client: &Client, counts: &Counts) -> Option<()> {
     let (stream, _) = client.speaking(&["h2"]).connect().await.ok()?;
     let (mut sender, connection) = http2::Builder::new(TokioExecutor::new())
@@ -398,7 +401,7 @@ async fn fan_out(client: &Client, counts: &Counts) -> Option<()> {
     Some(())
 }
 
-/// What drives a connection, for as long as somebody asks on it.
+/// The task that drives a connection. It ends when this value is dropped.
 struct Connection(tokio::task::AbortHandle);
 
 impl Connection {

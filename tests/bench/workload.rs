@@ -1,9 +1,9 @@
-//! Clusters and pods: the same as `tests/controlplane/internal/oracle/workloads.go`.
+//! Clusters and pods of the benchmarks, the same as in `tests/controlplane/internal/oracle/workloads.go`.
 
 use kube_scheduler::testing::{NodeFixture, PodFixture, node, pod};
 use serde_json::{Value, json};
 
-/// What pods may ask for.
+/// The names of all workloads, after the constraints of their pods.
 pub(crate) const WORKLOADS: &[&str] = &[
     PLAIN,
     "required-affinity",
@@ -21,24 +21,26 @@ pub(crate) const WORKLOADS: &[&str] = &[
     PREEMPTION,
 ];
 
-/// Nothing but resources.
+/// The workload whose pods have only resource requests.
 pub(crate) const PLAIN: &str = "plain";
 
-/// The place of others: the cluster is full.
+/// The workload whose pods fit only after a preemption, because the cluster is full.
 pub(crate) const PREEMPTION: &str = "preemption";
 
-/// Deployments, and namespaces where a workload selects them.
+/// Number of groups of pods. A group stands for a deployment.
 const GROUPS: usize = 10;
+/// Number of namespaces that pods are in if the workload selects namespaces.
 const NAMESPACES: usize = 100;
 
-/// How many pods fill a node of the preemption workload.
+/// Number of pods that fill a node of the preemption workload.
 const VICTIMS_A_NODE: usize = 4;
 
 fn has_affinity(workload: &str) -> bool {
     workload.contains("affinity")
 }
 
-/// The default configuration; where affinity is timed, less the plugin that would otherwise take most of a cycle's time.
+/// Returns the default configuration. If the workload has affinity, the configuration disables `PodTopologySpread`, which would
+/// otherwise take most of a cycle's time.
 pub(crate) fn config(workload: &str) -> Value {
     let disabled = if has_affinity(workload) { json!([{"name": "PodTopologySpread"}]) } else { json!([]) };
     json!({
@@ -48,7 +50,7 @@ pub(crate) fn config(workload: &str) -> Value {
     })
 }
 
-/// Every second one is selected where a workload selects namespaces.
+/// Returns the namespaces of all workloads. A workload that selects namespaces selects every second one.
 pub(crate) fn namespaces() -> impl Iterator<Item = Value> {
     (0..NAMESPACES).map(|number| {
         let labels = json!({"team": format!("team-{}", number % 2)});
@@ -56,7 +58,7 @@ pub(crate) fn namespaces() -> impl Iterator<Item = Value> {
     })
 }
 
-/// Budgets of every second group, each of which lets one pod go.
+/// Returns disruption budgets for every second group. Each of them allows one disruption.
 pub(crate) fn budgets() -> impl Iterator<Item = Value> {
     (0..GROUPS).step_by(2).map(|number| {
         let group = format!("group-{number}");
@@ -82,7 +84,7 @@ fn plain_pod(name: &str) -> PodFixture {
     pod(name).label("app", "plain").image("registry.example/image-0:v1").cpu("500m").memory("512Mi")
 }
 
-/// The pods that run on the node with this number.
+/// Returns the pods that run on the node with this number.
 pub(crate) fn running(workload: &str, number: usize) -> Vec<PodFixture> {
     let name = format!("running-{number}");
     let pods = match workload {
@@ -93,11 +95,11 @@ pub(crate) fn running(workload: &str, number: usize) -> Vec<PodFixture> {
     pods.into_iter().map(|pod| pod.on(&format!("node-{number}"))).collect()
 }
 
-/// The pod of the cycle with this number.
+/// Returns the pending pod of the cycle with this number.
 pub(crate) fn pending(workload: &str, number: usize) -> PodFixture {
     let name = format!("pending-{number}");
     match workload {
-        // Two victims have to go for it.
+        // This pod needs the resources of two victims.
         PREEMPTION => plain_pod(&name).priority(100).cpu("12"),
         PLAIN => plain_pod(&name),
         _ if has_affinity(workload) => affine(workload, &name, false, number),
@@ -105,8 +107,8 @@ pub(crate) fn pending(workload: &str, number: usize) -> PodFixture {
     }
 }
 
-/// A plain pod of one of the deployments, with the workload's terms; of the pods of `others-anti-affinity`, the running ones
-/// have terms alone.
+/// Returns a plain pod of one of the groups, with the affinity terms of the workload. In the workload `others-anti-affinity`,
+/// only running pods have terms.
 fn affine(workload: &str, name: &str, running: bool, number: usize) -> PodFixture {
     let group = format!("group-{}", number / 2 % GROUPS);
     let mut pod = plain_pod(name);
@@ -135,7 +137,7 @@ fn affine(workload: &str, name: &str, running: bool, number: usize) -> PodFixtur
     pod.label("group", &group).set("spec.affinity", affinity)
 }
 
-/// A hard constraint on zones, a soft one on nodes, or both.
+/// Adds the spread constraints of the workload: a hard one on zones, a soft one on nodes, or both.
 fn spread(workload: &str, pod: PodFixture) -> PodFixture {
     let constraint = |key: &str, action: &str| {
         let selector = json!({"matchLabels": {"app": "plain"}});
@@ -146,7 +148,7 @@ fn spread(workload: &str, pod: PodFixture) -> PodFixture {
     pod.set("spec.topologySpreadConstraints", hard.into_iter().chain(soft).collect())
 }
 
-/// The `k`-th pod on a node that it fills with others of its kind, each of another priority.
+/// Returns the `k`-th of the pods that fill a node. Each pod of a node has another priority.
 fn victim(name: &str, number: usize, k: usize) -> PodFixture {
     let started = jiff::Timestamp::UNIX_EPOCH + std::time::Duration::from_secs(number as u64);
     let priority = i32::try_from(k).expect("few pods a node");

@@ -1,7 +1,7 @@
-//! Recorded cases: what upstream's scheduler says of small clusters, one file a case, one object or answer a line.
+//! Recorded cases: upstream's answers for small clusters. Each case is one file, with one object or answer per line.
 //!
-//! `oracle` beside the control plane's tests gave the answers. Scores are kept as `[raw, normalized, weighted]`, and what is
-//! empty is left out where the comparison takes both for the same.
+//! The program `tests/controlplane/cmd/oracle` produced the answers. Scores are stored as `[raw, normalized, weighted]`. Empty
+//! values are left out where the comparison treats them like absent ones.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -10,30 +10,30 @@ use serde_json::{Map, Value, json};
 
 use super::case::{Case, GATES};
 
-/// A case and what upstream says of it.
+/// A case, and upstream's answer for it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Recorded {
     pub(crate) case: Case,
-    /// In the oracle's words.
+    /// The answer in the format of the oracle.
     pub(crate) answer: Value,
 }
 
-/// Where the cases are.
+/// Returns the folder of the recorded cases.
 pub(crate) fn folder() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "parity", "cases"].iter().collect()
 }
 
-/// The list of outcomes that the cases reach, each with the number of cases.
+/// Returns the path of the list of outcomes that the cases reach, each with the number of cases.
 pub(crate) fn outcomes_file() -> PathBuf {
     folder().with_file_name("outcomes.tsv")
 }
 
-/// The file of the case with this seed.
+/// Returns the path of the case with this seed.
 pub(crate) fn file(seed: u64) -> PathBuf {
     folder().join(format!("{seed}.json"))
 }
 
-/// All recorded cases by seed.
+/// Reads all recorded cases, sorted by seed.
 pub(crate) fn all() -> Result<Vec<Recorded>, String> {
     let entries = std::fs::read_dir(folder()).map_err(|error| format!("{}: {error}", folder().display()))?;
     let mut cases = Vec::new();
@@ -46,7 +46,7 @@ pub(crate) fn all() -> Result<Vec<Recorded>, String> {
     Ok(cases)
 }
 
-/// Reads what [`render`] writes.
+/// Parses a text that [`render`] returned.
 pub(crate) fn parse(text: &str) -> Result<Recorded, String> {
     let mut file: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let gates = file["gates"].as_str().unwrap_or_default();
@@ -66,7 +66,7 @@ pub(crate) fn parse(text: &str) -> Result<Recorded, String> {
     Ok(Recorded { case: Case { seed, gates, objects, config: file["config"].take(), events }, answer })
 }
 
-/// The file's text.
+/// Returns the text of the file for a recorded case.
 pub(crate) fn render(recorded: &Recorded) -> String {
     let Recorded { case, answer } = recorded;
     let mut answer = answer.clone();
@@ -93,7 +93,7 @@ fn lines(text: &mut String, name: &str, values: &[Value]) {
     let _ = writeln!(text, "\"{name}\": [\n{}\n],", values.join(",\n"));
 }
 
-/// Leaves out of the answer about a pod what is as good as absent.
+/// Removes empty values from the answer for a pod. They mean the same as absent ones.
 fn trim(pod: &mut Value) {
     let is_empty = |value: &Value| match value {
         Value::Null => true,

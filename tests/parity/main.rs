@@ -1,5 +1,5 @@
-//! Upstream's recorded answers to small clusters, and ours: parity without Go. `README.md` beside this file says how the
-//! cases came about.
+//! Compares our answers for small clusters with upstream's recorded answers, without Go. `README.md` in this folder tells how
+//! the cases were recorded.
 
 #[expect(dead_code, reason = "shared with the tests on the control plane, which ask the oracle, too")]
 #[path = "../controlplane/parity/case.rs"]
@@ -30,7 +30,7 @@ use std::fmt::Write as _;
 use compare::compare;
 use coverage::Coverage;
 
-/// Mismatches that are shown of one case.
+/// Maximum number of mismatches that are printed for a case.
 const SHOWN: usize = 8;
 
 #[test]

@@ -1,5 +1,5 @@
-//! The list of what the plugins may say has no gaps: `tests/parity/branches.tsv` against the sources, the tests that it
-//! names, and the outcomes of the recorded cases.
+//! Checks that `tests/parity/branches.tsv` lists everything that the plugins may decide. The list is compared with the sources,
+//! the tests that it names, and the outcomes of the recorded cases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use crate::{code, root, sources};
 
-/// Plugins that are not compared yet, and what is not one plugin's own: files and folders of `src/plugins`.
+/// Files and folders of `src/plugins` that are not checked: plugins that are not compared with upstream yet, and code that
+/// several plugins share.
 const LEFT_OUT: &[&str] = &[
     "admission",
     "dynamic_resources",
@@ -26,7 +27,7 @@ const LEFT_OUT: &[&str] = &[
     "volume_zone",
 ];
 
-/// Recorded outcomes that speak of the case rather than of a plugin's decision.
+/// Beginnings of the recorded outcomes that describe a case rather than a plugin's decision.
 const ABOUT_CASES: &[&str] = &["existing ", "pending ", "spread ", "gates"];
 
 /// A line of the list.
@@ -38,7 +39,7 @@ struct Line {
     tests: Vec<String>,
 }
 
-/// What the names of actions in the sources are in the list.
+/// Names of actions: in the sources, and in the list.
 const ACTIONS: &[(&str, &str)] = &[
     ("ADD", "Add"),
     ("DELETE", "Delete"),
@@ -53,7 +54,8 @@ const ACTIONS: &[(&str, &str)] = &[
     ("UPDATE_POD_SCHEDULING_GATES_ELIMINATED", "UpdatePodSchedulingGatesEliminated"),
 ];
 
-/// What a plugin's sources have, and the line that it takes: the point, and how the branch begins.
+/// Code in a plugin's sources that requires a line in the list: the code, the point in the line, and the beginning of the
+/// line's branch.
 const HAS: &[(&str, &str, &str)] = &[
     ("PreFilterOutcome::Skip", "PreFilter", "Skip"),
     ("PreScoreOutcome::Skip", "PreScore", "Skip"),
@@ -91,12 +93,12 @@ fn outcomes() -> BTreeSet<String> {
     text.lines().filter_map(|line| line.split_once('\t')).map(|(_, outcome)| outcome.to_owned()).collect()
 }
 
-/// Whether the words, or words with `*` for any ending, are this outcome.
+/// Whether `words` stands for this outcome. A `*` at the end of `words` stands for any ending.
 fn is_about(words: &str, outcome: &str) -> bool {
     words.strip_suffix('*').map_or(words == outcome, |beginning| outcome.starts_with(beginning))
 }
 
-/// Where the module with this path may be, the innermost file first.
+/// Returns the files in which the module with this path may be, the innermost file first.
 fn module_files(path: &[&str]) -> Vec<PathBuf> {
     let (folder, path) = match path {
         ["controlplane", rest @ ..] => ("tests/controlplane", rest),
@@ -172,7 +174,7 @@ fn every_recorded_outcome_is_listed() {
     assert!(missing.is_empty(), "recorded, and in no line of branches.tsv: {missing:#?}");
 }
 
-/// The code of each compared plugin, by its name; that of preemption is its plugin's.
+/// Returns the code of each compared plugin, by the plugin's name. The code of preemption belongs to `DefaultPreemption`.
 fn plugins() -> BTreeMap<String, String> {
     let folder = root().join("src/plugins");
     let mut by_module: BTreeMap<String, String> = BTreeMap::new();
@@ -186,7 +188,7 @@ fn plugins() -> BTreeMap<String, String> {
             "default_preemption"
         } else if let Ok(relative) = path.strip_prefix(&folder) {
             let first = relative.iter().next().and_then(|part| part.to_str()).unwrap_or_default();
-            // Two plugins share a folder.
+            // The folder of `NodeResourcesFit` also contains `NodeResourcesBalancedAllocation`.
             if name == "balanced_allocation" { name } else { first.trim_end_matches(".rs") }
         } else {
             continue;
@@ -214,7 +216,7 @@ fn every_plugin_is_listed_with_all_that_it_implements() {
         }
         for (has, point, begins) in HAS {
             let is_there = of_plugin.iter().any(|line| line.point == *point && line.branch.starts_with(begins));
-            // What is checked on a shared value stands in the folder's mod.rs.
+            // A line without such code is allowed, because plugins of one folder may share the code in its mod.rs.
             if code.contains(has) && !is_there {
                 wrong.push(format!("{plugin}: {has}, and no line {point} {begins}"));
             }
@@ -240,7 +242,7 @@ fn every_plugin_is_listed_with_all_that_it_implements() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Hints that only ever say the other thing.
+/// Whether the plugin's hint for this event never returns this outcome.
 fn one_sided(plugin: &str, event: &str, outcome: &str) -> bool {
     match outcome {
         "Queue" => plugin == "DefaultPreemption",
@@ -248,7 +250,8 @@ fn one_sided(plugin: &str, event: &str, outcome: &str) -> bool {
     }
 }
 
-/// Texts with a space in them, as they stand in the code, but for what only tests and panics say.
+/// Returns the string literals that contain a space, without backslashes. The texts of panics and the reasons of lint
+/// attributes are left out.
 fn texts(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = code;
@@ -276,7 +279,7 @@ fn texts(code: &str) -> Vec<String> {
     found
 }
 
-/// A text without what is filled in.
+/// Splits a format string at its placeholders. Returns the pieces that contain a space.
 fn pieces(text: &str) -> Vec<&str> {
     let pieces = text.split('{').flat_map(|part| part.split_once('}').map_or([part, ""], |(_, after)| [after, ""]));
     pieces.filter(|piece| piece.trim().contains(' ')).collect()

@@ -3,10 +3,10 @@
 //! A file needs another one if a path in its code, followed through re-exports, leads to an item there. A circle is a
 //! strongly connected component of that graph. Code that is compiled for tests only does not count.
 //!
-//! The exception: a module may call its children while they use the types that it defines. So a larger circle is allowed
-//! if one of its files is the parent of all its others (they are in the parent's folder, at any depth), and if without that
-//! file no circle is left that breaks this rule. Children that need each other in a circle of more than 4 are therefore
-//! found, and so is a circle that leaves the folder.
+//! The exception: a module may call its children while they use the types that it defines. So a larger circle is allowed on two
+//! conditions. First, one of its files is the parent of all other files in the circle: they are in the parent's folder, at any
+//! depth. Second, without that file no circle is left that breaks this rule. So the check finds children that need each other in
+//! a circle of more than 4 files, and a circle that leaves the folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::findings::{Finding, check};
 use crate::resolve::references;
 use crate::{relative, root};
 
-/// A circle has at most this many files.
+/// Maximum number of files in a circle.
 const MAX_FILES: usize = 4;
 
 /// Root files of the crates whose files are checked.
@@ -72,7 +72,7 @@ fn is_below(file: &Path, parent: &Path) -> bool {
     file.starts_with(folder)
 }
 
-/// The part of the graph with these files alone.
+/// Returns the part of the graph that consists of these files.
 fn part(graph: &Graph, files: &BTreeSet<&PathBuf>) -> Graph {
     let inside = |needed: &BTreeSet<PathBuf>| needed.iter().filter(|file| files.contains(file)).cloned().collect();
     graph.iter().filter(|(file, _)| files.contains(file)).map(|(file, needed)| (file.clone(), inside(needed))).collect()

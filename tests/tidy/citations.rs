@@ -1,8 +1,8 @@
 //! Citations of upstream have one form: a path, a symbol of that file, and a version, as in
 //! `pkg/scheduler/scheduler.go#buildExtenders @v1.36.3`.
 //!
-//! A whole file or folder is cited without a symbol. Several symbols of one file stand in braces, separated by commas. A
-//! further symbol of the file cited just before is `#buildQueueingHintMap @v1.36.3`.
+//! A whole file or folder is cited without a symbol. Several symbols of one file are put in braces and separated by commas. A
+//! further symbol of the file cited just before is cited as `#buildQueueingHintMap @v1.36.3`.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ fn citations_of_upstream_have_one_form() {
     check("citation", &found);
 }
 
-/// The texts between backquotes that end with a version, with their lines. A comment's lines are read as one.
+/// Returns the texts in backquotes that contain a version, with their lines. The lines of one comment are joined first.
 fn citations(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut comment = String::new();

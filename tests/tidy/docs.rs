@@ -1,6 +1,6 @@
 //! First sentences of doc comments: at least four words, and none that begins with What, Who, Whose, Where or How.
 //!
-//! Checked are `///` and `//!` in `src`, and `//!` in `tests`.
+//! The check reads `///` and `//!` in `src`, and `//!` in `tests`.
 
 use std::fs;
 

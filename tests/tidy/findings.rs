@@ -6,7 +6,7 @@ use crate::relative;
 
 /// One place that breaks a rule.
 pub(crate) struct Finding {
-    /// The source file.
+    /// The source file that breaks the rule.
     pub(crate) file: PathBuf,
     /// The line, counted from 1.
     pub(crate) line: usize,

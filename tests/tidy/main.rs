@@ -15,12 +15,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Modules that every module but those themselves may import.
+/// Modules that every module may import, except these modules themselves.
 const COMMON: [&str; 2] = ["go", "apimachinery"];
 
-/// Which module may name a path into which other one. A reader meets vocabulary, then contract, then plugins, then state,
-/// then behaviour, then process; an arrow the other way is a mistake, or a change of this table.
-/// Every module may also import those in [`COMMON`].
+/// For each module, the modules that its code may import. The rows are in the order in which a reader meets the modules:
+/// vocabulary, contract, plugins, state, behaviour, process. An import in the opposite direction is a mistake, or requires a
+/// change of this table. Every module may also import the modules in [`COMMON`].
 const IMPORTS: &[(&str, &str)] = &[
     ("go", ""),
     ("apimachinery", "go"),
@@ -57,7 +57,7 @@ const IMPORTS: &[(&str, &str)] = &[
     ("app", "*"),
 ];
 
-/// Words that speak of a place or a maker instead of the product.
+/// Texts that must not occur in the repository: local paths and services, and macros that mark unfinished code.
 const BANNED: &[&str] = &["/work/", "/root/", "artifactory", "todo!(", "unimplemented!("];
 
 fn root() -> &'static Path {
@@ -105,7 +105,7 @@ fn code(text: &str) -> String {
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether the file is compiled for tests only: those may use the fixtures, and what they test against.
+/// Whether the file is compiled for tests only. Such a file may import any module.
 fn is_test(path: &Path, sources: &[(PathBuf, String)]) -> bool {
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let declared = [format!("#[cfg(test)]\nmod {stem};"), format!("#[cfg(test)]\npub(crate) mod {stem};")];

@@ -151,7 +151,8 @@ impl Reader<'_> {
         self.tree.read_file(id, &file, &folder);
     }
 
-    /// A child's file, and the folder of its own children. A `path` attribute begins at the folder of the parent's file.
+    /// Returns the file of a child, and the folder of the child's own children. A `path` attribute is relative to the folder of
+    /// the parent's file.
     fn child_file(&self, parent: &Path, name: &str, path: Option<String>) -> (PathBuf, PathBuf) {
         if let Some(path) = path {
             let file = normal(&parent.with_file_name(path));
@@ -163,7 +164,7 @@ impl Reader<'_> {
         (if flat.exists() { flat } else { folder.join("mod.rs") }, folder)
     }
 
-    /// Reads `a::b::c`.
+    /// Reads a path such as `a::b::c`.
     fn path(&mut self) -> Vec<String> {
         let mut path = Vec::new();
         while let Some(word) = self.tokens.get(self.at).and_then(Token::word) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::modules::{ModuleId, ModuleTree};
 
-/// Imports are followed through this many re-exports.
+/// Maximum number of re-exports that are followed.
 const MAX_REEXPORTS: usize = 16;
 
 /// The end of a resolved path.
@@ -17,11 +17,11 @@ enum Target {
     Item(ModuleId),
 }
 
-/// Files by the files that name them: each file of the crate with those that its code needs.
+/// Returns each file of the crate with the files that its code needs.
 ///
 /// A path leads to the file that defines the item: re-exports (`pub use`) are followed. The import of a module alone
-/// (`use super::module`) is no reference, since the paths that begin with its name are resolved on their own. A `mod`
-/// declaration is none either.
+/// (`use super::module`) is not a reference, since the paths that begin with its name are resolved on their own. A `mod`
+/// declaration is not a reference, either.
 pub(crate) fn references(root: &Path) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
     let tree = ModuleTree::read(root);
     let mut found: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();

@@ -25,7 +25,7 @@ impl Token {
     }
 }
 
-/// Splits source code into tokens. Comments, character literals and lifetimes are dropped.
+/// Splits source code into tokens. Comments, character literals, raw string literals, and the quotes of lifetimes are dropped.
 pub(crate) fn tokens(code: &str) -> Vec<Token> {
     let letters: Vec<char> = code.chars().collect();
     let mut found = Vec::new();
@@ -106,7 +106,7 @@ fn raw_text_end(letters: &[char], at: usize) -> Option<usize> {
     Some((body..letters.len()).find(closes).map_or(letters.len(), |end| end + 1 + hashes))
 }
 
-/// The position after a character literal or a lifetime.
+/// Returns the position after a character literal, or after the quote of a lifetime.
 fn quoted_end(letters: &[char], at: usize) -> usize {
     match (letters.get(at + 1), letters.get(at + 2)) {
         (Some('\\'), _) => {

@@ -1,8 +1,9 @@
 //! JSON patch, RFC 6902, with the deviations of the library that upstream uses.
 //!
 //! `github.com/evanphx/json-patch` (v4) differs from the RFC in three ways. It replaces members that do not exist, reads
-//! missing values as `null`, and counts negative indexes from the end of a list. The `json-patch` crate follows the RFC in all
-//! three, so it is used only for merge patches. If a test fails or a path does not exist, the whole patch gets status 422.
+//! missing values as `null`, and counts negative indexes from the end of a list. This module supports negative indexes in
+//! `replace` only. The `json-patch` crate follows the RFC in all three, so it is used only for merge patches. If a test fails
+//! or a path does not exist, the whole patch gets status 422.
 //! Follows `apiserver/pkg/endpoints/handlers/patch.go#jsonPatcher.applyJSPatch @v1.36.3`.
 
 use serde_json::Value;

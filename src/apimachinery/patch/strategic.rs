@@ -208,9 +208,10 @@ fn replaces(patch: &[Value]) -> bool {
     patch.iter().any(|element| element[DIRECTIVE] == "replace")
 }
 
-/// Sorts `items` by the order that a patch gives for some or all of them. Other items keep their position relative to these, as
-/// in `before`. Follows `apimachinery/pkg/util/strategicpatch/patch.go#normalizeElementOrder @v1.36.3`: items in the order are
-/// sorted first. An item that only the server has goes before the first ordered item that came after it in `before`.
+/// Sorts `items` by the order that a patch gives for some or all of them. All other items keep their positions relative to the
+/// ordered items, as in `before` or, if that is empty, as in `items`. Follows
+/// `apimachinery/pkg/util/strategicpatch/patch.go#normalizeElementOrder @v1.36.3`: the ordered items are sorted first. Then
+/// each other item is put before the first ordered item that came after it.
 fn sort(items: &mut Vec<Value>, before: &[Value], order: &[Value], merge: ListMerge) {
     let name = |item: &Value| match merge {
         ListMerge::Key(key) => item.get(key).cloned().unwrap_or_default(),
@@ -239,7 +240,7 @@ fn sort(items: &mut Vec<Value>, before: &[Value], order: &[Value], merge: ListMe
     items.extend(others);
 }
 
-/// Returns the content of a patch for a value that does not exist in the object. Directives, nulls and all objects with a
+/// Returns the value that a patch sets where the object has no value yet. Directives, nulls, and objects with a `$patch`
 /// directive are left out. Follows `apimachinery/pkg/util/strategicpatch/patch.go#removeDirectives @v1.36.3`.
 fn taken(patch: &Value) -> Option<Value> {
     match patch {

@@ -22,7 +22,7 @@ pub(crate) use reader::{Bytes, Raw, Reader, Wire, wire_args, wire_struct};
 
 use crate::go::json::{self, Value};
 
-/// Decodes `data` as UTF-8 or, if it has a byte order mark, UTF-16.
+/// Decodes `data` as UTF-16 if it begins with a byte order mark of UTF-16, otherwise as UTF-8.
 pub(crate) fn to_text(data: &[u8]) -> Result<String, DecodeError> {
     let wide = |bytes: &[u8], read: fn([u8; 2]) -> u16| {
         let units = bytes.chunks_exact(2).map(|pair| read([pair[0], pair[1]]));

@@ -2,7 +2,8 @@
 //!
 //! libyaml's scanner visits every open bracket for each token, so a hundred thousand nested brackets take it minutes. Such
 //! depths are not allowed in a document (see [`super::nodes`]), but the parser detects them only after scanning. The estimate
-//! may be too high, because brackets in a block scalar count as opening. The caller has to check the result.
+//! may be too high, because brackets in the text of a block scalar are counted, too. So the caller must parse the text that
+//! [`up_to_deep`] returns, to see whether it is really nested too deep.
 
 /// Depth of brackets that the scanner handles fast enough. Documents are rejected at a much smaller depth.
 const DEEP: usize = 1000;
@@ -41,7 +42,7 @@ impl Scanner {
                 self.depth = self.depth.saturating_sub(1);
                 self.is_start = false;
             }
-            // Outside brackets, only brackets matter.
+            // Outside brackets, all other bytes are skipped.
             _ if self.depth == 0 => {}
             b',' => self.is_start = true,
             b':' | b'?'

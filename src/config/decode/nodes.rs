@@ -6,7 +6,7 @@
 //! borrowed has escapes or line breaks, so it is not a number, boolean or null in either version.
 //!
 //! libyaml is newer than the port in one respect. Inside `[]` and `{}`, it allows `?` in a word and requires a space after a
-//! word's colon. So `{name:, x: 1}` fails with another text than upstream's, and `{a?b: 1}` does not fail.
+//! word's colon. So the error for `{name:, x: 1}` has a text that differs from upstream's, and `{a?b: 1}` is not an error.
 
 use std::cell::Cell;
 use std::fmt;
@@ -27,7 +27,7 @@ pub(super) enum Node {
     /// The merge key: a plain `<<`.
     Merge,
     Sequence(Vec<Node>),
-    /// Each entry's key, the number of its value (see [`line_of`]), and its value.
+    /// The entries in order: the key, the number of the value's node (see [`line_of`]), and the value.
     Mapping(Vec<(Node, usize, Node)>),
 }
 
@@ -58,7 +58,8 @@ impl<'a> Documents<'a> {
         let is_deep = |part: &str| Documents::raw(part, lines).any(|node| node.is_err_and(|error| error == too_deep()));
         let refused = is_too_large(text)
             .then(|| "yaml: a document has more values than are read at once: divide it, or write it as JSON".into());
-        // If nested too deep, the text is cut there. Parsing fails before the cut, and parsing the rest would take too long.
+        // A text that is nested too deep is cut at the bracket that exceeds the limit. Parsing fails before the cut, and
+        // scanning the rest would take too long.
         let text = up_to_deep(text).filter(|part| refused.is_none() && is_deep(part)).unwrap_or(text);
         Self { refused, ..Self::raw(text, lines) }
     }
@@ -85,8 +86,8 @@ impl Iterator for Documents<'_> {
     }
 }
 
-/// The line, counted from 1, of the node with this number in a document. Only errors carry a position, so the text is parsed
-/// again and fails at that node.
+/// The line, counted from 1, of the node with this number in a document. Only errors have a position, so this parses the text
+/// again and lets the parser fail at that node.
 pub(super) fn line_of(text: &str, document: usize, number: usize) -> usize {
     let document = serde_yaml::Deserializer::from_str(text).nth(document);
     let error = document.and_then(|document| Reader::new(text, Some(number)).deserialize(document).err());
@@ -99,7 +100,7 @@ struct Reader<'a> {
     /// Length of the file's text in bytes.
     len: usize,
     count: Cell<usize>,
-    /// Total bytes of the texts parsed so far.
+    /// Total bytes of the texts parsed so far, plus one byte for each node.
     bytes: Cell<usize>,
     /// Number of the node at which to fail, to find its line.
     trap: Option<usize>,
@@ -110,7 +111,7 @@ impl<'a> Reader<'a> {
         Self { tags: Tags::new(text), len: text.len(), count: Cell::new(0), bytes: Cell::new(0), trap }
     }
 
-    /// Adds to the parsed bytes. Fails if aliases have made them exceed the limit.
+    /// Adds `bytes` to the total. Fails if the total exceeds the limit, which only aliases can cause.
     fn grow<E: serde::de::Error>(&self, bytes: usize) -> Result<(), E> {
         self.bytes.set(self.bytes.get() + bytes);
         let limit = self.len.saturating_mul(MAX_GROWTH).saturating_add(MAX_EXTRA);

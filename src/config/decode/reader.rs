@@ -160,8 +160,8 @@ macro_rules! wire_struct {
     };
 }
 
-/// Implements [`Wire`] and `ReadArgs` for a type of plugin arguments whose Go kind has the same name. The fields are those of
-/// [`wire_struct!`]; apiVersion and kind are added.
+/// Implements [`Wire`] and `ReadArgs` for a type of plugin arguments whose Go kind has the same name. The fields are written as
+/// in [`wire_struct!`], without `in`. The macro adds apiVersion and kind.
 macro_rules! wire_args {
     ($type:ident, { $($key:literal $(as $named:literal)? => $field:ident),+ $(,)? }) => {
         impl $crate::config::decode::Wire for $type {
@@ -356,7 +356,7 @@ impl Wire for GoDuration {
     }
 }
 
-/// Bytes encoded as base64.
+/// Bytes that a document contains in base64, decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bytes(pub(crate) Vec<u8>);
 

@@ -96,7 +96,7 @@ fn integer(text: &str) -> Option<Scalar> {
     }
     match i64::try_from(magnitude) {
         Ok(value) => Some(Scalar::Int(value)),
-        // An unsigned number must not have a sign.
+        // Go parses such a number as an unsigned one, which must not have a sign.
         Err(_) => (!text.starts_with('+')).then_some(Scalar::Uint(magnitude)),
     }
 }

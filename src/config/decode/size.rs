@@ -3,7 +3,8 @@
 //! libyaml keeps all events until a document ends, at more than a hundred bytes each, so a file of `a: b` lines takes thirty
 //! times its size in memory. The estimate may be too high, because a comma in a text counts like one in a list.
 
-/// Maximum number of separators in one document, which take a gigabyte of memory. Larger cluster dumps are read in parts.
+/// Maximum number of separators in one document, which take a gigabyte of memory. `simulate` parses larger cluster dumps in
+/// parts.
 const MOST: usize = 5_000_000;
 
 /// Whether a document of `text` may have more than [`MOST`] separators.

@@ -26,7 +26,7 @@ pub(super) fn yaml_error(error: &serde_yaml::Error, text: &str, lines: Lines) ->
     if let Some(text) = tag_error(problem) {
         return text;
     }
-    // The problem may follow the path of the field.
+    // The error's text may begin with the path of the field.
     match problem.rsplit(": ").next().unwrap_or(problem) {
         "unknown anchor" => DecodeError(format!("yaml: unknown anchor '{}' referenced", alias(error, text))),
         "repetition limit exceeded" => "yaml: document contains excessive aliasing".into(),
@@ -58,7 +58,7 @@ fn tag_error(problem: &str) -> Option<DecodeError> {
 fn syntax_error(kind: &str, details: &str, shown: &str, lines: Lines) -> DecodeError {
     let end = [" at line ", " at position ", ", while ", ", block "].iter().filter_map(|word| shown.find(word)).min();
     let problem = &shown[..end.unwrap_or(shown.len())];
-    // These lines are counted from 0. A scanner error is reported on the previous line.
+    // These lines are counted from 0. Upstream adds 1 only for scanner errors, so other errors name the previous line.
     let line = match line_of(details, "problem_mark") {
         line if matches!(lines, Lines::True) && (line > 0 || details.contains("problem_mark: ")) => line + 1,
         0 => line_of(details, "context_mark"),

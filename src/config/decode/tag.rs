@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Bytes that a look-back may cover without being cached. Longer ones are cached, because each alias repeats them.
+/// Maximum length, in bytes, of a look-back whose result is not cached. Each alias repeats the look-back, so long ones are
+/// cached.
 const NEAR: usize = 64;
 
 /// The notation of a scalar in the file.
@@ -18,7 +19,7 @@ pub(super) struct Written<'a> {
 #[derive(Debug)]
 pub(super) struct Tags<'a> {
     text: &'a str,
-    /// Cache for positions with much white space before them. Used only for lookups, never iterated.
+    /// Results of long look-backs, by the scalar's position. Used only for lookups, never iterated.
     far: RefCell<HashMap<usize, Written<'a>>>,
 }
 
@@ -77,7 +78,8 @@ fn short(tag: &str) -> &str {
     }
 }
 
-/// Removes a comment at the end of the text. The white space after it in `with_space` tells whether a line ended there.
+/// Removes a comment at the end of `text`, which is `with_space` without the white space at its end. The text ends with a
+/// comment only if that white space contains a line break.
 fn without_comment<'a>(text: &'a str, with_space: &str) -> &'a str {
     if !with_space[text.len()..].contains(['\n', '\r']) {
         return text;

@@ -1,7 +1,8 @@
 //! Converts YAML text to [`Value`]s, as `sigs.k8s.io/yaml` converts it to JSON before decoding.
 //!
-//! Follows `go.yaml.in/yaml/v2/decode.go` and `sigs.k8s.io/yaml/yaml.go#convertToJSONableObject`, the versions that
-//! Kubernetes 1.36.3 depends on. `nodes` parses the text; this module merges mappings, finds repeated keys, and makes keys strings.
+//! Follows `go.yaml.in/yaml/v2/decode.go` and `sigs.k8s.io/yaml/yaml.go#convertToJSONableObject`, the versions that Kubernetes
+//! 1.36.3 depends on. The module `nodes` parses the text. This module merges mappings, finds repeated keys, and converts keys
+//! to strings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,9 +75,9 @@ enum Meaning {
 
 /// Converts nodes to their values.
 struct NodeReader {
-    /// Whether a key that overrides a merged one counts as repeated.
+    /// Whether a key that overrides a merged key counts as repeated.
     strict: bool,
-    /// Number of the value, and key, of each entry that repeats a key.
+    /// The entries that repeat a key: the number of the value's node, and the key.
     repeated: Vec<(usize, Key)>,
 }
 

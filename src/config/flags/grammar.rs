@@ -1,6 +1,8 @@
-//! The grammar of the command line, which is pflag's. clap parses; the differences are handled before and after it.
+//! The grammar of the command line, which is pflag's. clap parses the arguments. Before and after that, this module handles the
+//! differences between clap and pflag.
 //!
-//! Names may have `_` for `-`. A flag may be repeated: its last value is used, and lists grow. Errors have upstream's texts.
+//! Names may contain `_` instead of `-`. A flag may be repeated: its last value is used, and lists grow. Errors have upstream's
+//! texts.
 //! Follows `github.com/spf13/pflag/flag.go#parseArgs`, `github.com/spf13/pflag/errors.go` and
 //! `cmd/kube-scheduler/app/server.go#NewSchedulerCommand @v1.36.3`.
 

@@ -26,7 +26,8 @@ pub struct MiscFlags {
     pub write_config_to: Option<String>,
 }
 
-/// Section "deprecated": ignored where a configuration file is given, but for the last.
+/// Flags of the section "deprecated". With a configuration file, all of them are ignored except
+/// `--pod-max-in-unschedulable-pods-duration`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Deprecated flags")]
 pub struct DeprecatedFlags {
@@ -53,7 +54,7 @@ pub struct DeprecatedFlags {
     pub profiling: Option<bool>,
 }
 
-/// Section "leader election": overrides the configuration file.
+/// Flags of the section "leader election", which override the configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Leader election flags")]
 pub struct LeaderElectionFlags {

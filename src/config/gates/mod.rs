@@ -116,9 +116,9 @@ impl Gate {
         &TABLE[self as usize]
     }
 
-    /// The stage at version 1.`minor`: the newest one that began at or before it. Follows
-    /// `component-base/featuregate/feature_gate.go#featureSpecAtEmulationAndMinCompatVersion @v1.36.3`; no gate of 1.36 has
-    /// a stage that depends on the minimum compatibility version.
+    /// The stage at version 1.`minor`: the newest stage that began at or before that version. Follows
+    /// `component-base/featuregate/feature_gate.go#featureSpecAtEmulationAndMinCompatVersion @v1.36.3`. No gate of 1.36 has a
+    /// stage that depends on the minimum compatibility version.
     fn spec(self, minor: u8) -> Spec {
         let unborn = Spec { since: 0, stage: Stage::PreAlpha, default: false, locked: false };
         self.row().history.iter().rev().find(|spec| spec.since <= minor).copied().unwrap_or(unborn)

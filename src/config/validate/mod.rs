@@ -22,8 +22,8 @@ const REMOVED: [&str; 4] = ["AzureDiskLimits", "CinderLimits", "EBSLimits", "GCE
 const CHECKED_FOR_REMOVED: usize = 12;
 
 impl Config {
-    /// Validates the configuration of a scheduler with these plugins. The error's text is that of a single fault, or `[a, b]` if
-    /// there are several.
+    /// Validates the configuration of a scheduler with these plugins. The text of the error is that of the only fault, or
+    /// `[a, b]` for several faults.
     pub fn validate(&self, gates: &FeatureGates, plugins: &PluginCatalog) -> Result<(), ConfigError> {
         match self.errors(gates, plugins) {
             errors if errors.is_empty() => Ok(()),
@@ -166,9 +166,10 @@ fn plugin_config(path: &str, profile: &Profile, gates: &FeatureGates, plugins: &
     faults
 }
 
-/// Validates the args of one plugin, at `path`. Args that the factory validates are skipped. But a plugin whose name is the
-/// kind of such args must have args of that kind, because upstream looks them up by the plugin's name.
-/// Follows `pkg/scheduler/apis/config/validation/validation.go#validatePluginConfig @v1.36.3`.
+/// Validates the args of one plugin, at `path`. Args that the plugin's factory validates are skipped. As in upstream, which
+/// finds the type of args by the plugin's name, there is one exception: a plugin that is named like a kind of such args, for
+/// example `NodeResourcesFitArgs`, must have args of that kind. Follows
+/// `pkg/scheduler/apis/config/validation/validation.go#validatePluginConfig @v1.36.3`.
 fn args(path: &FieldPath, config: &PluginConfig, gates: &FeatureGates, plugins: &PluginCatalog) -> Vec<FieldError> {
     let wanted = match plugins.args_of(&config.name) {
         Some(own) if own.validated_by_factory() => None,
@@ -186,8 +187,9 @@ fn args(path: &FieldPath, config: &PluginConfig, gates: &FeatureGates, plugins: 
     errors.into_iter().collect()
 }
 
-/// Checks that all profiles have the same queue sort plugins, as configured, and the same args for them. Args are compared
-/// only for a plugin that the first profile enables in its own `queueSort` set.
+/// Checks that all profiles have the same `queueSort` set and the same args of the queue sort plugin. The sets are compared as
+/// configured, without `multiPoint`. Args are compared only for a plugin that the first profile enables in its own `queueSort`
+/// set.
 fn common_queue_sort(profiles: &[Profile]) -> Vec<FieldError> {
     let mut faults = Vec::new();
     let [first, others @ ..] = profiles else { return faults };

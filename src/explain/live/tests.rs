@@ -37,7 +37,7 @@ impl World {
         self.server.load(object).unwrap_or_else(|status| panic!("{status:?}"));
     }
 
-    /// Records every request, and lets `fault` decide about it by its path.
+    /// Records every request, and injects the fault that `fault` returns for the request's path.
     fn inject(&self, fault: impl Fn(&str) -> Option<Fault> + Send + Sync + 'static) {
         let requests = self.requests.clone();
         self.server.faults().set(move |Parts { method, uri, .. }| {

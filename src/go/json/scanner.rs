@@ -3,8 +3,8 @@
 use super::Value;
 use crate::go::quote::quote_character;
 
-/// Maximum nesting depth of arrays and objects. Go allows 10,000, but the scheduler's documents are far from that, and this
-/// keeps recursion shallow.
+/// Maximum nesting depth of arrays and objects. Go allows 10,000, but the scheduler's documents are far from that depth, and
+/// the lower limit keeps recursion shallow.
 pub const MAX_DEPTH: usize = 256;
 
 const END: &str = "unexpected end of JSON input";

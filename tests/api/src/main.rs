@@ -1,8 +1,8 @@
 //! Compares the public API of the crate with the listing that is checked in, or writes the listing anew.
 //!
-//! rustdoc describes the API as JSON, which the stable compiler writes only with `RUSTC_BOOTSTRAP`. Cargo must not have that variable:
-//! build scripts look at it, and all dependencies would be compiled again. So cargo runs this program in the place of rustdoc, and
-//! this program runs rustdoc with the variable.
+//! rustdoc describes the API as JSON, which the stable compiler writes only with `RUSTC_BOOTSTRAP`. Cargo must not have that
+//! variable: build scripts look at it, and all dependencies would be compiled again. So cargo runs this program in place of
+//! rustdoc, and this program runs rustdoc with the variable.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt as _;
@@ -18,7 +18,7 @@ const AS_RUSTDOC: &str = "KUBE_SCHEDULER_API_AS_RUSTDOC";
 /// Modules whose API is stable, as `CONTRIBUTING.md` says.
 const STABLE: [&str; 8] = ["app", "clock", "framework", "k8s", "listers", "model", "testing", "version"];
 
-/// Lines of a difference that are printed.
+/// Maximum number of changes that are printed.
 const SHOWN: usize = 100;
 
 fn main() -> ExitCode {

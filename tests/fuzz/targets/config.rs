@@ -1,4 +1,4 @@
-//! Configuration files: any bytes are either refused with a text, or defaulted, expanded into what runs and checked.
+//! Configuration files: any bytes are either rejected with an error text, or parsed, validated and expanded.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use kube_scheduler::config::{AnyArgs, Config, ExtensionPoint, FeatureGates, Gate
 use kube_scheduler::framework::Registry;
 use libfuzzer_sys::fuzz_target;
 
-/// The plugins that configurations are read for.
+/// The plugins for which configurations are parsed.
 static PLUGINS: LazyLock<Registry> = LazyLock::new(kube_scheduler::plugins::registry);
 
 fuzz_target!(|data: &[u8]| {
@@ -15,7 +15,8 @@ fuzz_target!(|data: &[u8]| {
     let config = check(data, &defaults);
     check(data, &FeatureGates::at(33));
     check(data, &defaults.clone().with(Gate::GangScheduling, true));
-    // JSON is YAML too; a comment before it makes it so. What both readers take, they take for the same.
+    // JSON is YAML, too, and a comment before it selects the YAML parser. If both parsers accept the text, their results must
+    // be equal.
     let Some(config) = config.filter(|_| data.first() == Some(&b'{')) else { return };
     let mut yaml = b"# YAML\n".to_vec();
     yaml.extend_from_slice(data);
@@ -24,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// Reads the bytes and uses what comes of it.
+/// Parses the bytes, and validates and expands the configuration.
 fn check(data: &[u8], gates: &FeatureGates) -> Option<Config> {
     let config = match Config::parse(data, gates, PLUGINS.catalog()) {
         Ok(config) => config,
@@ -47,7 +48,7 @@ fn check(data: &[u8], gates: &FeatureGates) -> Option<Config> {
     Some(config)
 }
 
-/// Expands a profile. Each plugin runs at most once at a point, and only at points that it has.
+/// Expands a profile, and checks that each plugin runs at most once at a point, and only at points that it implements.
 fn check_profile(profile: &Profile, checker: &mut ProfileChecker) {
     let expanded = match expand(profile, &implements) {
         Ok(expanded) => expanded,
@@ -72,8 +73,8 @@ fn check_profile(profile: &Profile, checker: &mut ProfileChecker) {
     }
 }
 
-/// Stands in for a registry: the two plugins that every profile needs, and others that have every point but theirs. A
-/// name that begins in lower case is not registered.
+/// Stands in for a registry. The two plugins that every profile needs implement only their own points. Any other plugin
+/// implements all points but these two. A plugin whose name does not begin with an upper-case letter is not registered.
 fn implements(plugin: &str, point: ExtensionPoint) -> Option<bool> {
     let own = match plugin {
         "PrioritySort" => Some(ExtensionPoint::QueueSort),
@@ -87,7 +88,7 @@ fn implements(plugin: &str, point: ExtensionPoint) -> Option<bool> {
     }
 }
 
-/// Arguments of plugins from outside are kept as text, which YAML and JSON may write differently.
+/// Removes the arguments of out-of-tree plugins, which are kept as written. YAML and JSON may decode them differently.
 fn without_raw_args(mut config: Config) -> Config {
     for profile in &mut config.profiles {
         profile.plugin_config.retain(|plugin| !matches!(plugin.args, AnyArgs::Raw(_)));

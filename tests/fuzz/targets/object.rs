@@ -1,7 +1,7 @@
-//! API objects: what the scheduler derives from pods and nodes, and what the embedded API server makes of any kind.
+//! API objects: the data that the scheduler derives from pods and nodes, and objects of any kind in the embedded API server.
 //!
-//! The input is JSON. If its first byte is not a brace, that byte picks the kind of the rest; otherwise the object says
-//! what it is.
+//! The input is JSON. If the first byte is not a brace, it selects the kind of the object in the rest of the input. Otherwise
+//! the object names its own kind.
 #![no_main]
 
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fuzz_target!(|data: &[u8]| {
     check_server(&value);
 });
 
-/// Everything that is derived from a pod, and what a node adds up to with it.
+/// Checks the data that is derived from a pod, and the sums of a node with this pod.
 fn check_pod(pod: &Arc<Pod>, node: &Arc<Node>) {
     let classes = LabelClasses::default();
     let every_gate = ResourceGates { resize: true, pod_level: true, pod_level_resize: true, claims: true };
@@ -74,7 +74,7 @@ fn check_pod(pod: &Arc<Pod>, node: &Arc<Node>) {
     }
 }
 
-/// Pods that come and go leave nothing behind, whichever goes first.
+/// Checks that pods leave nothing behind in the sums of a node when they are removed, in either order.
 fn check_sums(node: &Arc<Node>, pod: &Arc<PodInfo>) {
     let other = Arc::new(pod.assumed_on("elsewhere"));
     for (first, second) in [(pod, &other), (&other, pod)] {
@@ -86,7 +86,7 @@ fn check_sums(node: &Arc<Node>, pod: &Arc<PodInfo>) {
         let (sum, one) = (info.requested(), pod.requests());
         assert_eq!((sum.milli_cpu, sum.memory), (one.milli_cpu, one.memory));
         assert_eq!(sum.ephemeral_storage, one.ephemeral_storage);
-        // A request for `pods` counts nowhere: nodes count their pods.
+        // A request for the resource `pods` is not summed up, because nodes count their pods.
         assert_eq!(sum.allowed_pods, 0);
         assert!(sum.scalars().eq(one.scalars()), "{sum:?} {one:?}");
         assert_eq!(info.non_zero_requested(), pod.non_zero_request());
@@ -100,7 +100,7 @@ fn check_sums(node: &Arc<Node>, pod: &Arc<PodInfo>) {
     }
 }
 
-/// A server that never panics, stores what it says it stores, and takes its own dump.
+/// Checks that the server does not panic, stores the object that it returns, and loads its own dump.
 fn check_server(value: &Value) {
     let created = new_server().create(value.clone());
     let server = new_server();

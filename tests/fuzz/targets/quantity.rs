@@ -1,4 +1,4 @@
-//! Quantities: any text either is none, or survives display, serde, arithmetic and rounding.
+//! Quantities: any text either is not a quantity, or survives display, serde, arithmetic and rounding.
 //!
 //! The input is up to two texts with a line break between them.
 #![no_main]
@@ -9,7 +9,7 @@ use kube_scheduler::k8s::Quantity;
 use kube_scheduler::k8s::quantity::Format;
 use libfuzzer_sys::fuzz_target;
 
-/// Below this the amount is exact in every unit that is checked: a billionth of it fits an `i64`.
+/// Amounts below this are exact in every unit that is checked, because their number of billionths fits an `i64`.
 const EXACT_UNITS: f64 = 9e9;
 
 fuzz_target!(|data: &[u8]| {
@@ -21,8 +21,8 @@ fuzz_target!(|data: &[u8]| {
     check_sums(first, second);
 });
 
-/// Whether the amount can be written in the notation. Upstream has no suffix beyond E, and caps what has a binary one;
-/// many digits are capped by us.
+/// Whether the amount can be written in the format. Upstream has no suffix beyond E, and caps amounts with a binary suffix.
+/// This crate caps amounts with many digits.
 fn has_notation(quantity: Quantity, format: Format) -> bool {
     let largest = match format {
         Format::DecimalSi => 9.99e20,
@@ -32,7 +32,7 @@ fn has_notation(quantity: Quantity, format: Format) -> bool {
     quantity.approximate_f64().abs() <= largest
 }
 
-/// What holds for each text on its own.
+/// Checks the properties of a single text. Returns its quantity, if it is one.
 fn check_text(text: &str) -> Option<Quantity> {
     let canonical = Quantity::canonical_text(text);
     let Ok(quantity) = Quantity::parse(text) else {
@@ -59,7 +59,7 @@ fn check_text(text: &str) -> Option<Quantity> {
         let again = Quantity::parse(&shown).unwrap_or_else(|error| panic!("{text:?} shows as {shown:?}: {error}"));
         if has_notation(quantity, format) {
             assert_eq!(again, quantity, "{text:?} shows as {shown:?} in {format:?}");
-            // A number without a suffix is decimal when it is read again.
+            // A number without a suffix is decimal when it is parsed again.
             assert!(format == Format::BinarySi || again.to_string() == shown, "{text:?} shows as {shown:?}");
         }
     }
@@ -72,8 +72,8 @@ fn check_text(text: &str) -> Option<Quantity> {
     Some(quantity)
 }
 
-/// Rounded values keep the order of the amounts, where they fit. Upstream raises negative amounts of many digits when it
-/// rounds them, so only the others are compared.
+/// Checks that rounded values keep the order of the amounts, if they fit. Upstream increases negative amounts of many digits
+/// when it rounds them, so negative amounts are not compared.
 fn check_order(a: Quantity, b: Quantity) {
     assert_eq!(a.cmp(&b), b.cmp(&a).reverse());
     assert_eq!(a == b, a.cmp(&b) == Ordering::Equal);
@@ -93,7 +93,7 @@ fn check_order(a: Quantity, b: Quantity) {
     }
 }
 
-/// Sums are those of the numbers, where nothing is capped.
+/// Checks the sums and differences of amounts that are not capped.
 fn check_sums(a: Quantity, b: Quantity) {
     let (sum, difference) = (a + b, a - b);
     let negated = -a;

@@ -35,7 +35,8 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// Label sets that lie near the edges of a selector: nothing, and for each of its values one that has it.
+/// Returns label sets that the selector nearly matches or just matches: the empty set, and for each value in the selector a set
+/// with this value.
 fn label_sets(selector: &Selector) -> Vec<StringMap> {
     let mut sets = vec![StringMap::new()];
     for requirement in selector.requirements().unwrap_or_default() {
@@ -49,7 +50,7 @@ fn label_sets(selector: &Selector) -> Vec<StringMap> {
     sets
 }
 
-/// A selector's text selects the same, and shows as the same text.
+/// Checks that the text of a selector parses to an equivalent selector with the same text.
 fn check_labels(selector: &Selector, text: &str) {
     let shown = selector.to_string();
     let again = Selector::parse(&shown).unwrap_or_else(|error| panic!("{text:?} shows as {shown:?}: {error}"));
@@ -74,7 +75,8 @@ fn check_labels(selector: &Selector, text: &str) {
     assert_eq!(selector.is_empty(), shown.is_empty(), "{text:?}");
 }
 
-/// A field selector's text requires the same. The order of two requirements on one field may change, once.
+/// Checks that the text of a field selector parses to the same requirements. The order of two requirements on one field may
+/// change, but only the first time.
 fn check_fields(selector: &FieldSelector, text: &str) {
     let requirements = |selector: &FieldSelector| {
         let mut all: Vec<_> =
@@ -95,7 +97,8 @@ fn check_fields(selector: &FieldSelector, text: &str) {
     }
 }
 
-/// Nodes near the edges of some terms: a bare one, and for each value one that has it as label and as name.
+/// Returns nodes that the terms nearly match or just match: one without labels, and for each value a node that has it as a
+/// label and as its name.
 fn nodes<'a>(terms: impl Iterator<Item = &'a api::NodeSelectorTerm>) -> Vec<Node> {
     let mut nodes = vec![Node::default()];
     for requirement in terms.flat_map(|term| term.match_expressions.iter().chain(&term.match_fields).flatten()) {
@@ -109,7 +112,8 @@ fn nodes<'a>(terms: impl Iterator<Item = &'a api::NodeSelectorTerm>) -> Vec<Node
     nodes
 }
 
-/// The lenient and the strict reading agree.
+/// Checks that a lenient and a strict selector agree. With a malformed term, the strict one cannot be built, and the lenient one
+/// matches or returns an error.
 fn check_nodes(object: &api::NodeSelector) {
     let lenient = NodeSelector::new(object, "");
     let strict = NodeSelector::strict(object, "spec");

@@ -1,4 +1,4 @@
-//! Builds the package with all mutants in it, without those that do not compile.
+//! Builds the package with all mutants that compile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,28 +12,28 @@ use crate::mutant::Source;
 use crate::schemata::{self, Numbered, Placed};
 use crate::tree::Tree;
 
-/// Mutants of a wrong type hide those that the borrow checker would refuse, and these what is found out while code is
-/// generated, so it takes a few rounds; many mean that something is wrong with the tool.
+/// Maximum number of builds until all mutants compile. Type errors hide errors of the borrow checker, which hide errors of code
+/// generation, so a few rounds are normal. Many rounds mean that this tool has a bug.
 const MOST_ROUNDS: usize = 25;
 
-/// The programs that have the tests.
+/// Paths of the built test programs.
 pub struct Programs {
-    /// The unit tests.
+    /// The program with the unit tests.
     pub lib: PathBuf,
-    /// The other test targets that were asked for.
+    /// The programs of the other requested test targets, with the targets' names.
     pub others: Vec<(String, PathBuf)>,
 }
 
-/// The package, rewritten.
+/// The rewritten copy of the package.
 pub struct Package<'t> {
     pub tree: &'t Tree,
     pub sources: &'t [Source],
-    /// Where cargo builds.
+    /// Folder for the output of cargo.
     pub target: &'t Path,
 }
 
 impl Package<'_> {
-    /// The numbers of all mutants that do not compile.
+    /// Returns the numbers of all mutants that do not compile.
     pub fn reject(&self) -> Result<BTreeSet<u32>> {
         let mut rejected = BTreeSet::new();
         for round in 1..=MOST_ROUNDS {
@@ -52,7 +52,7 @@ impl Package<'_> {
         bail!("after {MOST_ROUNDS} rounds there are still mutants that do not compile")
     }
 
-    /// Builds the unit tests and these test targets, with `rejected` left out.
+    /// Builds the unit tests and these test targets, without the mutants in `rejected`.
     pub fn build(&self, rejected: &BTreeSet<u32>, targets: &[String]) -> Result<Programs> {
         self.write(rejected)?;
         eprintln!("building the tests");
@@ -92,7 +92,7 @@ impl Package<'_> {
         Ok(placed)
     }
 
-    /// Runs cargo on the copy: its messages about what was built, and those about what is wrong.
+    /// Runs cargo on the copy. Returns its messages about built artifacts, and its error messages.
     fn cargo(&self, arguments: &[&str]) -> Result<(Vec<Value>, Vec<Value>)> {
         let output = Command::new("cargo")
             .args(arguments)
@@ -113,7 +113,7 @@ impl Package<'_> {
                 _ => {}
             }
         }
-        // "aborting due to …" has no place.
+        // The message "aborting due to …" has no span.
         errors.retain(|error| error["spans"].as_array().is_some_and(|spans| !spans.is_empty()));
         let failed = !output.status.success();
         ensure!(!failed || !errors.is_empty(), "cargo: {}", String::from_utf8_lossy(&output.stderr));
@@ -125,8 +125,9 @@ fn rendered(errors: &[Value]) -> String {
     errors.iter().filter_map(|error| error["rendered"].as_str()).collect()
 }
 
-/// The mutants that an error of the compiler comes from: the one whose text it points into; else those of the innermost
-/// switch around it; else all that are within what it points at.
+/// Returns the mutants that may cause a compiler error. This is the mutant whose code contains a span of the error. If there is
+/// none, these are the mutants of the innermost switch around a span. Without such a switch, these are all mutants within the
+/// spans.
 fn at_fault(error: &Value, placed: &BTreeMap<PathBuf, Vec<Placed>>) -> Vec<u32> {
     let spans = error["spans"].as_array().into_iter().flatten();
     let mut spans: Vec<(bool, &[Placed], Range<usize>)> = spans

@@ -1,7 +1,7 @@
 //! Finds the places of a source file that can be mutated.
 //!
-//! Left alone are tests, patterns, types, attributes, what macros are called with, and what is evaluated at compile time,
-//! where no variable of the environment can be asked.
+//! Not mutated are tests, patterns, types, attributes, arguments of macros, and code that is evaluated at compile time, where
+//! no environment variable can be read.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,30 +15,30 @@ use syn::{Block, Expr, ImplItemFn, ItemFn, ItemImpl, ItemMod, ReturnType, Signat
 use crate::operators;
 use crate::scope::is_for_tests;
 
-/// A range of bytes that is an expression or a statement, and what may stand in its place.
+/// An expression or a statement, as a range of bytes, with its possible replacements.
 pub struct Site {
     pub range: Range<usize>,
     pub form: Form,
     pub changes: Vec<Change>,
 }
 
-/// What a site is, and so how a switch around it looks.
+/// Syntactic form of a site, which decides the form of the switch around it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Expression,
-    /// With its semicolon.
+    /// A statement, including its semicolon.
     Statement,
 }
 
-/// One mutation.
+/// A replacement of a site.
 pub struct Change {
-    /// As a reader sees it.
+    /// The replacement as it is shown in reports.
     pub shown: String,
-    /// As it is compiled, with whatever parentheses it takes.
+    /// The replacement as it is compiled, with the parentheses that it needs.
     pub code: String,
 }
 
-/// All sites of a source, the outer before the inner ones.
+/// Returns all sites of a source, the outer before the inner ones.
 pub fn sites(text: &str) -> Result<Vec<Site>> {
     let file = syn::parse_file(text)?;
     let mut finder = Finder { text, sites: BTreeMap::new() };
@@ -48,7 +48,7 @@ pub fn sites(text: &str) -> Result<Vec<Site>> {
 
 struct Finder<'t> {
     text: &'t str,
-    /// By position; those that begin together from the longest to the shortest.
+    /// Sites by their start. Of sites with the same start, the longest comes first.
     sites: BTreeMap<(usize, Reverse<usize>), Site>,
 }
 
@@ -59,7 +59,7 @@ impl Finder<'_> {
 
     fn add(&mut self, node: &impl Spanned, form: Form, shown: String, code: String) {
         let range = node.span().byte_range();
-        // What carries attributes is no operand.
+        // An expression with attributes cannot be an operand.
         if self.text[range.clone()].starts_with('#') {
             return;
         }
@@ -75,7 +75,7 @@ impl Finder<'_> {
         self.add(expr, Form::Expression, to, code);
     }
 
-    /// A condition that is made to hold always, and never.
+    /// Adds the replacements of a condition by `true` and by `false`.
     fn force(&mut self, condition: &Expr) {
         if !has_let(condition) && !matches!(condition, Expr::Lit(_)) {
             self.change(condition, "true".to_owned());
@@ -83,7 +83,7 @@ impl Finder<'_> {
         }
     }
 
-    /// What a function with this signature returns at its end.
+    /// Mutates the last expression of a function that returns a bool.
     fn result(&mut self, signature: &Signature, block: &Block) {
         let ReturnType::Type(_, returned) = &signature.output else { return };
         let is_bool = matches!(&**returned, Type::Path(path) if path.path.is_ident("bool"));
@@ -150,7 +150,7 @@ impl Finder<'_> {
     }
 }
 
-/// Whether the expression is a condition that binds something.
+/// Whether the expression is a condition with a `let`.
 fn has_let(expr: &Expr) -> bool {
     match expr {
         Expr::Let(_) => true,
@@ -251,7 +251,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
                     self.change(expr, other);
                 }
             }
-            // What should never happen may say so as it likes.
+            // The message of an `expect` is not mutated.
             Expr::MethodCall(call) if call.method == "expect" => return self.visit_expr(&call.receiver),
             Expr::MethodCall(call) => self.method(call),
             Expr::Call(call) if matches!(&*call.func, Expr::Path(path) if path.path.is_ident("Some")) => {

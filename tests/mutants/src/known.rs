@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use crate::mutant::Mutant;
 
-/// Why a mutant, told by its file, the line of code and the change, survives.
+/// A mutant that is known to survive, identified by its file, its line of code and its change, with the reason.
 pub struct Known {
     file: String,
     code: String,
@@ -12,7 +12,7 @@ pub struct Known {
     why: String,
 }
 
-/// Reads the list: groups of four lines with an empty one between them. Lines that begin with `#` are left out.
+/// Parses the list: groups of four lines with an empty line between them. Lines that begin with `#` are ignored.
 pub fn read(text: &str) -> Result<Vec<Known>> {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.starts_with('#')).collect();
     let groups = lines.split(|line| line.is_empty()).filter(|group| !group.is_empty());
@@ -29,18 +29,18 @@ pub fn read(text: &str) -> Result<Vec<Known>> {
 }
 
 impl Known {
-    /// Whether this is the mutant.
+    /// Whether this entry is about the mutant.
     pub fn is(&self, mutant: &Mutant) -> bool {
         (&self.file, &self.code, &self.change) == (&mutant.file, &mutant.code, &mutant.change)
     }
 }
 
-/// Why the mutant is known to survive; none if it is not.
+/// Returns the reason why the mutant survives, if it is known to survive.
 pub fn why<'k>(known: &'k [Known], mutant: &Mutant) -> Option<&'k str> {
     known.iter().find(|known| known.is(mutant)).map(|known| &*known.why)
 }
 
-/// The entries that no mutant goes by any more.
+/// Returns the entries to which no mutant belongs any more.
 pub fn stale(known: &[Known], mutants: &[Mutant]) -> Vec<String> {
     let gone = known.iter().filter(|known| !mutants.iter().any(|mutant| known.is(mutant)));
     gone.map(|known| format!("{}: {}: {}", known.file, known.code, known.change)).collect()

@@ -1,4 +1,4 @@
-//! Log of the mutants with one line each, so that an interrupted run can continue.
+//! Log of the outcomes with one line for each mutant, so that an interrupted run can continue.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -11,14 +11,14 @@ use crate::mutant::Mutant;
 use crate::run::Outcome;
 use crate::scope::AREAS;
 
-/// The outcomes of one tree of sources, by the numbers of the mutants. Several processes may add to the same file.
+/// The outcomes for one source tree, by the numbers of the mutants. Several processes may append to the same file.
 pub struct Log {
     file: File,
     outcomes: BTreeMap<u32, Outcome>,
 }
 
 impl Log {
-    /// Opens the log, or begins it.
+    /// Opens the log, or creates it if it does not exist.
     pub fn open(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         let outcomes = text.lines().filter_map(read).collect();
@@ -26,12 +26,12 @@ impl Log {
         Ok(Self { file: file.with_context(|| path.display().to_string())?, outcomes })
     }
 
-    /// What became of a mutant; none if it has not been tried.
+    /// Returns the outcome of a mutant, if it has been tried.
     pub fn outcome(&self, mutant: &Mutant) -> Option<&Outcome> {
         self.outcomes.get(&mutant.number)
     }
 
-    /// Adds a line.
+    /// Appends the outcome of a mutant.
     pub fn record(&mut self, mutant: &Mutant, outcome: Outcome) -> Result<()> {
         let Mutant { number, area, change, code, .. } = mutant;
         let (area, place) = (AREAS[*area].name, mutant.place());

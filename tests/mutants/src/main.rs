@@ -1,7 +1,7 @@
 //! Mutation testing of the plugins and of the preemption evaluator.
 //!
 //! All mutants are compiled at once, each behind a switch ([`schemata`]), because building the package takes a minute and
-//! running the tests that matter takes milliseconds. What is not drawn costs nothing but the time to compile it.
+//! running the tests that matter takes milliseconds. A mutant outside the sample costs only the time to compile it.
 
 mod compile;
 mod find;
@@ -35,15 +35,15 @@ use tree::Tree;
 /// Test targets beside the unit tests, the quickest first.
 const TARGETS: &[&str] = &["parity", "it"];
 
-/// The tests of the table of plugins, which go for all of them.
+/// Modules with the tests of the table of plugins, which are run for each area.
 const TABLE: &[&str] = &["plugins::tests"];
 
-/// How many times as long as without a mutant tests may take, and what they may take at least: machines have other things
-/// to do, too.
+/// Time limit of tests with a mutant, as a multiple of their time without a mutant.
 const PATIENCE: u32 = 8;
+/// Minimum of the time limit, because the machine may be busy with other work.
 const LEAST_LIMIT: Duration = Duration::from_secs(20);
 
-/// How long tests may take without a mutant.
+/// Time limit of the tests without a mutant.
 const UNTIL_GIVEN_UP: Duration = Duration::from_mins(10);
 
 /// Flips one operator or constant at a time, in the plugins and in the preemption evaluator, and says which of these
@@ -87,7 +87,8 @@ fn main() -> Result<ExitCode> {
     let stale = known::stale(&known, &mutants);
     ensure!(stale.is_empty(), "equivalent.txt has what is no mutant any more:\n{}", stale.join("\n"));
 
-    // Not the folder of the package itself: to cargo a copy is the same package, and one would pass for the other.
+    // The copy does not use the package's own target folder, because cargo takes both for the same package and would reuse the
+    // artifacts of one for the other.
     let package = Package { tree: &tree, sources: &sources, target: &work.join("target") };
     let name = work.join(mutant::fingerprint(&tree, &mutants));
     let rejected = rejected(&package, &name.with_extension("rejected"))?;
@@ -117,7 +118,7 @@ fn main() -> Result<ExitCode> {
     Ok(if survived == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The mutants that do not compile, which is found out once and then read from a file.
+/// Returns the mutants that do not compile. They are determined once, and then read from a file.
 fn rejected(package: &Package<'_>, file: &Path) -> Result<BTreeSet<u32>> {
     if let Ok(text) = fs::read_to_string(file) {
         return Ok(text.lines().map(str::parse).collect::<Result<_, _>>()?);
@@ -128,7 +129,7 @@ fn rejected(package: &Package<'_>, file: &Path) -> Result<BTreeSet<u32>> {
     Ok(rejected)
 }
 
-/// What is to be tried, by area.
+/// Returns the mutants to try, by area.
 fn samples<'m>(args: &Args, mutants: &'m [Mutant]) -> Vec<Vec<&'m Mutant>> {
     let of = |(area, named): (usize, &scope::Area)| {
         if !args.area.is_empty() && !args.area.iter().any(|name| name == named.name) {
@@ -142,7 +143,7 @@ fn samples<'m>(args: &Args, mutants: &'m [Mutant]) -> Vec<Vec<&'m Mutant>> {
     AREAS.iter().enumerate().map(of).collect()
 }
 
-/// Tests that mutants have to get past, and how long each stage may take.
+/// The tests with which mutants are tried, each with its time limit.
 struct Trial<'p> {
     /// The unit tests of each area.
     own: Vec<(Tests<'p>, Duration)>,
@@ -151,7 +152,7 @@ struct Trial<'p> {
 }
 
 impl<'p> Trial<'p> {
-    /// Sees that all tests pass without a mutant, and how long they take.
+    /// Runs all tests without a mutant, to check that they pass and to derive the time limits.
     fn new(programs: &'p Programs, folder: &'p Path) -> Result<Self> {
         let timed = |program: &'p Path, filters: Vec<String>| {
             let tests = Tests { program, folder, filters };
@@ -169,8 +170,8 @@ impl<'p> Trial<'p> {
         Ok(Self { own: own.collect::<Result<_>>()?, all: all.collect::<Result<_>>()? })
     }
 
-    /// Tries the mutants: all of them on the tests of their own areas, which take no time, and those that are left on all
-    /// tests.
+    /// Tries the mutants in two stages. First, each mutant is tried with the tests of its own area, which are quick. Then the
+    /// mutants that survived are tried with all tests.
     fn run(&self, mutants: &[&Mutant], log: &mut Log) -> Result<()> {
         let mut left = Vec::new();
         for mutant in mutants {

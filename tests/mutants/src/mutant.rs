@@ -1,4 +1,4 @@
-//! Every mutant there is, numbered, and the sample that is drawn from them.
+//! All mutants with their numbers, and the samples that are drawn from them.
 
 use std::path::{Path, PathBuf};
 
@@ -11,38 +11,40 @@ use crate::tree::Tree;
 
 /// A file with its sites.
 pub struct Source {
-    /// Within the package.
+    /// Path within the package.
     pub path: PathBuf,
     pub sites: Vec<Site>,
     /// The number of the first change of each site.
     pub first: Vec<u32>,
 }
 
-/// One mutant.
+/// A mutant: one change of one site.
 pub struct Mutant {
-    /// The same as long as no source changes; from 1 on.
+    /// Number of the mutant, from 1 on. It stays the same as long as no source changes.
     pub number: u32,
-    /// Its place in [`AREAS`].
+    /// Index of the mutant's area in [`AREAS`].
     pub area: usize,
     pub file: String,
-    /// Both from 1 on.
+    /// Line of the site, counted from 1.
     pub line: usize,
+    /// Column of the site, counted from 1.
     pub column: usize,
-    /// The whole line that it begins on, without blanks at either end.
+    /// The line of code on which the site begins, trimmed.
     pub code: String,
-    /// What is changed, and into what.
+    /// The original code and its replacement.
     pub change: String,
-    /// How many before it in the file look the same.
+    /// Number of earlier mutants in the file with the same line of code and the same change.
     twin: usize,
 }
 
 impl Mutant {
-    /// `src/….rs:line:column`.
+    /// Returns the place as `src/….rs:line:column`.
     pub fn place(&self) -> String {
         format!("{}:{}:{}", self.file, self.line, self.column)
     }
 
-    /// Draws lots: the lowest are the sample. A change of a source moves no lot but those of the code that changed.
+    /// Returns the lot of the mutant. The mutants with the lowest lots are the sample. When a source changes, only the lots of
+    /// the changed code change.
     fn lot(&self, seed: u64) -> u64 {
         let twin = self.twin.to_string();
         let (file, code, change) = (self.file.as_bytes(), self.code.as_bytes(), self.change.as_bytes());
@@ -73,7 +75,7 @@ pub fn all(tree: &Tree, root: &Path) -> Result<(Vec<Source>, Vec<Mutant>)> {
     Ok((sources, mutants))
 }
 
-/// A name for these mutants of this tree: what has been found out about others is of no use.
+/// Returns a name for the results of these mutants of this source tree. Results for other mutants or sources have another name.
 pub fn fingerprint(tree: &Tree, mutants: &[Mutant]) -> String {
     let sources = tree.fingerprint().to_le_bytes();
     let changes = mutants.iter().map(|mutant| mutant.change.as_bytes());
@@ -102,7 +104,7 @@ fn describe(area: usize, path: &Path, text: &str, site: &Site, mutants: &mut Vec
     }
 }
 
-/// The text on one line, and not too long for one.
+/// Returns the text on one line, truncated if it is long.
 fn short(text: &str) -> String {
     const MOST: usize = 90;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -112,7 +114,7 @@ fn short(text: &str) -> String {
     }
 }
 
-/// The sample of an area: `size` times its weight of the mutants that compile, or all if there are not so many.
+/// Draws the sample of an area: `size` times the area's weight of the mutants that compile, or all of them if there are fewer.
 pub fn sample(mutants: &[Mutant], area: usize, size: usize, seed: u64) -> Vec<&Mutant> {
     let mut drawn: Vec<&Mutant> = mutants.iter().filter(|mutant| mutant.area == area).collect();
     drawn.sort_by_key(|mutant| mutant.lot(seed));

@@ -2,8 +2,8 @@
 
 use syn::{BinOp, ExprPath, Lit};
 
-/// What a binary operator turns into: the neighbour at the boundary and the opposite of a comparison, the inverse of
-/// anything else.
+/// Returns the replacements of a binary operator. For a comparison of order, these are the operator that differs in the case of
+/// equality, and the negation. For any other operator, this is an opposite operator.
 pub fn binary(operator: &BinOp) -> &'static [&'static str] {
     match operator {
         BinOp::Lt(_) => &["<=", ">="],
@@ -32,7 +32,7 @@ pub fn binary(operator: &BinOp) -> &'static [&'static str] {
     }
 }
 
-/// Methods that take each other's place.
+/// Pairs of methods that replace each other.
 const SWAPPED: &[(&str, &str)] = &[
     ("all", "any"),
     ("and", "or"),
@@ -51,7 +51,7 @@ const SWAPPED: &[(&str, &str)] = &[
     ("wrapping_add", "wrapping_sub"),
 ];
 
-/// What a method's name turns into.
+/// Returns the replacement of a method's name.
 pub fn method(name: &str) -> Option<&'static str> {
     SWAPPED.iter().find_map(|(one, other)| match name {
         _ if name == *one => Some(*other),
@@ -60,11 +60,11 @@ pub fn method(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Methods whose answer, a bool, is turned around.
+/// Methods that return a bool, which is negated.
 pub const NEGATED: &[&str] =
     &["contains", "contains_key", "enabled", "eq", "is_empty", "is_subset", "is_subset_of", "is_superset", "matches"];
 
-/// Methods that are left out of a chain: those of numbers and iterators, and what a plugin registers as.
+/// Methods whose calls are removed from a chain: methods of numbers and iterators, and registrations of a plugin.
 pub const LEFT_OUT: &[&str] = &[
     "abs",
     "bind",
@@ -84,10 +84,10 @@ pub const LEFT_OUT: &[&str] = &[
     "trim",
 ];
 
-/// Methods of a bool: it is turned around.
+/// Methods of a bool, which is negated.
 pub const OF_BOOL: &[&str] = &["then", "then_some"];
 
-/// Methods that take a predicate: it is made to say always the same.
+/// Methods that take a predicate, which is replaced by `true` and by `false`.
 pub const WITH_PREDICATE: &[&str] = &[
     "all",
     "any",
@@ -102,7 +102,7 @@ pub const WITH_PREDICATE: &[&str] = &[
     "take_while",
 ];
 
-/// Enum variants and constructors that take each other's place, with the type that they belong to.
+/// Pairs of enum variants or functions that replace each other, with their type.
 const VARIANTS: &[(&str, &str, &str)] = &[
     ("BindOutcome", "Bound", "Skip"),
     ("Ordering", "Greater", "Less"),
@@ -117,7 +117,8 @@ const VARIANTS: &[(&str, &str, &str)] = &[
     ("usize", "max", "min"),
 ];
 
-/// What a path may turn into: another variant; for a constant, its neighbour, or no text, of which one compiles.
+/// Returns the replacements of a path. A variant is replaced by another variant. A constant is replaced by its value plus or
+/// minus one, and by the empty string. Only one of these two compiles.
 pub fn path(path: &ExprPath) -> Vec<String> {
     if path.qself.is_some() || path.path.segments.iter().any(|segment| !segment.arguments.is_none()) {
         return Vec::new();
@@ -145,7 +146,7 @@ fn variant(kind: &str, name: &str) -> Option<&'static str> {
     })
 }
 
-/// What a literal turns into.
+/// Returns the replacement of a literal.
 pub fn literal(literal: &Lit) -> Option<String> {
     match literal {
         Lit::Bool(value) => Some((!value.value).to_string()),

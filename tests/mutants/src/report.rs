@@ -8,7 +8,7 @@ use crate::mutant::Mutant;
 use crate::run::Outcome;
 use crate::scope::AREAS;
 
-/// How many mutants of an area came to what.
+/// Numbers of the mutants of an area, by outcome.
 #[derive(Clone, Copy, Default)]
 struct Row {
     sample: usize,
@@ -29,7 +29,7 @@ impl Row {
         self.left += other.left;
     }
 
-    /// Of those that could be killed and were tried, how many were, in percent.
+    /// Returns the percentage of killed mutants. Mutants that are equivalent or have not been tried do not count.
     fn rate(self) -> String {
         let killed = self.killed + self.timeouts;
         match killed + self.survived {
@@ -39,7 +39,7 @@ impl Row {
     }
 }
 
-/// The summary, and how many mutants survived that nobody has accounted for.
+/// Returns the summary, and the number of survivors that are not known to be equivalent.
 pub fn summary(samples: &[Vec<&Mutant>], compiled: &[usize], log: &Log, known: &[Known]) -> (String, usize) {
     let mut text = String::new();
     let mut line = |name: &str, compiled: usize, row: Row| {
@@ -74,7 +74,7 @@ fn of(mutant: &Mutant, log: &Log, known: &[Known]) -> Row {
     let count = match log.outcome(mutant) {
         None => &mut row.left,
         Some(Outcome::Failed(_)) => &mut row.killed,
-        // What is known to change nothing times out only where the machine is busy.
+        // A mutant that is known to change nothing times out only if the machine is busy.
         Some(Outcome::Passed | Outcome::TimedOut) if known::why(known, mutant).is_some() => &mut row.equivalent,
         Some(Outcome::TimedOut) => &mut row.timeouts,
         Some(Outcome::Passed) => &mut row.survived,
@@ -83,7 +83,7 @@ fn of(mutant: &Mutant, log: &Log, known: &[Known]) -> Row {
     row
 }
 
-/// The mutants that survived and are not known to, each as an entry of the list of those that are, to be completed.
+/// Returns the survivors that are not known. Each is formatted as an entry of the list of known mutants, without the reason.
 pub fn survivors(samples: &[Vec<&Mutant>], log: &Log, known: &[Known]) -> String {
     let all = samples.iter().flatten().filter(|mutant| of(mutant, log, known).survived > 0);
     let entry = |mutant: &&&Mutant| {

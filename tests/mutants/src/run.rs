@@ -11,29 +11,30 @@ use anyhow::{Context, Result};
 
 use crate::schemata::VARIABLE;
 
-/// What a process may ask for, in KiB: a mutant may make a loop endless that fills a list.
+/// Memory limit of a test process in KiB. A mutant may cause an endless loop that fills a list.
 const MEMORY: u32 = 8 << 20;
 
-/// How a run ended.
+/// Outcome of running tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Passed,
-    /// By this test, or by what became of the process.
+    /// The test that failed, or the status with which the process ended.
     Failed(String),
     TimedOut,
 }
 
-/// A program with tests, and which of them.
+/// Tests of one test program.
 pub struct Tests<'p> {
     pub program: &'p Path,
-    /// Where cargo would run it.
+    /// The folder in which cargo would run the program.
     pub folder: &'p Path,
-    /// What the names of the tests have in them; all tests if there is none.
+    /// Parts of the names of the tests to run. If it is empty, all tests are run.
     pub filters: Vec<String>,
 }
 
 impl Tests<'_> {
-    /// Runs the tests with this mutant, or with none for 0, until the first one fails, and says how long that took.
+    /// Runs the tests until the first one fails, with this mutant, or without a mutant if `mutant` is 0. Returns the outcome
+    /// and the duration.
     pub fn run(&self, mutant: u32, limit: Duration) -> Result<(Outcome, Duration)> {
         let start = now();
         let mut child = self.start(mutant)?;
@@ -52,14 +53,14 @@ impl Tests<'_> {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            // A group of its own, so that what a test has started ends with it.
+            // The process gets its own group, so that processes that a test has started are killed with it.
             .process_group(0)
             .spawn()
             .with_context(|| self.program.display().to_string())
     }
 }
 
-/// Reads what the process prints, and ends it with the first test that fails or when time is up.
+/// Reads the output of the process. Kills the process when the first test fails, or when the time is up.
 fn watch(child: &mut Child, until: Instant) -> Result<Outcome> {
     let output = BufReader::new(child.stdout.take().context("stdout is a pipe")?);
     let (sender, lines) = mpsc::channel();

@@ -1,17 +1,18 @@
-//! Rewrites a source so that every mutation is in it, behind a switch that picks one of them when the program starts.
+//! Rewrites a source so that it contains every mutation behind a switch. An environment variable selects one mutation when the
+//! program starts.
 //!
-//! `a < b` becomes `(if crate::mutant::is(17) { (a) <= (b) } else { a < b })`. Only one mutant is alive at a time, so what is
-//! changed holds the plain text, and only what is kept has the switches of what lies within.
+//! `a < b` becomes `(if crate::mutant::is(17) { (a) <= (b) } else { a < b })`. Only one mutant is alive at a time. So a
+//! replacement contains plain text, and only the original code contains the switches of the sites within it.
 
 use std::fmt::Write as _;
 use std::ops::Range;
 
 use crate::find::{Form, Site};
 
-/// The variable of the environment that picks a mutant.
+/// The environment variable that selects a mutant.
 pub const VARIABLE: &str = "KUBE_SCHEDULER_MUTANT";
 
-/// The module that switches ask, which the rewritten crate gets.
+/// Returns the source of the module that the switches call. The module is added to the rewritten crate.
 pub fn module() -> String {
     format!(
         "//! Which mutant is alive.\n\n\
@@ -22,20 +23,20 @@ pub fn module() -> String {
     )
 }
 
-/// A site with the number of each of its changes; none for one that does not compile.
+/// A site with the number of each of its changes. `None` for a change that does not compile.
 pub struct Numbered<'s> {
     pub site: &'s Site,
     pub numbers: Vec<Option<u32>>,
 }
 
-/// Where a switch stands in the rewritten text.
+/// A switch in the rewritten text.
 pub struct Placed {
     pub range: Range<usize>,
-    /// The changed texts by number.
+    /// The ranges of the replacements, with the numbers of the mutants.
     pub arms: Vec<(u32, Range<usize>)>,
 }
 
-/// The rewritten text, and where its switches are, the outer before the inner ones.
+/// Returns the rewritten text, and its switches, the outer before the inner ones.
 pub fn rewrite(text: &str, sites: &[Numbered<'_>]) -> (String, Vec<Placed>) {
     let mut writer = Writer { text, out: String::with_capacity(text.len() * 2), placed: Vec::new() };
     writer.write(0..text.len(), sites);

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use syn::{Attribute, Item};
 
-/// Modules that are sampled, and reported on, together.
+/// Modules that are sampled and reported together.
 pub struct Area {
-    /// A plugin's name, or what else the modules are.
+    /// Name of the plugin, or a description of the modules.
     pub name: &'static str,
-    /// Paths below the crate. A module's unit tests are the first that a mutant has to get past.
+    /// Paths of the modules below the crate. A mutant is tried with their unit tests first.
     pub modules: &'static [&'static str],
-    /// How many times the usual sample is drawn.
+    /// Size of the sample, as a multiple of the usual size.
     pub weight: usize,
 }
 
@@ -19,7 +19,8 @@ const fn area(name: &'static str, modules: &'static [&'static str]) -> Area {
     Area { name, modules, weight: 1 }
 }
 
-/// Every plugin that is implemented, with the helpers that it uses most; then what several share.
+/// All areas: each implemented plugin with the helpers that it uses most, then the code that several plugins share, and the
+/// preemption evaluator.
 pub const AREAS: &[Area] = &[
     area("DefaultBinder", &["plugins::default_binder"]),
     area("DefaultPreemption", &["plugins::default_preemption"]),
@@ -52,7 +53,7 @@ pub const AREAS: &[Area] = &[
     Area { name: "preemption evaluator", modules: &["framework::preemption"], weight: 3 },
 ];
 
-/// The files of a module below `src`, and those of its child modules, without what is compiled for tests only.
+/// Returns the files of a module below `src` and of its child modules, without files that are compiled for tests only.
 pub fn files(src: &Path, module: &str) -> Result<Vec<PathBuf>> {
     let base = src.join(module.replace("::", "/"));
     let mut found = Vec::new();

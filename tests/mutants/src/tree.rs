@@ -9,10 +9,10 @@ use anyhow::{Context, Result, ensure};
 
 use crate::hash::hash;
 
-/// What the copy does without: packages of their own.
+/// Folders that are not copied, because they are packages of their own.
 const LEFT_OUT: &[&str] = &["tests/fuzz/", "tests/mutants/"];
 
-/// The files of the package, by path, and where their copy goes.
+/// The files of the package by path, and the folder of their copy.
 pub struct Tree {
     files: BTreeMap<PathBuf, Vec<u8>>,
     folder: PathBuf,
@@ -34,24 +34,24 @@ impl Tree {
         Ok(Self { files: files.map(read).collect::<Result<_>>()?, folder })
     }
 
-    /// Where the copy is.
+    /// Returns the folder of the copy.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// A number for exactly these files.
+    /// Returns a hash of the paths and contents of these files.
     pub fn fingerprint(&self) -> u64 {
         hash(self.files.iter().flat_map(|(path, bytes)| [path.as_os_str().as_encoded_bytes(), bytes]))
     }
 
-    /// The text of a file.
+    /// Returns the text of a file.
     pub fn text(&self, path: &Path) -> Result<&str> {
         let bytes = self.files.get(path).with_context(|| format!("{} is not in the package", path.display()))?;
         Ok(std::str::from_utf8(bytes)?)
     }
 
-    /// Makes the copy be these files, with other texts for some. Nothing is touched that is the same, so that cargo builds
-    /// only what has changed.
+    /// Writes the copy, with the texts in `rewritten` instead of the original ones, and deletes all other files in it. A file
+    /// that is the same is not touched, so that cargo builds only what has changed.
     pub fn write(&self, rewritten: &BTreeMap<PathBuf, String>) -> Result<()> {
         let mut kept = Vec::new();
         walk(&self.folder, &mut kept)?;
