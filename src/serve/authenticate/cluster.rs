@@ -92,12 +92,14 @@ impl Cluster {
         while let Some(event) = events.next().await {
             match event {
                 Ok(Event::Apply(map) | Event::InitApply(map)) => match self.take(&map) {
-                    Ok(()) => info!("Loaded what {NAMESPACE}/{NAME} says"),
-                    Err(error) => error!(err = error, "What is in use stays: {NAMESPACE}/{NAME} cannot be used"),
+                    Ok(()) => info!("Loaded ConfigMap {NAMESPACE}/{NAME}"),
+                    Err(error) => {
+                        error!(err = error, "ConfigMap {NAMESPACE}/{NAME} is invalid, keeping the previous values")
+                    }
                 },
-                Ok(Event::Delete(_)) => warn!("{NAMESPACE}/{NAME} is gone; what it said stays in use"),
+                Ok(Event::Delete(_)) => warn!("ConfigMap {NAMESPACE}/{NAME} was deleted, keeping the previous values"),
                 Ok(Event::Init | Event::InitDone) => {}
-                Err(error) => warn!(err = %error, "Failed to watch {NAMESPACE}/{NAME}"),
+                Err(error) => warn!(err = %error, "Failed to watch ConfigMap {NAMESPACE}/{NAME}"),
             }
         }
     }
