@@ -59,7 +59,7 @@ impl Folder {
         self.write("answer", &answer.to_string());
     }
 
-    /// What the plugin was told, each time that it ran.
+    /// Input of the plugin for each run.
     fn ran(&self) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.0.join("ran")).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()

@@ -267,7 +267,7 @@ fn kubeconfigs_are_found_and_merged_as_kubectl_does() {
     assert!(code == Some(1) && stderr.starts_with(nothing), "{stderr}");
 }
 
-/// What is offered to the pod `p` of these files.
+/// Returns the changes that `explain` suggests for the pod `p` of these files.
 fn offered(name: &str, text: &str) -> Vec<String> {
     let path = file(name, text).display().to_string();
     let output = run(&["explain", "-f", &path, "p"]);

@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 type Issuer = CertifiedIssuer<'static, KeyPair>;
 
-/// What a test looks at and changes while the server runs.
+/// Parts of the server that a test reads and changes while it runs.
 #[derive(Clone)]
 struct Dials {
     leads: Arc<AtomicBool>,

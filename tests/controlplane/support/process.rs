@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::support::cluster::wait_for;
 
-/// How long a process may take to end once it is told to: the API server takes three seconds.
+/// Timeout for a process to exit after a signal. The API server takes three seconds.
 const END: Duration = Duration::from_secs(30);
 
 /// A process that ends with its owner, its output in a file.
@@ -28,7 +28,7 @@ impl Process {
         Ok(Self { name: name.to_owned(), child, log })
     }
 
-    /// What it has printed.
+    /// Output of the process.
     pub(crate) fn output(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -62,7 +62,7 @@ impl Process {
         number.ok_or_else(|| format!("{path} has no {what}"))
     }
 
-    /// How it ended, if it has.
+    /// Exit status, if the process has exited.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::cluster::{ControlPlane, Process, wait_for};
 
-/// How long a scheduler may take for what a test waits for, its start and a pod's backoff included.
+/// Timeout for the scheduler to reach the state that a test waits for, including its start and a pod's backoff.
 const SETTLED: Duration = Duration::from_mins(1);
 
 /// What the names of pods begin with that only show that a node is known.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::support::cluster::{ControlPlane, GUEST, free_ports, wait_for};
 
-/// How long the API server may take to learn of a new role: its informers need less than a second.
+/// Timeout for the API server to observe a new role. Its informers need less than a second.
 const ROLE: Duration = Duration::from_secs(30);
 
 /// The scheduler gives up after 10 s; this is for a slow machine.
@@ -31,7 +31,7 @@ const CLUSTER: &str = include_str!("explain/cluster.yaml");
 /// The pods that wait.
 const PENDING: [&str; 8] = ["apart", "critical", "fits", "held", "huge", "nominee", "pinned", "tight"];
 
-/// What a run came to.
+/// Result of a run.
 struct Said {
     code: Option<i32>,
     stdout: String,

@@ -27,7 +27,7 @@ use crate::support::schedulers::all_at_once;
 /// Of a hundred comparisons so many have to agree; the others are printed.
 const AGREEING_PERCENT: usize = 95;
 
-/// How a run of a scheduler that does not get to schedule ended.
+/// Result of a scheduler run that exits before it schedules.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,

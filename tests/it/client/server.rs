@@ -18,7 +18,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-/// What an API server says to those whom it does not know.
+/// Response of an API server to unauthenticated requests.
 const UNAUTHORIZED: &str = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}"#;
 
 /// An authority, with what it signs.
@@ -93,7 +93,7 @@ impl Asked {
 /// A server that answers with codes.
 pub(super) struct Server {
     pub(super) port: u16,
-    /// What it shows from the next connection on.
+    /// TLS configuration of new connections.
     pub(super) tls: Arc<Mutex<Arc<ServerConfig>>>,
     asked: Arc<Mutex<Vec<Asked>>>,
 }

@@ -1,4 +1,4 @@
-//! Certificates that are shown, and what of TLS is spoken.
+//! Serving certificates, TLS versions and protocols.
 
 use std::os::unix::fs::PermissionsExt as _;
 

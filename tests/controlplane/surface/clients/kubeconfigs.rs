@@ -53,7 +53,7 @@ pub(crate) fn read_kubeconfigs_the_same() -> Result<(), Failed> {
     Ok(fs::remove_dir_all(folder).map_err(|error| error.to_string())?)
 }
 
-/// What kubeconfigs may name, by the word that stands for it.
+/// Values that kubeconfigs refer to, by placeholder.
 struct Files(Vec<(&'static str, String)>);
 
 impl Files {

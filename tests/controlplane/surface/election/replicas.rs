@@ -12,13 +12,13 @@ use crate::behaviour::survives::relay::Relay;
 use crate::behaviour::survives::{Scene, count_bound, create_pods, wait_until_bound};
 use crate::support::cluster::{ControlPlane, Process, wait_for};
 
-/// How long a lease holds that is not renewed.
+/// Duration of a lease that is not renewed.
 const LEASE_DURATION: Duration = Duration::from_secs(3);
 
 /// `leaseDuration + 2 × 2.2 × retryPeriod`, which is 5.2 s, and what a slow machine adds to requests.
 const TAKEOVER: Duration = Duration::from_secs(6);
 
-/// What may pass between a request's being sent and its being seen here.
+/// Maximum delay between sending a request and observing it here.
 const ON_ITS_WAY: Duration = Duration::from_millis(500);
 
 /// How many requests a process that is continued may have been about to send when it was stopped: one a thread, and what
@@ -28,7 +28,7 @@ const IN_FLIGHT: usize = 4;
 /// Pods that come when something happens: at 40 requests a second they are bound in more than two seconds.
 const PODS: usize = 120;
 
-/// What happens to the replica that leads.
+/// Faults of the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     /// SIGKILL.
@@ -39,7 +39,7 @@ enum Act {
     End,
     /// Everything that it and the API server send each other is lost. Connections stay open.
     Cut,
-    /// What it sends arrives; the answers are lost.
+    /// Requests arrive, but the responses are lost.
     Mute,
 }
 

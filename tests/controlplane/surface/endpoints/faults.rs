@@ -23,7 +23,7 @@ use crate::support::cluster::{ControlPlane, GUEST, Process, free_ports, wait_for
 use crate::support::programs::program;
 use crate::surface::{Whose, judge, scratch};
 
-/// How long a scheduler may take to start, or to notice that a file is another one.
+/// Timeout for a scheduler to start, or to reload a changed file.
 const BOUND: Duration = Duration::from_mins(2);
 
 fn text(error: impl Display) -> String {
