@@ -57,7 +57,7 @@ pub(crate) fn deploys_as_manifests_say() -> Result<(), Failed> {
     if !unused.is_empty() {
         return Err(format!("granted, and never used: {unused:#?}").into());
     }
-    println!("nothing was denied, and all {} rights were used", second.granted.len());
+    println!("no request was denied, and all {} permissions were used", second.granted.len());
     Ok(())
 }
 
@@ -291,6 +291,10 @@ fn is_watched(plane: &ControlPlane, monitoring: &Manifests, replicas: &[Containe
     known.extend(recorded);
     monitoring::check(&rules, &known)?;
     monitoring::check(&dashboards, &known)?;
-    println!("{} expressions of rules and {} of dashboards are about what there is", rules.len(), dashboards.len());
+    println!(
+        "{} expressions of rules and {} of dashboards use existing metrics and labels",
+        rules.len(),
+        dashboards.len()
+    );
     Ok(())
 }

@@ -25,7 +25,7 @@ const KINDS: usize = 18;
 const DUMPED: &str = "nodes,pods,namespaces,services,poddisruptionbudgets";
 
 /// Nodes that differ in all that pods ask for, pods on them, and pods that wait: some fit, others do not for one reason each,
-/// and one would send another away against a disruption budget.
+/// and one would preempt another in violation of a disruption budget.
 const CLUSTER: &str = include_str!("explain/cluster.yaml");
 
 /// The pods that wait.

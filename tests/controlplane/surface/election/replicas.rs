@@ -137,7 +137,7 @@ pub(crate) fn three_replicas_take_turns() -> Result<(), Failed> {
         let began = now();
         replica.suffer(act)?;
         let (renewed, took) = takeover(plane, &holder)?;
-        println!("{act:?} with {left} pods left: another one leads {took:.1?} after the last renewal");
+        println!("{act:?} with {left} pods left: another replica became leader {took:.1?} after the last renewal");
         if took > TAKEOVER {
             return Err(format!("{act:?}: another one took over only after {took:?}").into());
         }
@@ -151,9 +151,9 @@ pub(crate) fn three_replicas_take_turns() -> Result<(), Failed> {
             return Err(format!("{act:?}: it wrote when its lease had run out: {late:#?}").into());
         }
         match act {
-            Act::Stop => println!("{} writes were in flight when it was stopped", late.len()),
+            Act::Stop => println!("{} writes were in flight when the leader was stopped", late.len()),
             Act::Mute => {
-                println!("{} writes came through whose answers were lost", replica.writes_after(began).len());
+                println!("{} writes arrived whose responses were lost", replica.writes_after(began).len());
             }
             Act::Kill | Act::End | Act::Cut => {}
         }
