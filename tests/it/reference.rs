@@ -100,8 +100,13 @@ fn gates() -> String {
         writeln!(table, "| `{}` | {stage} | {default}{locked} | {here} |", gate.name()).expect("a string takes all");
     }
     assert!(!others.is_empty() && !used.is_empty());
-    write!(table, "\nAll other gates have no effect on the scheduler. They are accepted, except for values that upstream's locks forbid. `AllAlpha` and `AllBeta` are rejected if they would change a gate that is not supported yet. The other gates are: {}.\n", others.join(", "))
-        .expect("a string takes all");
+    write!(
+        table,
+        "\nAll other gates have no effect on the scheduler. They are accepted, except for values that upstream's locks forbid. \
+         `AllAlpha` and `AllBeta` are rejected if they would change a gate that is not supported yet. The other gates are: {}.\n",
+        others.join(", ")
+    )
+    .expect("a string takes all");
     table
 }
 
