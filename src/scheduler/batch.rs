@@ -116,7 +116,7 @@ impl Batches {
         let hint = batch.next(framework, cx, attempt, started);
         match &hint {
             Some(node) => {
-                tracing::debug!(pod = &**cx.pod.key(), node = &**node, "OpportunisticBatch provided node hint")
+                tracing::debug!(pod = &**cx.pod.key(), node = &**node, "OpportunisticBatch provided node hint");
             }
             None => framework.metrics().batch_attempt(BatchAttempt::NoHint),
         }

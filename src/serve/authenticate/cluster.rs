@@ -94,7 +94,7 @@ impl Cluster {
                 Ok(Event::Apply(map) | Event::InitApply(map)) => match self.take(&map) {
                     Ok(()) => info!("Loaded ConfigMap {NAMESPACE}/{NAME}"),
                     Err(error) => {
-                        error!(err = error, "ConfigMap {NAMESPACE}/{NAME} is invalid, keeping the previous values")
+                        error!(err = error, "ConfigMap {NAMESPACE}/{NAME} is invalid, keeping the previous values");
                     }
                 },
                 Ok(Event::Delete(_)) => warn!("ConfigMap {NAMESPACE}/{NAME} was deleted, keeping the previous values"),
