@@ -4,6 +4,9 @@
 //! `tests/parity` are recorded anew.
 
 mod behaviour;
+#[expect(dead_code, reason = "shared with the tests in one process, which use more of it")]
+#[path = "../it/certificates.rs"]
+mod certificates;
 mod citations;
 mod embedded;
 mod figures;

@@ -187,7 +187,7 @@ async fn a_front_proxy_speaks_for_others() {
 async fn the_cluster_says_who_may_authenticate_and_changes_it() {
     let (clients, proxies, others) = (authority("clients"), authority("proxies"), authority("others"));
     let reviewer = Reviewer::new(some_users());
-    let map = |clients: &super::Issuer, user: &str| {
+    let map = |clients: &super::Authority, user: &str| {
         json!({"client-ca-file": clients.pem(), "requestheader-client-ca-file": proxies.pem(),
             "requestheader-username-headers": format!("[\"{user}\"]"), "requestheader-allowed-names": "[\"p\"]"})
     };

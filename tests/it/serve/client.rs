@@ -16,11 +16,19 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use crate::certificates::Pair;
+
 /// A certificate with its key, both in DER.
 #[derive(Clone)]
 pub(crate) struct Identity {
     pub(crate) chain: Vec<CertificateDer<'static>>,
     pub(crate) key: Vec<u8>,
+}
+
+impl From<Pair> for Identity {
+    fn from(pair: Pair) -> Self {
+        Self { chain: vec![pair.der.into()], key: pair.key_der }
+    }
 }
 
 /// Settings of the client.
