@@ -305,6 +305,15 @@ impl Stage<'_> {
         })
     }
 
+    /// Waits until an event of the namespace is a series.
+    pub(crate) fn wait_series(&mut self) -> Result<(), String> {
+        self.wait("a series of events", |stage| {
+            let events = stage.send(Method::GET, &stage.path("events", ""), &Value::Null)?;
+            let is_series = |event: &Value| event["series"]["count"].is_u64();
+            Ok(events["items"].as_array().into_iter().flatten().any(is_series).then_some(()))
+        })
+    }
+
     /// Waits until the pod is being deleted.
     pub(crate) fn wait_terminating(&mut self, pod: &str) -> Result<(), String> {
         self.wait(&format!("pod {pod} to be deleted"), |stage| {

@@ -254,10 +254,7 @@ fn contend(stage: &mut Stage<'_>) -> Result<(), String> {
     stage.delete_now("small-1")?;
     stage.wait_events("waits", "FailedScheduling", 2)?;
     stage.delete_now("small-2")?;
-    stage.wait("a series of events", |stage| {
-        let events = stage.send(Method::GET, &stage.path("events", ""), &Value::Null)?;
-        Ok(list(&events["items"]).find_map(|event| event["series"]["count"].as_u64()))
-    })?;
+    stage.wait_series()?;
     stage.pod("high", "2", on_narrow("high"))?;
     stage.wait_terminating("large")?;
     stage.delete_now("large")?;
