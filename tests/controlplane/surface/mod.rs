@@ -90,6 +90,12 @@ pub(crate) fn scratch(name: &str) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
+/// The cases of a text: each begins with a line `=== name`, and has its text below. Fails if there are fewer than `least`.
+fn named_cases(text: &str, least: usize) -> Result<Vec<(&str, &str)>, String> {
+    let cases: Vec<(&str, &str)> = text.split("=== ").skip(1).filter_map(|case| case.split_once('\n')).collect();
+    if cases.len() < least { Err(format!("only {} files", cases.len())) } else { Ok(cases) }
+}
+
 /// What is said of an error: after `Error: `, as klog's `err`, or all there is.
 fn error_in(stderr: &str) -> String {
     for line in stderr.lines().rev() {
