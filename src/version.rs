@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn user_agent_is_upstreams_with_a_comment() {
+    fn user_agent_extends_upstreams_with_a_comment() {
         let commit = COMMIT.get(..SHORT_COMMIT).unwrap_or(COMMIT);
         let comment = format!("(kube-scheduler-rs/{} {commit})", env!("CARGO_PKG_VERSION"));
         let base = format!("kube-scheduler/v1.36.3 ({PLATFORM}) kubernetes/unknown");

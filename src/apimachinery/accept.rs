@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_preferred_clause_is_first() {
+    fn clauses_are_sorted_by_preference() {
         let check = |header: &str, expected: &[&str]| {
             let got: Vec<String> = clauses(header).iter().map(|c| format!("{}/{}", c.kind, c.subkind)).collect();
             assert_eq!(got, expected, "{header}");
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clause_names_an_object() {
+    fn clause_parameters_name_an_object() {
         let only = |header: &str| clauses(header).pop().expect("a clause");
         let clause = only("application/json;v=v1beta1;g=config.k8s.io;as=Flagz;pretty=1;q=0.5");
         assert_eq!(clause.object(), Some(["config.k8s.io", "v1beta1", "Flagz"]));

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_read_as_upstreams() {
+    fn messages_equal_upstreams() {
         check(&FieldError::invalid("a.b", &json!(5), "too big"), "a.b: Invalid value: 5: too big");
         check(&FieldError::invalid("a", "x\n", "no"), "a: Invalid value: \"x\\n\": no");
         check(&FieldError::invalid("a", &json!(["<"]), "no"), r#"a: Invalid value: ["\u003c"]: no"#);
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_path_of_their_field() {
+    fn errors_have_the_path_of_their_field() {
         let (root, mut errors) = (FieldPath::default(), FieldErrors::default());
         let item = root.child("items").index(2);
         errors.invalid(&item.child("size"), 5, "too big");
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn several_messages_are_bracketed_and_shown_once() {
+    fn several_messages_are_bracketed_without_duplicates() {
         assert_eq!(aggregate(["a"]), "a");
         assert_eq!(aggregate(["a", "a"]), "a");
         assert_eq!(aggregate(["a", "b", "a"]), "[a, b]");

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_laid_out_as_the_format_says() {
+    fn fields_are_encoded_as_protobuf() {
         let check = |message: Message, expected: &[u8]| assert_eq!(message.finish(), expected);
         check(Message::default().number(1, 150), &[0x08, 0x96, 0x01]);
         check(Message::default().bytes(2, "testing"), &[0x12, 7, b't', b'e', b's', b't', b'i', b'n', b'g']);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn envelopes_are_read_as_they_are_written() {
+    fn envelopes_round_trip() {
         let envelope = Envelope { version: "v1".to_owned(), kind: "Pod".to_owned(), raw: &[0x0a, 0] };
         let bytes = envelope.write();
         assert!(bytes.starts_with(b"k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12\x02\x0a\x00"));

@@ -223,7 +223,7 @@ mod tests {
     use crate::go::json;
 
     #[test]
-    fn fields_stand_in_upstreams_order() {
+    fn json_fields_have_upstreams_order() {
         let check = |status: &Status, expected: &str| {
             assert_eq!(json::to_string(status).expect("can be written"), expected);
         };
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn protobuf_is_what_upstream_sends() {
+    fn protobuf_equals_upstreams() {
         // Response of upstream's scheduler to an unknown token.
         let expected: &[u8] = &[
             0x6b, 0x38, 0x73, 0x00, 0x0a, 0x0c, 0x0a, 0x02, 0x76, 0x31, 0x12, 0x06, 0x53, 0x74, 0x61, 0x74, 0x75, 0x73,
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn several_field_errors_stand_in_brackets() {
+    fn several_field_errors_are_bracketed() {
         let errors =
             [FieldError::required("spec.a", ""), FieldError::not_supported("spec.b", &json!("x"), &["y", "z"])];
         let status = Status::invalid("", "Pod", "p", &errors);

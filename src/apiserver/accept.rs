@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_form_that_can_be_had_is_taken() {
+    fn first_supported_media_type_is_chosen() {
         let table = |version| Form::Table(Table { version, include: Include::Metadata });
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,\
                        application/json";

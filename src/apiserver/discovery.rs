@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_and_resources_come_from_the_table() {
+    fn discovery_lists_groups_and_resources() {
         let events = at(&["apis", "events.k8s.io", "v1"]).unwrap();
         assert_eq!(events["groupVersion"], "events.k8s.io/v1");
         assert_eq!(events["resources"][0]["name"], "events");
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_is_in_the_document_of_all_groups() {
+    fn aggregated_discovery_has_every_kind() {
         let documents = [aggregated(true), aggregated(false)];
         for kind in kinds::served() {
             let groups = documents.iter().flat_map(|document| document["items"].as_array().unwrap());

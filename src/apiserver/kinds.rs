@@ -366,7 +366,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_is_found_by_both_of_its_names() {
+    fn every_kind_is_found_by_plural_and_by_name() {
         for kind in served() {
             assert!(std::ptr::eq(by_plural(kind.group, kind.version, kind.plural).unwrap(), kind), "{kind:?}");
             assert!(std::ptr::eq(by_name(&kind.api_version(), kind.kind).unwrap(), kind), "{kind:?}");
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn the_positions_that_binding_writes_are_the_fields_it_means() {
+    fn field_positions_used_by_binding_match_their_labels() {
         for (position, label) in
             [(POD_NODE_NAME, "spec.nodeName"), (POD_NOMINATED, "status.nominatedNodeName"), (POD_HOST, "spec.host")]
         {
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_as_selectors_compare_them() {
+    fn selectable_fields_are_read_as_text() {
         let pod = json!({"spec": {"hostNetwork": true}, "status": {"podIPs": [{"ip": "10.0.0.1"}, {"ip": "::1"}]}});
         let read = |label: &str| PODS.fields[PODS.field(label).unwrap()].read(&pod);
         assert_eq!(&*read("spec.hostNetwork"), "true");

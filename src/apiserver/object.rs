@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_reads_back_as_what_was_written() {
+    fn stored_object_reads_back_as_written() {
         let value = json!({"apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": "p", "resourceVersion": "3", "labels": {"b": "2", "a": "1"},
                 "annotations": {"resourceVersion": "9"}},
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn items_have_no_type() {
+    fn list_items_have_no_type() {
         let stored = Object::encode(
             &CONFIG_MAPS,
             "ns/c".into(),

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kinds_patch_knows_field_validation() {
+    fn patch_of_every_kind_has_field_validation() {
         let index = index();
         for kind in kinds::served() {
             let url = index["paths"][root(kind)]["serverRelativeURL"].as_str().unwrap();

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn paths() {
+    fn paths_are_parsed() {
         check("/api/v1/pods", "all pods in []");
         check("/api/v1/namespaces/a/pods", "all pods in [a]");
         check("/api/v1/namespaces/a/pods/p/binding", "pods [a] p [binding]");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn queries() {
+    fn queries_are_parsed() {
         let query = Query::parse("fieldSelector=a%3Db%2Cc!%3Dd&watch=true&limit=&x=a+b&no=0");
         assert_eq!(query.get("fieldSelector"), Some("a=b,c!=d"));
         assert_eq!((query.get("limit"), query.get("none"), query.text("x")), (Some(""), None, "a b"));

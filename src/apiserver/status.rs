@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_name_the_resource_with_its_group() {
+    fn messages_name_the_resource_with_its_group() {
         check(
             &Status::not_found(&PODS, "a"),
             &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_task_that_ends_ends_the_process() {
+    async fn ended_serving_task_ends_the_process() {
         let (engine, ingest) = start(false).await;
         assert_eq!(engine.tasks.kill("dispatcher"), 1);
         let end = until_told(engine, ingest, alone()).await.expect_err("it does not just end");

@@ -63,7 +63,7 @@ mod tests {
     use crate::engine::TaskEnd;
 
     #[tokio::test]
-    async fn what_runs_apart_is_on_a_thread_of_that_name() {
+    async fn serving_runs_on_a_named_thread() {
         let (tell, told) = oneshot::channel();
         let name = async move {
             let here = tokio::spawn(async { std::thread::current().name().map(str::to_owned) });
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_apart_is_heard_of() {
+    async fn panic_of_the_serving_thread_is_reported() {
         let (tasks, mut fatal) = Tasks::new(runtime::Handle::current());
         tasks.serve(NAME, async { apart(async { panic!("it aches") }).await.expect("a thread") });
         let expected = TaskEnd::Panicked { name: NAME, message: "it aches".to_owned() };

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_equal_upstreams() {
+    fn messages_equal_upstreams() {
         let check = |error: CacheError, text: &str| assert_eq!(error.to_string(), text);
         let pod = || PodRef { uid: "u1".into(), key: "ns/p".into() };
         check(CacheError::EmptyUid, "cannot get cache key for pod with empty UID");

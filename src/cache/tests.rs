@@ -103,7 +103,7 @@ fn add_confirms_an_assumed_pod() {
 }
 
 #[test]
-fn add_returns_the_state_of_the_pod_before() {
+fn add_returns_the_previous_state_of_the_pod() {
     let check = |steps: &str, expected: PodAdded| {
         let cache = Cache::new();
         let outcomes = steps.split("; ").map(|text| step(&cache, text).expect("no step fails"));
@@ -136,7 +136,7 @@ fn remove_removes_assumed_and_confirmed_pods() {
 }
 
 #[test]
-fn a_pod_that_changes_its_node_is_fatal() {
+fn changed_node_of_a_pod_is_fatal() {
     let check = |last: &str, expected: &str| {
         let cache = Cache::new();
         for earlier in ["node a", "node b", "add p@a"] {
@@ -236,7 +236,7 @@ fn later_changes_do_not_affect_a_snapshot() {
 }
 
 #[test]
-fn a_small_change_is_applied_to_the_snapshots_own_copy() {
+fn small_changes_update_the_snapshot_in_place() {
     let cache = Cache::new();
     let mut snapshot = Snapshot::default();
     let mut check = |steps: &str, pods: usize, in_place: bool| {

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_object_speaks_for_itself() {
+    fn status_body_is_the_error() {
         let body = r#"{"kind":"Status","status":"Failure","message":"pod p1 is being deleted","reason":"Conflict","code":409}"#;
         let error = response(&Method::POST, 409, "application/json", body);
         assert_eq!(error.to_string(), "pod p1 is being deleted");
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bodies_are_described() {
+    fn error_without_status_body_is_described_by_code() {
         let check = |method: &Method, code: u16, content_type, body: &str, message: &str, reason: &str| {
             let error = response(method, code, content_type, body);
             assert_eq!(error.to_string(), message);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_code_counts_only_without_a_reason() {
+    fn status_code_counts_only_without_a_reason() {
         let check = |reason: &str, code: u16, conflict: bool| {
             let status = Status::failure("m", reason).with_code(code);
             assert_eq!(ApiError::Status(Box::new(status)).is_conflict(), conflict, "{reason} {code}");
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_told_apart() {
+    fn transport_errors_are_classified() {
         let check = |error: io::Error, expected: TransportKind, message: &str| {
             let error = kube::Error::Service(Box::new(error));
             let error = ApiError::from_transport(&Method::POST, "/api/v1/x", &error);

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_is_free_and_then_each_request_waits_its_turn() {
+    fn requests_beyond_the_burst_wait_in_turn() {
         let limiter = RateLimiter::new(50.0, 3).unwrap();
         let at = |milliseconds: u64| Mono::from_nanos(milliseconds * 1_000_000);
         let waits: Vec<u128> = (0..5).map(|_| limiter.reserve(at(0)).as_millis()).collect();
@@ -103,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_wait_takes_nothing() {
+    fn try_acquire_takes_a_token_only_if_available() {
         let limiter = RateLimiter::new(1.0, 1).unwrap();
         let taken: Vec<bool> = [0, 0, 0, 1, 1].map(|second| limiter.try_acquire(Mono::from_secs(second))).to_vec();
         assert_eq!(taken, [true, false, false, true, false]);
     }
 
     #[test]
-    fn no_rate_is_no_limit() {
+    fn non_positive_rate_is_unlimited() {
         assert!(RateLimiter::new(0.0, 10).is_none());
         assert!(RateLimiter::new(-1.0, 10).is_none());
         assert!(RateLimiter::new(f32::NAN, 10).is_none());

@@ -13,7 +13,7 @@ fn resolved(body: &str, gates: &FeatureGates) -> Config {
 }
 
 #[test]
-fn an_empty_file_is_the_default_configuration() {
+fn empty_file_gives_the_default_configuration() {
     let gates = FeatureGates::default();
     let config = resolved("", &gates);
     assert_eq!(config, Config::defaults(&gates, registry().catalog()));
@@ -41,7 +41,7 @@ fn an_empty_file_is_the_default_configuration() {
 }
 
 #[test]
-fn zero_means_default_where_upstream_says_so() {
+fn zero_values_are_defaulted_as_upstream() {
     let gates = FeatureGates::default();
     let config = resolved(
         "clientConnection: {qps: 0, burst: 0, contentType: ''}\nleaderElection: {leaseDuration: 0s, leaderElect: off}",
@@ -66,7 +66,7 @@ fn contention_profiling_follows_profiling() {
 }
 
 #[test]
-fn only_a_single_profile_is_named() {
+fn only_a_single_profile_gets_a_default_name() {
     let gates = FeatureGates::default();
     let names = |body: &str| -> Vec<String> {
         resolved(body, &gates).profiles.into_iter().map(|profile| profile.scheduler_name).collect()

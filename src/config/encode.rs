@@ -152,7 +152,7 @@ mod tests {
     use crate::config::FeatureGates;
 
     #[test]
-    fn what_is_written_reads_back_the_same() {
+    fn written_configuration_round_trips() {
         let (gates, plugins) = (FeatureGates::default(), crate::plugins::registry());
         let text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: 3\n\
                     delayCacheUntilActive: true\n\

@@ -57,13 +57,13 @@ fn check(sets: &[(Option<Point>, &str)], point: Point, expected: &str) {
 }
 
 #[test]
-fn multi_point_plugins_reach_the_points_they_implement() {
+fn multi_point_plugins_run_at_the_points_they_implement() {
     check(&[(None, "q b f1 s1=3 fs2")], Point::Filter, "f1 fs2");
     check(&[(None, "q b f1 s1=3 fs2")], Point::Score, "s1=3 fs2=1");
 }
 
 #[test]
-fn a_point_may_disable_override_and_reorder() {
+fn point_settings_disable_override_and_reorder_plugins() {
     let multi = (None, "q b f1 f2 f3");
     check(&[multi, (Some(Point::Filter), "-f2")], Point::Filter, "f1 f3");
     check(&[multi, (Some(Point::Filter), "-* f3")], Point::Filter, "f3");
@@ -73,7 +73,7 @@ fn a_point_may_disable_override_and_reorder() {
 }
 
 #[test]
-fn build_errors_have_upstreams_texts() {
+fn build_errors_equal_upstreams() {
     check(&[(None, "q b"), (Some(Point::Filter), "Nope")], Point::Filter, "FilterPlugin \"Nope\" does not exist");
     check(&[(None, "q b Nope")], Point::Filter, "PreFilterPlugin \"Nope\" does not exist");
     check(&[(Some(Point::Filter), "s1")], Point::Filter, "plugin \"s1\" does not extend FilterPlugin plugin");
@@ -98,7 +98,7 @@ fn a_repeated_plugin_config_is_an_error() {
 }
 
 #[test]
-fn negative_weights_pass_until_the_sum_is_checked_again() {
+fn negative_weights_fail_only_if_the_sum_overflows() {
     check(&[(None, "q b s1=-5")], Point::Score, "s1=-5");
     let overflow = "score plugins: total score of Score plugins could overflow";
     check(&[(None, "q b s1=-5 s2")], Point::Score, overflow);
@@ -107,7 +107,7 @@ fn negative_weights_pass_until_the_sum_is_checked_again() {
 }
 
 #[test]
-fn profiles_share_the_queue_sort() {
+fn profiles_must_share_the_queue_sort() {
     let expanded = |words: &str| expand(&profile(&[(None, words)]), &implements).expect("builds");
     let named = |name: &str| Profile { scheduler_name: name.to_owned(), ..Profile::default() };
     let mut checker = ProfileChecker::default();

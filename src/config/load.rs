@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_cannot_be_read_are_named() {
+    fn unreadable_file_is_an_error_with_its_path() {
         let (gates, plugins) = (FeatureGates::default(), PluginCatalog::default());
         let error = Config::load(Path::new("/no/such/file.yaml"), &gates, &plugins).expect_err("no file");
         assert_eq!(error.to_string(), "open /no/such/file.yaml: no such file or directory");

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn without_user_plugins_the_default_set_stands() {
+    fn without_user_plugins_the_default_set_is_used() {
         let defaults = Plugins::from_multi_point(set("A B=2 C"));
         assert_eq!(merge(defaults.clone(), None), defaults);
     }

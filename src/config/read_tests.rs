@@ -37,7 +37,7 @@ fn check_args_strict(plugin: &str, args: &str, expected: &str) {
 }
 
 #[test]
-fn a_file_must_say_what_it_is() {
+fn missing_or_unknown_kind_is_an_error() {
     check_file("", "Object 'Kind' is missing in ''");
     check_file("null\n", "Object 'Kind' is missing in 'null\n'");
     check_file("{}", "Object 'Kind' is missing in '{}'");
@@ -56,7 +56,7 @@ fn a_file_must_say_what_it_is() {
 }
 
 #[test]
-fn apiversion_and_kind_must_be_texts() {
+fn api_version_and_kind_must_be_strings() {
     let failed = "couldn't get version/kind; json parse error: json: cannot unmarshal ";
     check_file("kind: 5\n", &format!("{failed}number into Go struct field .kind of type string"));
     check_file("apiVersion: [1]\n", &format!("{failed}array into Go struct field .apiVersion of type string"));
@@ -68,7 +68,7 @@ fn apiversion_and_kind_must_be_texts() {
 }
 
 #[test]
-fn unknown_fields_are_named_by_path() {
+fn unknown_fields_are_reported_by_path() {
     check("foo: 1\n", "strict decoding error: unknown field \"foo\"");
     let two = "strict decoding error: unknown field \"Parallelism\", unknown field \"bar\"";
     check("bar: 1\nParallelism: 2\n", two);
@@ -82,7 +82,7 @@ fn unknown_fields_are_named_by_path() {
 }
 
 #[test]
-fn repeated_keys_are_told_by_line_in_yaml_and_by_path_in_json() {
+fn repeated_keys_are_reported_by_line_or_path() {
     let yaml = "strict decoding error: yaml: unmarshal errors:\n  line 4: key \"parallelism\" already set in map";
     check("parallelism: 1\nparallelism: 2\n", yaml);
     let both = "strict decoding error: yaml: unmarshal errors:\n  line 4: key \"foo\" already set in map, unknown field \
@@ -96,7 +96,7 @@ fn repeated_keys_are_told_by_line_in_yaml_and_by_path_in_json() {
 }
 
 #[test]
-fn wrong_types_read_as_gos() {
+fn wrong_types_give_gos_errors() {
     let field = |what: &str, field: &str| format!("json: cannot unmarshal {what} into Go struct field {field}");
     let parallelism = "KubeSchedulerConfiguration.parallelism of type int32";
     check("parallelism: x\n", &field("string", parallelism));
@@ -124,7 +124,7 @@ fn wrong_types_read_as_gos() {
 }
 
 #[test]
-fn durations_and_base64_have_their_own_errors() {
+fn malformed_durations_and_base64_give_gos_errors() {
     let duration = "LeaderElectionConfiguration.leaderElection.leaseDuration of type string";
     let number = format!("json: cannot unmarshal number into Go struct field {duration}");
     check("leaderElection: {leaseDuration: 15}\n", &number);
@@ -139,7 +139,7 @@ fn durations_and_base64_have_their_own_errors() {
 }
 
 #[test]
-fn args_are_strict_too() {
+fn unknown_fields_in_args_are_errors() {
     check_args_strict("NodeResourcesFit", "{bogus: 1}", "unknown field \"bogus\"");
     let deep =
         "unknown field \"defaultConstraints[0].labelSelector.foo\", unknown field \"defaultConstraints[0].maxskew\"";
@@ -154,7 +154,7 @@ fn args_are_strict_too() {
 }
 
 #[test]
-fn args_have_types() {
+fn wrong_types_in_args_are_errors() {
     let field = |what: &str, field: &str| format!("json: cannot unmarshal {what} into Go struct field {field}");
     let resources = "NodeResourcesFitArgs.ignoredResources of type []string";
     check_args("NodeResourcesFit", "{ignoredResources: x}", &field("string", resources));
@@ -175,7 +175,7 @@ fn args_have_types() {
 }
 
 #[test]
-fn args_may_say_what_they_are_if_it_is_true() {
+fn kind_of_args_must_match_the_plugin() {
     for args in ["{kind: NodeResourcesFitArgs}", "{apiVersion: kubescheduler.config.k8s.io/}", "null", "{}"] {
         check(&format!("profiles: [{{pluginConfig: [{{name: NodeResourcesFit, args: {args}}}]}}]"), "no error");
     }
@@ -190,7 +190,7 @@ fn args_may_say_what_they_are_if_it_is_true() {
 }
 
 #[test]
-fn args_of_other_plugins_stay_as_written() {
+fn args_of_unknown_plugins_stay_raw() {
     let body = "profiles: [{pluginConfig: [{name: Mine, args: {b: off, a: 0x10}}, {name: ImageLocality, args: [x]}]}]";
     let config = decode(format!("{HEAD}{body}").as_bytes(), registry().catalog()).expect("reads");
     let raw = |at: usize| config.profiles[0].plugin_config[at].args.0.as_ref().map(super::Value::to_json);
@@ -199,7 +199,7 @@ fn args_of_other_plugins_stay_as_written() {
 }
 
 #[test]
-fn text_comes_in_several_encodings() {
+fn utf8_and_utf16_files_are_read() {
     let text = format!("{HEAD}parallelism: 3\n");
     let utf16: Vec<u8> = "\u{feff}".encode_utf16().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect();
     let bytes = |prefix: &[u8]| [prefix, text.as_bytes()].concat();
@@ -209,7 +209,7 @@ fn text_comes_in_several_encodings() {
 }
 
 #[test]
-fn what_is_no_text_is_refused() {
+fn binary_files_are_rejected() {
     assert_eq!(error(b"\x7fELF\x02\x01\x01\x00\x00"), "yaml: control characters are not allowed");
     assert_eq!(error(b"abc\xff\xfe"), "yaml: invalid leading UTF-8 octet");
     assert_eq!(error(b"abc: \xc3"), "yaml: incomplete UTF-8 octet sequence");
@@ -219,7 +219,7 @@ fn what_is_no_text_is_refused() {
 }
 
 #[test]
-fn syntax_errors_count_lines() {
+fn syntax_errors_name_the_line() {
     check("a: b: c\n", "yaml: line 3: mapping values are not allowed in this context");
     check("profiles:\n\t- a\n", "yaml: line 4: found character that cannot start any token");
     check("a: \"b\n", "yaml: line 4: found unexpected end of stream");
@@ -242,7 +242,7 @@ impl Dice {
 }
 
 #[test]
-fn no_damage_to_a_file_ends_in_a_panic() {
+fn damaged_files_do_not_panic() {
     const PIECES: [&[u8]; 24] = [
         b":",
         b": ",

@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn names_what_a_simulation_leaves_out() {
+    fn fields_ignored_by_simulations_are_reported() {
         check(
             "parallelism: 3\npodMaxBackoffSeconds: 20\nleaderElection: {leaderElect: true, leaseDuration: 15s}\n",
             &[],
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn names_extenders_that_bind() {
+    fn bind_verbs_ignored_by_simulations_are_reported() {
         check(
             "extenders: [{urlPrefix: u, filterVerb: f}, {urlPrefix: v, bindVerb: b}]\n",
             &["extenders[1].bindVerb: has no effect on this command"],

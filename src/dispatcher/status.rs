@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_condition_is_written_whole() {
+    fn new_condition_is_patched_whole() {
         let fresh = pod(&json!({}));
         check(
             &fresh,
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_condition_is_written_by_what_changed() {
+    fn changed_condition_is_patched_by_its_changed_fields() {
         let known = failed_before();
         check(
             &known,
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unchanged_condition_is_not_written() {
+    fn unchanged_condition_is_not_patched() {
         let known = failed_before();
         check(&known, unschedulable(&known, "old", None), None);
         check(&known, unschedulable(&known, "old", Some("n1")), None);
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_victims_condition() {
+    fn disruption_target_condition_is_patched() {
         let victim = pod(&json!({}));
         let update = StatusUpdate::disruption_target(&victim, "default-scheduler");
         check(
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn later_updates_are_merged_and_earlier_writes_are_known() {
+    fn patch_merges_later_updates_and_omits_written_fields() {
         let known = failed_before();
         let mut draft = Draft::new(Arc::clone(&known), unschedulable(&known, "new", Some("n2")));
         draft.absorb(Arc::clone(&known), unschedulable(&known, "newer", None));

@@ -59,7 +59,7 @@ const PATCH: &str = "PATCH /api/v1/namespaces/ns/pods/p/status";
 const BIND: &str = "POST /api/v1/namespaces/ns/pods/p/binding";
 
 #[tokio::test]
-async fn a_binding_is_posted_with_the_pods_uid() {
+async fn binding_has_the_pods_uid() {
     let World { api, writes, .. } = world();
     writes.bind(&pod("p"), "n1").await.unwrap();
     let request = &api.requests()[0];
@@ -75,7 +75,7 @@ async fn a_binding_is_posted_with_the_pods_uid() {
 }
 
 #[tokio::test]
-async fn a_refused_binding_says_what_the_server_said() {
+async fn rejected_binding_is_not_retried() {
     let World { api, writes, .. } = world();
     api.script([Answer::status(409, "Conflict")]);
     let error = writes.bind(&pod("p"), "n1").await.unwrap_err();
@@ -84,7 +84,7 @@ async fn a_refused_binding_says_what_the_server_said() {
 }
 
 #[tokio::test]
-async fn patches_are_sent_without_being_waited_for() {
+async fn status_patches_are_sent_in_the_background() {
     let World { api, writes, .. } = world();
     writes.patch_status(&pod("p"), failed(&pod("p"), "m1"));
     writes.patch_status(&pod("q"), failed(&pod("q"), "m2"));
@@ -99,7 +99,7 @@ async fn patches_are_sent_without_being_waited_for() {
 }
 
 #[tokio::test]
-async fn what_has_not_been_sent_is_merged() {
+async fn unsent_status_patches_are_merged() {
     let world = world();
     let release = world.patch_in_flight("first").await;
     world.writes.patch_status(&pod("p"), failed(&pod("p"), "second"));
@@ -119,7 +119,7 @@ async fn what_has_not_been_sent_is_merged() {
 }
 
 #[tokio::test]
-async fn repeating_what_is_in_flight_writes_nothing() {
+async fn patch_equal_to_the_one_in_flight_is_not_sent() {
     let world = world();
     let release = world.patch_in_flight("same").await;
     world.writes.patch_status(&pod("p"), failed(&pod("p"), "same"));
@@ -129,7 +129,7 @@ async fn repeating_what_is_in_flight_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_binding_waits_for_a_patch_in_flight_and_drops_one_that_waits() {
+async fn binding_waits_for_a_sent_patch_and_drops_an_unsent_one() {
     let world = world();
     let release = world.patch_in_flight("in flight").await;
     world.writes.patch_status(&pod("p"), failed(&pod("p"), "dropped"));
@@ -143,7 +143,7 @@ async fn a_binding_waits_for_a_patch_in_flight_and_drops_one_that_waits() {
 }
 
 #[tokio::test]
-async fn a_binding_that_is_given_up_leaves_the_line() {
+async fn cancelled_binding_leaves_the_queue() {
     let world = world();
     let release = world.patch_in_flight("in flight").await;
     let binding = world.start_binding();
@@ -157,7 +157,7 @@ async fn a_binding_that_is_given_up_leaves_the_line() {
 }
 
 #[tokio::test]
-async fn a_victim_is_marked_and_then_deleted() {
+async fn victim_gets_its_condition_and_is_then_deleted() {
     let World { api, writes, .. } = world();
     let victim = pod("p");
     let update = StatusUpdate::disruption_target(&victim, "default-scheduler");
@@ -200,7 +200,7 @@ async fn a_status_patch_is_tried_four_times() {
 }
 
 #[tokio::test]
-async fn other_failures_of_a_patch_end_it() {
+async fn not_found_and_forbidden_patches_are_not_retried() {
     let world = world();
     world.api.script([Answer::status(404, "NotFound")]);
     let result = world.writes.patch_status_and_wait(&pod("p"), StatusUpdate::nominate("n")).await;
@@ -212,7 +212,7 @@ async fn other_failures_of_a_patch_end_it() {
 }
 
 #[tokio::test]
-async fn an_overloaded_server_is_asked_again_ten_times() {
+async fn request_with_429_is_retried_ten_times() {
     let world = world();
     world.api.script((0..11).map(|_| Answer::retry_after(429, "2")));
     let binding = world.start_binding();
@@ -225,7 +225,7 @@ async fn an_overloaded_server_is_asked_again_ten_times() {
 }
 
 #[tokio::test]
-async fn only_reads_survive_a_broken_connection() {
+async fn only_reads_are_retried_after_a_connection_reset() {
     let world = world();
     world.api.script((0..3).map(|_| Answer::Broken(io::ErrorKind::ConnectionReset)));
     assert!(world.writes.bind(&pod("p"), "n1").await.is_err());
@@ -239,7 +239,7 @@ async fn only_reads_survive_a_broken_connection() {
 }
 
 #[tokio::test]
-async fn requests_keep_to_the_limit() {
+async fn requests_are_rate_limited() {
     let world = world_with(|rest| {
         let clock = rest.clock().clone();
         let api = FakeApi::default();
@@ -260,7 +260,7 @@ async fn requests_keep_to_the_limit() {
 }
 
 #[tokio::test]
-async fn closing_drops_what_waits_and_lets_go_what_runs() {
+async fn close_drops_waiting_writes_and_detaches_sent_ones() {
     let world = world();
     let release = world.patch_in_flight("in flight").await;
     world.writes.patch_status(&pod("p"), failed(&pod("p"), "dropped"));
@@ -275,7 +275,7 @@ async fn closing_drops_what_waits_and_lets_go_what_runs() {
 }
 
 #[tokio::test]
-async fn the_dispatcher_ends_with_its_last_handle() {
+async fn dispatcher_ends_after_its_last_handle_is_dropped() {
     let (api, sim) = (FakeApi::default(), sim_clock());
     let (writes, dispatcher) = ApiWrites::new(api.rest(&sim), Rng::from_seed(1));
     let task = tokio::spawn(dispatcher.run());

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_ready_in_order_and_a_dropped_one_is_skipped() {
+    fn writes_are_ready_in_order_and_dropped_ones_are_skipped() {
         let queues = Arc::new(WriteQueues::default());
         let (first, second, third) = (queues.join("a"), queues.join("a"), queues.join("a"));
         let other = queues.join("b");
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn drafts_merge_and_a_binding_drops_them() {
+    fn status_drafts_are_merged_and_dropped_by_a_binding() {
         let queues = Arc::new(WriteQueues::default());
         let pod = Arc::new(Pod::default());
         let patch = queues.join_draft(&pod, StatusUpdate::nominate("a")).unwrap();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_drops_what_has_not_begun() {
+    fn close_drops_waiting_writes() {
         let queues = Arc::new(WriteQueues::default());
         let pod = Arc::new(Pod::default());
         let patch = queues.join_draft(&pod, StatusUpdate::nominate("a")).unwrap();

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_panics_is_heard_of_and_no_longer_counted() {
+    fn panic_of_a_task_is_reported_and_uncounted() {
         let runtime = runtime();
         let (tasks, mut fatal) = Tasks::new(runtime.handle().clone());
         tasks.run("binding", async { panic!("boom") });
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_serving_task_may_end_only_after_the_stop() {
+    fn serving_task_ending_before_stop_is_reported() {
         let runtime = runtime();
         let (tasks, mut fatal) = Tasks::new(runtime.handle().clone());
         tasks.serve("reflector", async {});
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_serving_task_that_is_cut_off_or_panics_is_heard_of() {
+    fn aborted_or_panicked_serving_task_is_reported() {
         let runtime = runtime();
         let (tasks, mut fatal) = Tasks::new(runtime.handle().clone());
         tasks.serve("metrics", std::future::pending());

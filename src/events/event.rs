@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_have_the_objects_name_and_the_time() {
+    fn event_name_is_the_objects_name_and_the_time() {
         let rng = || Rng::from_seed(1);
         assert_eq!(event_name("p", 0x18ab, rng), "p.18ab");
         for bad in ["System:x", "p_1", "-p", "p..q", "", &"x".repeat(250)] {

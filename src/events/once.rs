@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_fill_many_buffers() {
+    fn texts_span_many_buffers() {
         let mut once = SingleEvents::default();
         let long = "ü".repeat(CHUNK);
         for key in 0..3000 {

@@ -50,7 +50,7 @@ impl World {
 const POSTED: &str = "POST /apis/events.k8s.io/v1/namespaces/ns/events";
 
 #[tokio::test]
-async fn an_event_is_created_in_its_objects_namespace() {
+async fn event_is_created_in_the_namespace_of_its_object() {
     let world = world(EventsApi::EventsV1);
     world.recorder.scheduled(&pod("p"), "n1");
     assert_eq!(world.broadcaster.pending(), 1);
@@ -95,7 +95,7 @@ async fn names_differ_while_the_clock_stands_still() {
 }
 
 #[tokio::test]
-async fn the_first_repetition_writes_a_series_and_later_ones_are_counted() {
+async fn first_repetition_starts_a_series_and_later_ones_count() {
     let world = world(EventsApi::EventsV1);
     for note in ["a", "b", "c", "d"] {
         world.recorder.failed_scheduling(&pod("p"), note);
@@ -158,7 +158,7 @@ async fn events_with_different_keys_are_no_series() {
 }
 
 #[tokio::test]
-async fn a_lasting_series_is_refreshed_every_half_hour() {
+async fn long_series_is_refreshed_every_half_hour() {
     let world = world(EventsApi::EventsV1);
     for minute in 0..65 {
         world.run_until(minute * 60).await;
@@ -170,7 +170,7 @@ async fn a_lasting_series_is_refreshed_every_half_hour() {
 }
 
 #[tokio::test]
-async fn a_series_creates_its_event_again_if_it_was_deleted() {
+async fn deleted_event_of_a_series_is_created_again() {
     let world = world(EventsApi::EventsV1);
     world.recorder.failed_scheduling(&pod("p"), "m");
     settle().await;

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_nodes_are_named() {
+    fn long_node_lists_are_shortened() {
         let check = |nodes: &[&str], expected: &str| assert_eq!(Nodes(nodes).to_string(), expected);
         check(&["a"], "a");
         check(&["a", "b", "c"], "a, b, c");

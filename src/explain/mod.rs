@@ -72,7 +72,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "VERSION")]
     pub emulated_version: Vec<String>,
 
-    /// Output format
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = Form::Table)]
     pub output: Form,
 }
@@ -80,7 +80,7 @@ pub struct ExplainArgs {
 /// Output format of an explanation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Form {
-    /// A human-readable page.
+    /// Prints a page for people to read.
     #[default]
     Table,
     /// A JSON document with every node and every plugin.

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sent_where() {
+    fn requests_have_url_and_basic_auth() {
         let check = |url: &str, to: &str, authorization: Option<&str>| {
             let request = request(url, Vec::new()).expect("a good URL");
             assert_eq!((request.method().as_str(), request.uri().to_string().as_str()), ("POST", to));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_that_lead_nowhere() {
+    fn invalid_urls_give_gos_errors() {
         let check = |url: &str, expected: &str| {
             assert_eq!(request(url, Vec::new()).expect_err("a bad URL").to_string(), expected);
         };

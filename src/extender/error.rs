@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_are_not_shown() {
+    fn passwords_in_urls_are_redacted() {
         let check = |url: &str, expected: &str| assert_eq!(without_password(url), expected);
         check("http://u:p@h:1/x/y", "http://u:***@h:1/x/y");
         check("http://u@h/x", "http://u@h/x");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons() {
+    fn transport_errors_equal_gos() {
         let uri = Uri::from_static("https://host/filter");
         let check = |error: io::Error, expected: &str| assert_eq!(reason(&error, &uri), expected);
         check(io::ErrorKind::ConnectionRefused.into(), "dial tcp host:443: connect: connection refused");

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_to_filter_calls() {
+    fn filter_responses_are_decoded() {
         let check = |reply: &str, expected: FilterResult| {
             assert_eq!(filter_result(reply).expect("it can be read"), expected, "{reply}");
         };
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_with_scores() {
+    fn prioritize_responses_are_decoded() {
         let read = |reply: &str| host_priorities(reply).ok();
         assert_eq!(read("null"), Some(vec![]));
         assert_eq!(
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_with_victims() {
+    fn preempt_responses_are_decoded() {
         let read = |reply: &str| preemption_result(reply).ok();
         assert_eq!(read("{}"), Some(BTreeMap::new()));
         assert_eq!(
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_value_counts() {
+    fn only_the_first_json_value_is_read() {
         let first = |body: &[u8]| first_value(body).map(|value| value.get().to_owned()).map_err(|e| e.to_string());
         assert_eq!(first(b" {} garbage"), Ok("{}".to_owned()));
         assert_eq!(first(b"\"\xff\""), Ok("\"\u{fffd}\"".to_owned()));

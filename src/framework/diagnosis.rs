@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_that_were_not_examined_count_with_the_absent_reason() {
+    fn nodes_without_a_status_count_with_the_absent_reason() {
         let mut diagnosis = diagnosis(&[("Insufficient cpu", 1)]);
         diagnosis.absent = Some(Rejection::unresolvable("node(s) didn't satisfy plugin(s) [NodeAffinity]"));
         diagnosis.post_filter_message = "no new claims to deallocate".into();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn pre_filter_rejections_have_no_histogram() {
+    fn pre_filter_message_has_no_reason_counts() {
         let mut diagnosis = diagnosis(&[]);
         diagnosis.pre_filter_message = "pod affinity terms conflict".into();
         diagnosis.absent = Some(Rejection::unresolvable("pod affinity terms conflict"));

@@ -77,33 +77,33 @@ mod tests {
     }
 
     #[test]
-    fn the_best_node_is_taken() {
+    fn highest_score_wins() {
         check(&[1], 0);
         check(&[1, 3, 2], 1);
         check(&[5, 1, 9, 2, 7], 2);
     }
 
     #[test]
-    fn among_equals_the_first_of_the_list_is_taken() {
+    fn first_of_equal_nodes_wins() {
         check(&[4, 4, 4, 4, 4, 4, 4], 0);
     }
 
     #[test]
-    fn ties_below_the_root_fall_to_the_order_of_the_heap() {
+    fn ties_follow_gos_heap_order() {
         // Go's heap sifts down from the last parent to the first: position 4 rises above 1 before 2 is compared with it.
         check(&[1, 2, 7, 2, 7], 4);
         check(&[1, 7, 7], 1);
     }
 
     #[test]
-    fn a_randomizer_decides_between_equals() {
+    fn randomizer_breaks_ties() {
         let ranks =
             [Rank { total: 4, randomizer: 1 }, Rank { total: 4, randomizer: 9 }, Rank { total: 3, randomizer: 99 }];
         assert_eq!(Ranking::new(ranks.into()).pop(), Some(1));
     }
 
     #[test]
-    fn nodes_come_out_best_first_and_equals_in_the_order_of_the_heap() {
+    fn ranking_pops_by_score_then_heap_order() {
         let ranks = [1, 7, 3, 7, 7, 2].map(|total| Rank { total, randomizer: 0 });
         let mut ranking = Ranking::new(ranks.into());
         let order: Vec<usize> = std::iter::from_fn(|| ranking.pop()).collect();

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_worker_and_sixteen_give_the_same() {
+    fn result_is_independent_of_the_worker_count() {
         let work = |at: usize| at * at % 7;
         let alone = Parallelizer::new(1);
         let many = Parallelizer::new(16);

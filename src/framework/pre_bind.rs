@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cancelling_and_binding_exclude_each_other() {
+    fn cancelled_pod_is_not_bound_and_bound_pod_not_cancelled() {
         let pods = PodsInPreBind::default();
         let pod = pods.add("a");
         assert!(pod.cancel("preempted by P") && pod.cancel("again"));

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shared_state_is_built_once_and_a_failure_is_not_kept() {
+    fn shared_state_is_built_once_and_errors_are_not_cached() {
         let states = SharedStates::default();
         let failed = states.get_or_build::<u32>(|| Err(PluginError::new("no")));
         assert_eq!(failed, Err(PluginError::new("no")));

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_hold_what_was_put_in_and_clones_are_apart() {
+    fn slots_keep_values_and_clones_are_independent() {
         let (numbers, text): (Slot<Vec<i32>>, Slot<String>) = (Slot::new(0), Slot::new(3));
         let mut state = CycleState::default();
         assert_eq!(state.get(numbers), None);

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_decision_counts() {
+    fn first_decision_on_a_waiting_pod_is_final() {
         let check = |decide: fn(&WaitingPod), expected: WaitDecision| {
             let (clock, _, waiting) = waiting(&[("A", 5), ("B", 5)]);
             decide(&waiting);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_that_has_allowed_the_pod_lets_no_time_run_out() {
+    fn allow_cancels_the_plugins_timeout() {
         let (clock, _, waiting) = waiting(&[("A", 1), ("B", 3)]);
         let reading = clock.clock();
         let mut wait = std::pin::pin!(waiting.wait(&reading));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scheduler_rejects_by_uid_and_nobody_waits_longer_than_fifteen_minutes() {
+    fn waits_are_rejected_by_uid_and_last_at_most_15_minutes() {
         let (clock, pods, waiting) = waiting(&[("A", 3600)]);
         let reading = clock.clock();
         let mut wait = std::pin::pin!(waiting.wait(&reading));

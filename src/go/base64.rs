@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_read_as_leniently_as_by_go() {
+    fn base64_is_decoded_as_leniently_as_in_go() {
         check("", Ok(""));
         check("aGVsbG8=", Ok("hello"));
         check("aGVs\nbG8h\r\n", Ok("hello!"));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_byte_that_go_names() {
+    fn errors_have_gos_byte_offset() {
         check("a!==", Err("illegal base64 data at input byte 1"));
         check("aGVsbG8", Err("illegal base64 data at input byte 4"));
         check("aGVs\nb", Err("illegal base64 data at input byte 5"));

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_and_prints_as_go_does() {
+    fn durations_are_parsed_and_printed_as_in_go() {
         check("0", Ok("0s"));
         check("-0", Ok("0s"));
         check("5m", Ok("5m0s"));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn malformed_durations_give_gos_errors() {
         check("", Err("time: invalid duration \"\""));
         check("-", Err("time: invalid duration \"-\""));
         check("x", Err("time: invalid duration \"x\""));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn negative_is_no_standard_duration() {
+    fn negative_duration_has_no_std_equivalent() {
         assert_eq!(GoDuration::from_secs(-1).to_std(), None);
         assert_eq!(GoDuration::from_secs(2).to_std(), Some(std::time::Duration::from_secs(2)));
     }

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn system_errors_read_as_in_go() {
+    fn system_errors_equal_gos() {
         let check = |code: i32, expected: &str| assert_eq!(text(&io::Error::from_raw_os_error(code)), expected);
         check(libc::ENOENT, "no such file or directory");
         check(libc::EACCES, "permission denied");
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn file_errors_name_the_call_that_failed() {
+    fn file_errors_name_the_failed_call() {
         let check = |path: &str, expected: &str| {
             let error = std::fs::read(path).expect_err("it cannot be read");
             assert_eq!(file_error(Path::new(path), &error), expected);

@@ -48,7 +48,7 @@ mod tests {
     use super::{general, out_of_range, parse_bool};
 
     #[test]
-    fn floats_are_written_by_their_shortest_digits() {
+    fn floats_are_formatted_with_shortest_digits() {
         let check = |value: f64, expected: &str| assert_eq!(general(value), expected);
         check(0.0, "0");
         check(1.0, "1");
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_function_and_the_text() {
+    fn parse_errors_equal_strconvs() {
         assert_eq!(parse_bool("T"), Ok(true));
         assert_eq!(parse_bool("yes"), Err("strconv.ParseBool: parsing \"yes\": invalid syntax".to_owned()));
         assert_eq!(out_of_range("ParseInt", "9"), "strconv.ParseInt: parsing \"9\": value out of range");

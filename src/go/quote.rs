@@ -65,7 +65,7 @@ mod tests {
     use super::{quote, quote_character};
 
     #[test]
-    fn text_is_quoted_as_go_does() {
+    fn strings_are_quoted_as_in_go() {
         let check = |text: &str, expected: &str| assert_eq!(quote(text), expected);
         check("plain 'x'", "\"plain 'x'\"");
         check("a\"\\\n\t\r\x07\x08\x0b\x0c", "\"a\\\"\\\\\\n\\t\\r\\a\\b\\v\\f\"");
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_stand_in_single_quotes() {
+    fn characters_are_single_quoted() {
         let check = |character: char, expected: &str| assert_eq!(quote_character(character), expected);
         check('\'', r"'\''");
         check('"', r#"'"'"#);

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn lines() {
+    fn watch_lines_are_decoded() {
         let check = |text: &str, expected: &str, unreadable_objects: u64| {
             let unreadable = Unreadable::default();
             let line =
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn pages() {
+    fn list_pages_are_decoded() {
         let unreadable = Unreadable::default();
         let text = r#"{"kind":"PodList","metadata":{"resourceVersion":"5","continue":"more"},"items":[
             {"metadata":{"name":"p","managedFields":[{"manager":"m"}]}}, {"metadata":{"name":"q"},"spec":4}, 7]}"#;
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_kept_whole_where_that_is_asked_for() {
+    fn original_is_kept_on_request() {
         let text = r#"{"type":"ADDED","object":{"kind":"Pod","metadata":{"name":"p"},"unknown":1}}"#;
         let whole = |raw: &RawValue| {
             let mut pod: Pod = serde_json::from_str(raw.get())?;

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn synced_when_every_kind_is() {
+    fn synced_once_every_kind_is_synced() {
         let pending = Pending::new(["b".to_owned(), "a".to_owned()]);
         let mut waiting = Box::pin(pending.none());
         assert!(waiting.as_mut().now_or_never().is_none());

@@ -132,7 +132,7 @@ fn pods(fixtures: &[PodFixture]) -> impl Iterator<Item = Value> + '_ {
 }
 
 #[test]
-fn a_scheduler_sees_the_cluster() {
+fn caches_and_queue_follow_the_cluster() {
     run(async {
         let (server, time) = server();
         create(&server, node("n").json());
@@ -156,7 +156,7 @@ fn a_scheduler_sees_the_cluster() {
 }
 
 #[test]
-fn what_happened_while_no_watch_was_open_is_caught_up() {
+fn changes_without_an_open_watch_are_caught_up() {
     run(async {
         let (server, time) = server();
         for name in ["n", "o"] {
@@ -189,7 +189,7 @@ fn what_happened_while_no_watch_was_open_is_caught_up() {
 }
 
 #[test]
-fn a_kind_that_the_server_does_not_have_keeps_the_scheduler_from_starting() {
+fn unknown_kind_keeps_the_ingest_unsynced() {
     run(async {
         let (server, time) = server();
         create(&server, pod("a").json());

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn host_ports_are_those_of_containers_and_sidecars() {
+    fn host_ports_include_containers_and_sidecars() {
         let container = |ports: &[i32], policy: &str| {
             let ports: Vec<_> = ports.iter().map(|port| json!({"containerPort": 1, "hostPort": port})).collect();
             json!({"name": "c", "ports": ports, "restartPolicy": policy})

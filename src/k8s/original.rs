@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn original_keeps_all_members_except_the_type_and_a_pods_managed_fields() {
+    fn original_drops_only_type_and_managed_fields() {
         let pod = Original::of_pod(&raw(POD)).expect("an object");
         let expected = r#"{"metadata":{"name":"p","finalizers":["f"]},"spec":{"priority":1,"containers":[{"name":"c","command":["\u003c"]}]},"status":{}}"#;
         assert_eq!(pod.json().get(), expected);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_assumed_pod_has_its_node() {
+    fn original_of_an_assumed_pod_has_its_node() {
         let original = Original::of_pod(&raw(POD)).ok();
         let mut pod: Pod = serde_json::from_str(POD).expect("a pod");
         assert!(pod.whole().is_none());

@@ -14,7 +14,7 @@ fn in_namespace(namespace: &str, name: &str) -> Arc<Pod> {
 }
 
 #[test]
-fn namespaces_do_not_run_into_each_other() {
+fn list_in_returns_only_its_namespace() {
     let store = Arc::new(Store::default());
     for (namespace, name) in [("a", "x"), ("a-b", "y"), ("ab", "z"), ("a", "w")] {
         store.apply(in_namespace(namespace, name));
@@ -26,7 +26,7 @@ fn namespaces_do_not_run_into_each_other() {
 }
 
 #[test]
-fn kinds_are_spelled_as_urls_and_kubectl_spell_them() {
+fn kinds_convert_to_url_paths_and_resources() {
     let check = |text: &str, path: &str, resource: &str| {
         let kind: Kind = text.parse().expect("three parts");
         assert_eq!((kind.path().as_str(), kind.resource().as_str(), kind.to_string().as_str()), (path, resource, text));
@@ -62,7 +62,7 @@ fn names(index: &Index<PersistentVolume, ByClass>, class: &str) -> String {
 }
 
 #[test]
-fn an_index_follows_every_change_and_is_shared() {
+fn index_follows_changes_and_is_shared() {
     let listers = Listers::default();
     let lister = listers.ask::<PersistentVolume>().expect("not sealed");
     listers.put(volume("early", 1, "fast"));
@@ -99,7 +99,7 @@ impl Observer<PersistentVolume> for Log {
 }
 
 #[test]
-fn an_observer_sees_each_change_once_in_order_and_after_the_store_has_it() {
+fn observer_sees_changes_in_order_after_the_store() {
     let listers = Listers::default();
     let volumes = listers.ask::<PersistentVolume>().expect("not sealed");
     listers.put(volume("early", 1, "c"));
@@ -120,7 +120,7 @@ fn an_observer_sees_each_change_once_in_order_and_after_the_store_has_it() {
 }
 
 #[test]
-fn nothing_new_can_be_asked_for_once_watching_has_begun() {
+fn sealed_listers_reject_new_kinds_and_indexes() {
     let listers = Listers::default();
     let volumes = listers.ask::<PersistentVolume>().expect("not sealed");
     assert!(listers.store::<Service>().is_none(), "nobody asked");

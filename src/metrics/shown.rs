@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn label_values_that_are_not_allowed_are_merged() {
+    fn disallowed_label_values_are_merged() {
         let counter = "c{a=\"unexpected\",b=\"1\"} 2\nc{a=\"unexpected\",b=\"2\"} 4\nc{a=\"x\",b=\"1\"} 1";
         check(&["h"], &[("c,a", "x,w")], counter, 6);
         let histogram = "h_bucket{a=\"unexpected\",le=\"1\"} 1\nh_bucket{a=\"unexpected\",le=\"+Inf\"} 2\n\

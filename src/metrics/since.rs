@@ -49,7 +49,7 @@ mod tests {
     use crate::metrics::encode;
 
     #[test]
-    fn a_reset_zeroes_counters_and_histograms_but_no_gauges() {
+    fn reset_zeroes_counters_and_histograms_but_not_gauges() {
         let registry = Registry::new();
         let counter = IntCounter::new("c", "counts").expect("a family");
         let gauge = IntGauge::new("g", "is").expect("a family");

@@ -67,7 +67,7 @@ const PRE_CREATED: &[&str] = &[
 ];
 
 #[test]
-fn the_reference_has_every_family() {
+fn reference_documents_every_family() {
     let document = include_str!("../../docs/reference.md");
     for (name, kind, stability, labels, _) in TABLE {
         let kind = match kind {
@@ -144,7 +144,7 @@ fn check_family(family: &MetricFamily, row: &Row) {
 }
 
 #[test]
-fn families_are_those_of_upstream() {
+fn families_equal_upstreams() {
     let metrics = everything_on();
     touch_all(&metrics);
     let families = metrics.registry().gather();

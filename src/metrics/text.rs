@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn histograms_and_escapes() {
+    fn histograms_and_escapes_are_formatted() {
         let registry = Registry::new();
         let options = HistogramOpts::new("h", "a \\ and\na \"line\"").buckets(vec![0.00001, 1.0]);
         let family = HistogramVec::new(options, &["z", "a"]).unwrap();

@@ -74,7 +74,7 @@ mod tests {
     use crate::testing::{node, pod};
 
     #[test]
-    fn counts_follow_pods() {
+    fn class_counts_follow_added_and_removed_pods() {
         let classes = crate::model::LabelClasses::default();
         let make = |name: &str, app: &str, terminating: bool| {
             let pod = pod(name).label("app", app).on("n");

@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels() {
+    fn event_labels_equal_upstreams() {
         let check = |event: ClusterEvent, label: &str| assert_eq!(event.label().to_string(), label);
         check(ClusterEvent::new(EventResource::Node, ActionType::UPDATE_NODE_TAINT), "NodeUpdateNodeTaint");
         check(ClusterEvent::new(EventResource::AssignedPod, ActionType::DELETE), "AssignedPodDelete");
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn matching() {
+    fn registered_events_match_by_resource_and_action() {
         use ActionType as A;
         use EventResource as R;
         let check = |registered: (R, A), incoming: (R, A), expected: bool| {

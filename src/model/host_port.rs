@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn conflicts() {
+    fn ports_conflict_by_protocol_and_address() {
         let check = |taken: HostPort, wanted: HostPort, expected: bool| {
             let mut ports = HostPorts::default();
             ports.add(&taken);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_from_1_on_are_taken() {
+    fn only_positive_host_ports_count() {
         let check = |host_port: i32, taken: bool| {
             let port = ContainerPort { host_port, ..ContainerPort::default() };
             assert_eq!(HostPort::of(&port).is_some(), taken, "{host_port}");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_held_twice_is_free_after_one_removal() {
+    fn port_added_twice_is_free_after_one_removal() {
         let mut ports = HostPorts::default();
         ports.add(&port(80, "TCP", ""));
         ports.add(&port(80, "TCP", ""));

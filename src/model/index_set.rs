@@ -77,7 +77,7 @@ mod tests {
     use super::IndexSet;
 
     #[test]
-    fn indices_beyond_the_first_word_are_kept() {
+    fn indices_beyond_the_first_word_are_stored() {
         let numbers = [0, 5, 127, 128, 129, 300];
         let mut set: IndexSet = numbers.into_iter().collect();
         assert_eq!(set.iter().collect::<Vec<_>>(), numbers);

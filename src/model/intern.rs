@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_goes_with_its_last_user_and_its_number_is_reused() {
+    fn unused_class_is_dropped_and_its_id_reused() {
         let classes = LabelClasses::default();
         let a = classes.intern("x", &labels(&[("app", "a")]));
         let id = a.id();

@@ -210,7 +210,7 @@ mod tests {
     const DEFAULT: NonZeroRequest = NonZeroRequest { milli_cpu: 100, memory: 200 << 20 };
 
     #[test]
-    fn containers_that_request_nothing_count_in_scores() {
+    fn containers_without_requests_get_default_score_requests() {
         let check = |info: Arc<PodInfo>, requests: (i64, i64), non_zero: NonZeroRequest| {
             assert_eq!((info.requests().milli_cpu, info.requests().memory), requests);
             assert_eq!(info.non_zero_request(), non_zero);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_being_resized_takes_what_it_has_and_asks_for_what_it_says() {
+    fn requests_of_a_resized_pod_include_its_status() {
         let status =
             json!([{"name": "c", "resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "2"}}]);
         let info = pod("a").cpu("1").set("status.containerStatuses", status).info();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_of_containers_and_sidecars() {
+    fn host_ports_include_sidecars_but_no_init_containers() {
         let init = json!([
             {"name": "i", "ports": [{"hostPort": 1}]},
             {"name": "s", "restartPolicy": "Always", "ports": [{"hostPort": 2}, {"containerPort": 9}]},

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_leaves_listed_zeros_and_the_limit_on_pods() {
+    fn sub_keeps_zeros_and_the_pod_limit() {
         let (pod, before) =
             (amounts(1, 2, 3, &[("a/x", 4), ("c/x", 5)]), amounts(10, 20, 30, &[("a/x", 40), ("b/x", 50)]));
         let mut node = before;
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn every_amount_is_found_by_its_name() {
+    fn get_finds_amounts_by_resource_name() {
         let resources = amounts(1, 2, 3, &[("a/x", 4)]);
         let found = ["cpu", "memory", "ephemeral-storage", "pods", "a/x", "b/x"].map(|name| resources.get(name));
         assert_eq!(found, [1, 2, 3, 7, 4, 0]);

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn domains_follow_labels() {
+    fn topology_domains_follow_node_labels() {
         let in_zone = |name: &str, zone: &str| Arc::new(node(name).label("zone", zone).info());
         let mut snapshot = Snapshot::from_nodes(vec![in_zone("a", "x"), in_zone("b", "y"), with("c", vec![])]);
         let zones = |snapshot: &Snapshot| {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_nodes_follows_replacements() {
+    fn pod_lists_follow_replaced_nodes() {
         let mut snapshot = Snapshot::from_nodes(vec![
             with("a", vec![claiming("p", "c")]),
             with("b", vec![affine("q"), affine("w")]),

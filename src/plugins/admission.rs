@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn each_check_can_say_no() {
+    fn each_admission_check_can_reject() {
         check(pod("p").cpu("1"), node("n"), true);
         check(pod("p").cpu("5"), node("n"), false);
         check(pod("p").node_selector("disk", "ssd"), node("n"), false);

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn the_api_servers_answer_is_the_outcome() {
+    fn bind_returns_the_api_servers_result() {
         check(Ok(()), &Ok(BindOutcome::Bound));
         check(Err(PluginError::new("gone")), &Err(PluginError::new("gone")));
     }

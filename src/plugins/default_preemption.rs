@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_is_gone_is_an_error_and_every_call_counts() {
+    fn unknown_pod_is_an_error_and_attempts_are_counted() {
         let harness = plugin(FeatureGates::default());
         let outcome = harness.post_filter(&pod("p"), CycleState::default());
         assert_eq!(outcome, Err(PluginError::new("preemption: pod \"p\" not found")));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_has_a_prefix() {
+    fn messages_have_the_preemption_prefix() {
         let harness = plugin(FeatureGates::default());
         let check = |preemptor: PodFixture, text: &str, nominated: Option<&str>| {
             harness.handle.listers().put(preemptor.clone().build());
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_whose_victims_are_being_sent_away_is_held_back() {
+    fn only_async_preemption_gates_the_preemptor() {
         let check = |asynchronous: bool, expected: Verdict| {
             let gates = FeatureGates::default().with(Gate::SchedulerAsyncPreemption, asynchronous);
             let harness = plugin(gates).cluster(vec![node("n")], &[pod("v").on("n"), pod("w").on("n")]);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_groups_leave_it_to_the_group() {
+    fn pod_group_members_do_not_preempt_with_the_gate() {
         let gates = FeatureGates::default().with(Gate::WorkloadAwarePreemption, true);
         let harness = plugin(gates);
         let member = pod("p").set("spec.schedulingGroup", serde_json::json!({"podGroupName": "g"}));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_groups_and_others_preempt_unless_both_gate_and_group_are_there() {
+    fn pods_preempt_without_the_gate_or_a_group() {
         let member = || pod("p").set("spec.schedulingGroup", serde_json::json!({"podGroupName": "g"}));
         for (on, pod) in [(true, pod("p")), (false, pod("p")), (false, member())] {
             let harness = plugin(FeatureGates::default().with(Gate::WorkloadAwarePreemption, on));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_whose_victims_are_being_sent_away_waits_for_that() {
+    fn pre_enqueue_gates_the_pod_until_its_preemption_ends() {
         let preemptor = pod("p").priority(1);
         let harness = plugin(FeatureGates::default()).cluster(vec![node("n")], &[pod("v").on("n")]);
         let listers = harness.handle.listers();
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn deleted_pods_are_registered_and_never_help() {
+    fn pod_delete_is_registered_and_never_requeues() {
         let harness = plugin(FeatureGates::default());
         assert_eq!(harness.events(), ["PodDelete"]);
         assert_eq!(harness.pod_delete(&pod("p"), 0, pod("q").on("n")), QueueingHint::Skip);

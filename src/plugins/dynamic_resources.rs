@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_are_rejected() {
+    fn pods_with_resource_claims_are_rejected() {
         Harness::new(factory).check_filter(&pod("p"), node("n"), &Verdict::Pass);
         Harness::new(factory).check_filter(&claiming(), node("n"), &rejected());
     }
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn post_filter_says_what_upstream_says() {
+    fn post_filter_messages_equal_upstreams() {
         let harness = Harness::new(factory);
         let check = |pod: &PodFixture, said: &'static str| {
             let (_, state) = harness.pre_filter(pod);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn with_the_gate_off_it_is_disabled() {
+    fn with_the_gate_off_the_plugin_is_disabled() {
         let gates = FeatureGates::at(33).with(Gate::DynamicResourceAllocation, false);
         let harness = Harness::with_gates(gates, factory);
         assert!(harness.events().is_empty());
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_score_alike_and_pods_with_claims_are_not_signed() {
+    fn scores_are_zero_and_pods_with_claims_are_not_signed() {
         let harness = Harness::new(factory).cluster(vec![node("a"), node("b")], &[]);
         assert_eq!(harness.scores(&pod("p"), &mut CycleState::default()), Ok((vec![0, 0], vec![0, 0])));
         harness.check_signature(&pod("p"), &[]);

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_helps_is_queued_and_the_gate_says_whether_anybody_asks() {
+    fn hints_map_booleans_and_need_the_gate() {
         assert_eq!((hint(true), hint(false)), (QueueingHint::Queue, QueueingHint::Skip));
         let enabled = |on| hints_enabled(&handle(FeatureGates::at(33).with(Gate::SchedulerQueueingHints, on)));
         assert!(enabled(true) && !enabled(false));

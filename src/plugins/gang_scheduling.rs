@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_groups_are_rejected() {
+    fn pod_group_members_are_rejected() {
         check(pod("p"), PermitOutcome::Allow);
         let rejection = Rejection::unresolvable(not_supported(NAME, "a pod group"));
         check(pod("p").set("spec.schedulingGroup", json!({"podGroupName": "g"})), PermitOutcome::Reject(rejection));

@@ -140,7 +140,7 @@ mod tests {
     use crate::testing::{PodFixture, node, pod};
 
     #[test]
-    fn names_without_tag_get_one() {
+    fn untagged_image_names_get_latest() {
         let check = |name: &str, expected: &str| assert_eq!(normalized_image_name(name), expected);
         check("root", "root:latest");
         check("root:tag", "root:tag");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_scaled_by_spread() {
+    fn image_sizes_are_scaled_by_spread() {
         let check = |size: i64, num_nodes: usize, all: usize, expected: i64| {
             let image = ImageState { name: Arc::from("a"), size, num_nodes };
             assert_eq!(scaled_size(&image, all), expected, "{size} on {num_nodes} of {all}");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_clamped() {
+    fn size_sums_are_clamped() {
         let check = |sum: i64, containers: usize, expected: i64| {
             assert_eq!(priority(sum, containers), expected, "{sum} {containers}");
         };
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn images_of_init_containers_containers_and_volumes_count_each_time() {
+    fn all_images_of_the_pod_count_each_time() {
         let images: Arc<[ImageState]> = ["a:latest", "b:1", "v:latest"]
             .map(|name| ImageState { name: Arc::from(name), size: 250 * MIB, num_nodes: 1 })
             .into();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn not_a_byte_is_added() {
+    fn score_is_exact_at_the_byte_boundary() {
         let check = |size: i64, expected: i64| {
             let mut info = node("n").info();
             info.set_images([ImageState { name: Arc::from("a:latest"), size, num_nodes: 1 }].into());
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_without_images_get_nothing() {
+    fn nodes_without_images_score_zero() {
         let (pod, mut state, info) = (pod("p").image("a").info(), CycleState::default(), node("n").info());
         let snapshot = Snapshot::from_nodes(vec![Arc::new(info.clone())]);
         let cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now: Clock::real().now() };
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_name_images_once_and_leave_out_volumes() {
+    fn signature_has_unique_images_without_volumes() {
         let init = json!([{"name": "i", "image": "b:1"}, {"name": "j", "image": "a:latest"}]);
         let volumes = json!([{"name": "v", "image": {"reference": "v"}}]);
         let info = pod("p").image("a").set("spec.initContainers", init).set("spec.volumes", volumes).info();

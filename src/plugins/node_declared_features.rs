@@ -209,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn features_are_sorted_and_constants_point_at_them() {
+    fn feature_constants_match_the_sorted_table() {
         assert!(FEATURES.is_sorted());
         assert_eq!(FeatureSet::declared(&[RESTART.to_owned()]), RESTART_ALL_CONTAINERS);
         assert_eq!(FeatureSet::declared(&[NAMESPACES.to_owned()]), USER_NAMESPACES_HOST_NETWORK);
     }
 
     #[test]
-    fn nodes_have_to_declare_what_a_pod_needs() {
+    fn nodes_without_required_features_are_rejected() {
         let check = |pod: &PodFixture, features: &[&str], fits: bool| {
             let rejected = Verdict::unresolvable("node(s) didn't match Pod's required features");
             let expected = if fits { Verdict::Pass } else { rejected };
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_without_needs_skip() {
+    fn pods_without_required_features_skip_the_filter() {
         let check = |pod: &PodFixture, expected| assert_eq!(Harness::new(factory).pre_filter(pod).0, Ok(expected));
         check(&pod("p"), PreFilterOutcome::Skip);
         check(&pod("p").set("spec.hostNetwork", json!(true)), PreFilterOutcome::Skip);
@@ -241,13 +241,13 @@ mod tests {
     }
 
     #[test]
-    fn filter_needs_pre_filter() {
+    fn filter_without_pre_filter_is_an_error() {
         let error = Harness::new(factory).bare_filter(&restarting(), node("n")).expect_err("no state");
         assert_eq!(error.to_string(), "error reading \"PreFilterNodeDeclaredFeatures\" from cycle-state: not found");
     }
 
     #[test]
-    fn hints() {
+    fn node_and_pod_updates_requeue_by_hint() {
         let harness = Harness::new(factory);
         assert_eq!(harness.registered[0].event.action, ActionType::ADD | ActionType::UPDATE_NODE_DECLARED_FEATURE);
         assert_eq!(harness.registered[1].event.action, ActionType::UPDATE);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_was_not_there_before_is_no_update() {
+    fn pod_event_without_an_old_pod_is_an_error() {
         let hint = Harness::new(factory).registered[1].hint.clone().expect("a hint");
         let added = EventObjects { old: None, new: Some(Object::Pod(restarting().build())) };
         let error = hint(&restarting().info(), &added).expect_err("an add").to_string();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn with_the_gate_off_it_does_nothing_and_signs_nothing() {
+    fn with_the_gate_off_the_plugin_does_nothing() {
         let harness = Harness::with_gates(FeatureGates::default().with(Gate::NodeDeclaredFeatures, false), factory);
         assert!(harness.events().is_empty());
         assert_eq!(harness.pre_filter(&restarting()).0, Ok(PreFilterOutcome::Skip));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn signature_has_a_digit_a_feature() {
+    fn signature_has_one_digit_per_feature() {
         let harness = Harness::new(factory);
         harness.check_signature(&pod("p"), &[("v1.Pod.Spec.RequiredFeatures()", r#""00000""#)]);
         harness.check_signature(&restarting(), &[("v1.Pod.Spec.RequiredFeatures()", r#""00010""#)]);

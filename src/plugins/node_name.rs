@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_node_is_the_only_one() {
+    fn named_pod_fits_only_its_node() {
         check(pod("p"), Verdict::Pass);
         check(pod("p").on(""), Verdict::Pass);
         check(pod("p").on("n"), Verdict::Pass);
@@ -88,14 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn an_added_node_always_helps() {
+    fn node_add_always_requeues() {
         let harness = Harness::new(factory);
         assert_eq!(harness.events(), ["NodeAdd"]);
         assert!(harness.registered[0].hint.is_none());
     }
 
     #[test]
-    fn signature_is_the_name() {
+    fn signature_is_the_node_name() {
         let harness = Harness::new(factory);
         harness.check_signature(&pod("p"), &[("v1.Pod.Spec.NodeName", r#""""#)]);
         harness.check_signature(&pod("p").on("n"), &[("v1.Pod.Spec.NodeName", r#""n""#)]);

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn taken_ports_reject() {
+    fn used_host_ports_reject_the_pod() {
         check(&port("p", 80, "", ""), &[], true);
         check(&port("p", 80, "", ""), &[port("a", 81, "", "")], true);
         check(&port("p", 80, "", ""), &[port("a", 81, "", ""), port("b", 80, "TCP", "10.0.0.1")], false);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_without_ports_skip() {
+    fn pods_without_host_ports_skip_the_filter() {
         let harness = Harness::new(factory);
         assert_eq!(harness.pre_filter(&pod("p")).0, Ok(PreFilterOutcome::Skip));
         assert_eq!(harness.pre_filter(&port("p", 0, "", "")).0, Ok(PreFilterOutcome::Skip));
@@ -156,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn filter_needs_pre_filter() {
+    fn filter_without_pre_filter_is_an_error() {
         let harness = Harness::new(factory);
         let error = harness.bare_filter(&port("p", 80, "", ""), node("n")).expect_err("no state");
         assert_eq!(error.to_string(), "reading \"PreFilterNodePorts\" from cycleState: not found");
     }
 
     #[test]
-    fn a_deleted_pod_helps_if_it_held_a_wanted_port() {
+    fn deleted_pod_with_a_wanted_port_requeues() {
         let harness = Harness::new(factory);
         assert_eq!(harness.events(), ["PodDelete", "NodeAdd"]);
         let waiting = port("p", 80, "", "");

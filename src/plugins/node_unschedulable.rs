@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn cordoned_nodes_take_only_pods_that_tolerate_it() {
+    fn cordoned_nodes_reject_untolerating_pods() {
         let rejected = || Verdict::unresolvable("node(s) were unschedulable");
         check(pod("p"), node("n"), Verdict::Pass);
         check(pod("p"), node("n").unschedulable(), rejected());
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_that_open_help() {
+    fn uncordoned_nodes_requeue() {
         let harness = Harness::new(factory);
         assert_eq!(harness.registered[0].event.action, ActionType::ADD | ActionType::UPDATE_NODE_TAINT);
         let check = |hint, expected| assert_eq!(hint, expected);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_pods_toleration_helps() {
+    fn new_toleration_of_the_own_pod_requeues() {
         let harness = Harness::new(factory);
         assert_eq!(harness.events()[1], "PodUpdatePodToleration");
         let check = |new: PodFixture, expected| {

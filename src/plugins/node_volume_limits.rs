@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn volumes_that_count_are_rejected() {
+    fn pods_with_limited_volumes_are_rejected() {
         check(json!([]), true);
         check(json!([{"name": "v", "configMap": {"name": "c"}}, {"name": "w", "csi": {"driver": "d"}}]), true);
         check(json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]), false);

@@ -29,7 +29,7 @@ mod tests {
     }
 
     #[test]
-    fn scaled() {
+    fn scores_are_scaled_to_the_maximum() {
         check(false, &[1, 2, 3, 4], &[25, 50, 75, 100]);
         check(false, &[1, 3], &[33, 100]);
         check(false, &[1000, 10, 9], &[100, 1, 0]);
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn reversed() {
+    fn reversed_scores_are_subtracted_from_the_maximum() {
         check(true, &[1, 2, 3, 4], &[75, 50, 25, 0]);
         check(true, &[1, 3, 0], &[67, 0, 100]);
         check(true, &[0, 0], &[100, 100]);

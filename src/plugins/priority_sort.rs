@@ -45,14 +45,14 @@ mod tests {
     }
 
     #[test]
-    fn priority_goes_before_age() {
+    fn higher_priority_precedes_earlier_timestamp() {
         check((pod("a").priority(2), 9), (pod("b").priority(1), 1), true);
         check((pod("a").priority(1), 1), (pod("b").priority(2), 9), false);
         check((pod("a").priority(-1), 1), (pod("b"), 9), false);
     }
 
     #[test]
-    fn equals_are_ordered_by_age_and_absent_priority_is_0() {
+    fn equal_priorities_are_sorted_by_timestamp() {
         check((pod("a").priority(0), 1), (pod("b"), 2), true);
         check((pod("a"), 2), (pod("b").priority(0), 1), false);
         check((pod("a"), 2), (pod("b"), 2), false);

@@ -73,14 +73,14 @@ mod tests {
     }
 
     #[test]
-    fn gates_hold_a_pod_back() {
+    fn pods_with_scheduling_gates_are_rejected() {
         check(pod("p"), Verdict::Pass);
         check(pod("p").gate("a"), Verdict::unresolvable("waiting for scheduling gates: [a]"));
         check(pod("p").gate("a").gate("b"), Verdict::unresolvable("waiting for scheduling gates: [a b]"));
     }
 
     #[test]
-    fn only_the_own_pod_losing_its_gates_helps() {
+    fn removed_gates_of_the_own_pod_requeue() {
         let harness = Harness::new(factory);
         assert_eq!(harness.events(), ["PodUpdatePodSchedulingGatesEliminated"]);
         let waiting = pod("p").gate("a");
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn without_hints_nothing_is_registered() {
+    fn without_hints_no_events_are_registered() {
         let gates = FeatureGates::at(33).with(Gate::SchedulerQueueingHints, false);
         assert!(Harness::with_gates(gates, factory).events().is_empty());
     }

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn hard_taints_have_to_be_tolerated() {
+    fn untolerated_no_schedule_taints_reject() {
         check(pod("p"), node("n"), true);
         check(pod("p"), node("n").taint("a", "1", "NoSchedule"), false);
         check(pod("p"), node("n").taint("a", "1", "NoExecute"), false);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_compare_only_with_the_gate() {
+    fn gt_and_lt_need_the_gate() {
         let patient = json!([{"key": "a", "operator": "Gt", "value": "5", "effect": "NoSchedule"}]);
         let patient = pod("p").set("spec.tolerations", patient);
         check(patient.clone(), node("n").taint("a", "6", "NoSchedule"), false);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn soft_taints_cost_points() {
+    fn untolerated_prefer_no_schedule_taints_lower_the_score() {
         let check = |pod: PodFixture, raw: &[i64], normalized: &[i64]| {
             let nodes = vec![
                 node("a"),
@@ -222,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn score_needs_pre_score() {
+    fn score_without_pre_score_is_an_error() {
         let harness = Harness::new(factory).cluster(vec![node("a")], &[]);
         let error = harness.scores(&pod("p"), &mut CycleState::default()).expect_err("no state");
         assert_eq!(error.to_string(), "failed to read \"PreScoreTaintToleration\" from cycleState: not found");
     }
 
     #[test]
-    fn nodes_that_become_tolerable_help() {
+    fn newly_tolerated_nodes_requeue() {
         let harness = Harness::new(factory);
         assert_eq!(harness.registered[0].event.action, ActionType::ADD | ActionType::UPDATE_NODE_TAINT);
         let tainted = || node("n").taint("a", "", "NoSchedule");
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn any_new_toleration_of_the_own_pod_helps() {
+    fn new_toleration_of_the_own_pod_requeues() {
         let harness = Harness::new(factory);
         assert_eq!(harness.events()[1], "PodUpdatePodToleration");
         let check = |new, expected| assert_eq!(harness.pod_update(&pod("p"), 1, pod("p"), new), expected);

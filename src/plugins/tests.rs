@@ -11,7 +11,7 @@ use crate::model::{EventObjects, Object};
 use crate::testing::{handle, pod};
 
 #[test]
-fn every_name_is_registered_once_and_by_itself() {
+fn plugin_names_are_sorted_and_unique() {
     let names: Vec<String> = registry().names().map(str::to_owned).collect();
     assert!(names.is_sorted_by(|a, b| a < b));
     assert_eq!(names.len(), in_tree().len());
@@ -30,7 +30,7 @@ fn registrations() -> Vec<(String, Registration)> {
 }
 
 #[test]
-fn plugins_call_themselves_what_the_table_calls_them() {
+fn plugin_names_equal_their_registered_names() {
     for (name, built) in registrations() {
         assert_eq!(built.name(), name);
         let Registration { bind, events, filter, normalize, permit, post_bind, post_filter, .. } = &built;
@@ -58,7 +58,7 @@ fn plugins_call_themselves_what_the_table_calls_them() {
 }
 
 #[test]
-fn who_signs_who_normalizes_and_who_hears_of_events() {
+fn plugins_implement_sign_normalize_and_events_as_upstream() {
     let names = |has: fn(&Registration) -> bool| {
         let registrations = registrations();
         let names = registrations.iter().filter(|(_, built)| has(built)).map(|(name, _)| name.clone());

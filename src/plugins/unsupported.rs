@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_said_in_words_of_the_pod() {
+    fn message_names_plugin_and_unsupported_feature() {
         let expected =
             "VolumeBinding is not supported yet: this scheduler does not place pods with persistent volume claims";
         assert_eq!(not_supported("VolumeBinding", "persistent volume claims"), expected);

@@ -120,14 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn claims_are_rejected() {
+    fn pods_with_claims_are_rejected() {
         check(json!([{"name": "v", "emptyDir": {}}]), true);
         check(json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]), false);
         check(json!([{"name": "v", "ephemeral": {}}]), false);
     }
 
     #[test]
-    fn it_decides_alike_without_its_pre_filter() {
+    fn filter_without_pre_filter_decides_alike() {
         let claiming = pod("p").set("spec.volumes", json!([{"name": "v", "ephemeral": {}}]));
         let harness = Harness::new(factory);
         let rejected = Verdict::unresolvable(not_supported(NAME, "persistent volume claims"));

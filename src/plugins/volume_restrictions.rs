@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_of_the_pod_helps() {
+    fn added_claim_of_the_pod_requeues() {
         let harness = Harness::new(factory);
         assert_eq!(harness.events(), ["PersistentVolumeClaimAdd"]);
         let waiting = with_volume(json!({"name": "v", "persistentVolumeClaim": {"claimName": "x"}}));

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_are_rejected() {
+    fn pods_with_claims_are_rejected() {
         check(json!([{"name": "v", "emptyDir": {}}, {"name": "w", "ephemeral": {}}]), true);
         check(json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]), false);
     }

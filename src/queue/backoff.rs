@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_of_very_many_attempts() {
+    fn many_attempts_do_not_overflow_the_duration() {
         let check = |initial: u64, count: u32, expected: u64| {
             assert_eq!(backoff(initial, 10, true, 0, 0).duration(count).as_secs(), expected, "{initial} {count}");
         };
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_whole_seconds_of_the_wall_clock() {
+    fn windows_align_to_whole_wall_clock_seconds() {
         let check = |mono_ms: u64, wall_ms: i64, at_ms: u64, expected_ms: u64| {
             let aligned = backoff(1, 10, true, mono_ms, wall_ms).align(Mono::from_nanos(at_ms * 1_000_000));
             assert_eq!(aligned.as_nanos(), expected_ms * 1_000_000, "mono {mono_ms} wall {wall_ms} at {at_ms}");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_flush_is_at_the_next_whole_second_or_a_second_away() {
+    fn first_flush_is_window_aligned_or_one_second_later() {
         let at = Mono::from_nanos(1_300_000_000);
         assert_eq!(backoff(1, 10, true, 0, 0).first_flush(at), Mono::from_secs(2));
         assert_eq!(backoff(1, 10, false, 0, 0).first_flush(at), Mono::from_nanos(2_300_000_000));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn expiries() {
+    fn expiry_follows_attempts_errors_and_windows() {
         check_expiry(0, 0, 10, true, None);
         check_expiry(3, 0, 0, true, None);
         check_expiry(1, 0, 10, true, Some(1000));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_waits_through_the_window_of_its_expiry() {
+    fn pod_backs_off_until_the_end_of_its_window() {
         let check = |windows: bool, expiration_ms: Option<u64>, now_ms: u64, expected: bool| {
             let backoff = backoff(1, 10, windows, 0, 0);
             let at = |ms: u64| Mono::from_nanos(ms * 1_000_000);

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_pods() {
+    fn pod_updates_map_to_events() {
         check_pod(|pod| pod, "UnschedulablePodUpdate");
         check_pod(|pod| pod.set("metadata.annotations", json!({"a": "b"})), "UnschedulablePodUpdate");
         check_pod(|pod| pod.on("n"), "AssignedPodUpdate");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_do_not_count_without_device_claims() {
+    fn claim_changes_are_ignored_without_dra() {
         let gates = FeatureGates::default().with(Gate::DynamicResourceAllocation, false);
         let new = pod("a").set("status.resourceClaimStatuses", json!([{"name": "c"}]));
         assert_eq!(labels(&pod_events(&pod("a").build(), &new.build(), &gates)), "UnschedulablePodUpdate");
@@ -148,7 +148,7 @@ mod tests {
 
     /// While a pod is resized, the larger of its requested and its allocated resources counts.
     #[test]
-    fn shrinking_counts_once_the_node_has_agreed() {
+    fn scale_down_counts_once_the_node_resized_the_pod() {
         let status = |cpu: &str| json!([{"name": "c", "allocatedResources": {"cpu": cpu}, "resources": {"requests": {"cpu": cpu}}}]);
         let at =
             |spec: &str, has: &str| pod("a").on("n").cpu(spec).set("status.containerStatuses", status(has)).build();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_nodes() {
+    fn node_updates_map_to_events() {
         check_node(|node| node, "");
         check_node(|node| node.set("metadata.resourceVersion", json!("9")), "");
         check_node(|node| node.set("spec.unschedulable", json!(false)), "NodeUpdateNodeTaint");
@@ -194,13 +194,13 @@ mod tests {
     }
 
     #[test]
-    fn cordoning_a_node_helps_nobody() {
+    fn cordoning_a_node_is_no_event() {
         let events = node_events(&node("n").build(), &node("n").unschedulable().build(), &FeatureGates::default());
         assert_eq!(labels(&events), "");
     }
 
     #[test]
-    fn features_do_not_count_without_their_gate() {
+    fn declared_features_are_ignored_without_their_gate() {
         let gates = FeatureGates::default().with(Gate::NodeDeclaredFeatures, false);
         let new = node("n").set("status.declaredFeatures", json!(["F"]));
         assert_eq!(labels(&node_events(&node("n").build(), &new.build(), &gates)), "");

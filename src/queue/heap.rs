@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn any_mix_of_operations_pops_in_order() {
+    fn random_operations_pop_in_order() {
         for seed in 0..20 {
             check_against_sorting(seed);
         }

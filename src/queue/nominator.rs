@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_node_is_the_overriding_one_or_the_status_s() {
+    fn overriding_node_precedes_the_status() {
         check_add("", &NominatingInfo::Keep, None);
         check_add("n1", &NominatingInfo::Keep, Some("n1"));
         check_add("n1", &to("n2"), Some("n2"));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_pod_that_has_left_the_queue_the_name_is_left() {
+    fn reduced_nomination_keeps_only_the_name() {
         let (big, other) = (pod("big").cpu("8").priority(7).host_port(80), pod("other").cpu("1"));
         let nominator = nominator(&[big.clone(), other.clone()]);
         for pod in [&big, &other] {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_are_gone_or_assigned_hold_nothing() {
+    fn deleted_or_assigned_pods_are_not_nominated() {
         let nominator = nominator(&[pod("assigned").on("n0"), pod("a")]);
         for name in ["assigned", "gone", "a"] {
             nominator.add_nominated_pod(&pod(name).info(), &to("n1"));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn adding_again_moves_the_pod() {
+    fn adding_again_replaces_the_nomination() {
         let nominator = nominator(&[pod("a"), pod("b")]);
         for (name, node) in [("a", "n1"), ("b", "n1"), ("a", "n1")] {
             nominator.add_nominated_pod(&pod(name).info(), &to(node));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_keep_what_only_memory_knows() {
+    fn updates_keep_a_nomination_not_in_the_status() {
         check_update(None, "", "", None);
         check_update(Some("n1"), "", "", Some("n1"));
         check_update(Some("n1"), "", "n2", Some("n2"));

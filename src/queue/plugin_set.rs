@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_keeps_its_number() {
+    fn interned_names_keep_their_number() {
         let mut names = PluginNames::default();
         let a = names.intern(&Arc::from("a"));
         let b = names.intern(&Arc::from("b"));

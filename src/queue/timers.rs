@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks() {
+    fn late_ticks_skip_to_the_next_period() {
         let check = |due: u64, period: u64, earliest: u64, expected: u64| {
             let tick = tick_from(Mono::from_nanos(due), Duration::from_nanos(period), Mono::from_nanos(earliest));
             assert_eq!(tick, Mono::from_nanos(expected), "{due} {period} {earliest}");

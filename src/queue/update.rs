@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_that_may_help_with_hints_off() {
+    fn with_hints_off_spec_and_metadata_changes_requeue() {
         check(|pod| pod, false);
         check(|pod| pod.set("metadata.resourceVersion", json!("7")), false);
         check(|pod| pod.set("metadata.generation", json!(7)), false);

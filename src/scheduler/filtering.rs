@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_many_nodes_are_enough() {
+    fn feasible_nodes_to_find_follow_the_percentage() {
         let check =
             |percentage, nodes, expected| assert_eq!(enough(percentage, nodes), expected, "{percentage} {nodes}");
         check(0, 99, 99);

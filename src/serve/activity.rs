@@ -276,7 +276,7 @@ mod tests {
     use crate::clock::SimClock;
 
     #[test]
-    fn headers_may_take_less_than_waiting_for_them() {
+    fn header_timeout_is_shorter_than_idle_timeout() {
         let clock = SimClock::new(Timestamp::UNIX_EPOCH);
         let activity = Activity::new(&clock.clock(), true);
         let at = Mono::from_secs;
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_answer_is_sent_before_the_end() {
+    fn last_response_is_written_before_the_close() {
         let clock = SimClock::new(Timestamp::UNIX_EPOCH);
         let activity = Activity::new(&clock.clock(), false);
         let answering = activity.answer();
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn pings_keep_nobody() {
+    fn pings_do_not_extend_the_idle_timeout() {
         let clock = SimClock::new(Timestamp::UNIX_EPOCH);
         let ping = |activity: &Activity, seconds: u64| {
             for _ in 0..seconds {
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn many_requests_at_a_time_have_no_headers_between_them() {
+    fn http2_has_only_the_idle_timeout_between_requests() {
         let clock = SimClock::new(Timestamp::UNIX_EPOCH);
         let activity = Activity::new(&clock.clock(), false);
         assert_eq!(activity.deadline(), Mono::from_secs(32));
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn long_headers_are_read_from_few_connections_at_a_time() {
+    async fn concurrent_large_headers_are_limited() {
         use futures::FutureExt as _;
         use tokio::io::AsyncReadExt as _;
 

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_good_for_its_time() {
+    fn answer_is_cached_until_its_ttl() {
         let (clock, answers) = answers(10);
         let asked = AtomicUsize::new(0);
         let get = |keep: u64| {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_give_way() {
+    fn full_cache_evicts_the_oldest() {
         let (clock, answers) = answers(2);
         let get = |key: u8| {
             let answer = Answer { value: usize::from(key), keep: Duration::from_secs(10) };
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_the_same_at_the_same_time_waits_for_the_same_answer() {
+    fn concurrent_equal_requests_share_one_answer() {
         let (_clock, answers) = answers(2);
         let asked = Arc::new(AtomicUsize::new(0));
         let (release, gate) = futures::channel::oneshot::channel::<()>();

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn open_paths_are_exact_or_begin_so() {
+    fn always_allowed_paths_match_exactly_or_by_prefix() {
         let check = |open: &[&str], path: &str, expected: bool| {
             assert_eq!(paths(open).expect("paths").contain(path), expected, "{open:?} {path}");
         };
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_at_the_end_alone() {
+    fn star_is_allowed_only_at_the_end() {
         let check = |path: &str, shown: &str| {
             let error = paths(&[path]).expect_err("a star in the middle").to_string();
             assert_eq!(error, format!("only trailing * allowed in {shown:?}"));

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_what_upstream_makes() {
+    fn self_signed_certificate_equals_upstreams() {
         let check = |bound: IpAddr, names: usize| {
             let chain = made(bound);
             let [leaf, authority] = &chain[..] else { panic!("a leaf and its authority") };

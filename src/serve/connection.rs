@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_http_is_known_by_its_first_bytes() {
+    fn plain_http_is_detected_by_its_first_bytes() {
         let check = |first: &[u8; 5], expected: bool| assert_eq!(looks_like_http(*first), expected);
         check(b"GET /", true);
         check(b"PUT /", true);

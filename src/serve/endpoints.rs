@@ -97,7 +97,7 @@ mod tests {
     use crate::metrics::{Point, StatusCode};
 
     #[test]
-    fn what_recorders_hold_is_gathered() {
+    fn buffered_observations_are_gathered() {
         let metrics = Metrics::detached();
         let recorder = metrics.recorder();
         let durations = metrics.plugin_durations("NodeName", Point::Filter);

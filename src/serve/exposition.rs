@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_is_what_upstream_chooses() {
+    fn format_follows_the_accept_header() {
         let check = |accept: &str, expected: &str| {
             let (reply, _) = asked(&[(ACCEPT, accept)]);
             assert_eq!(reply.headers()[CONTENT_TYPE], expected, "{accept}");
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_compressed_for_those_who_ask() {
+    fn body_is_compressed_on_request() {
         let (reply, body) = asked(&[(ACCEPT_ENCODING, "gzip")]);
         assert_eq!(reply.headers()[CONTENT_ENCODING], "gzip");
         assert_eq!(reply.headers()[STARTED], "7");
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_in_protobuf() {
+    fn families_are_encoded_in_protobuf() {
         let expected: &[u8] = b"\x18\x0a\x01c\x12\x04help\x18\x00\x22\x0b\x1a\x09\x09\x00\x00\x00\x00\x00\x00\xf0\x3f";
         assert_eq!(protobuf(&registry().gather()), expected);
     }
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_while_metrics_are_gathered_gets_the_next_ones_with_all_others() {
+    fn requests_during_a_gather_share_the_next_one() {
         let (asked, is_asked) = mpsc::sync_channel(10);
         let (allow, may) = mpsc::channel();
         let counter = IntCounter::new("c", "help").expect("a counter");
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn while_many_bodies_are_not_sent_others_are_made_less_often() {
+    fn many_unsent_bodies_slow_down_gathering() {
         let time = SimClock::new(Timestamp::UNIX_EPOCH);
         let exposition = Exposition::new(Arc::new(registry()), 7, &time.clock());
         block_on(async {

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users_are_counted_by_few_names() {
+    fn user_names_are_reduced_to_few_label_values() {
         let check = |name: &str, expected: &str| assert_eq!(compressed(name), expected);
         check("admin", "admin");
         check("a@b", "email_id");

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_are_listed_left_out_and_withheld() {
+    fn health_list_honours_exclude_and_withholds_reasons() {
         let well = || health_check("well", || Ok(()));
         let ill = || health_check("ill", || Err("it aches".to_owned()));
         let check = |checks: &[Arc<dyn HealthCheck>], query: &str, status: u16, expected: &str| {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn one_check_says_what_is_wrong() {
+    fn single_check_reports_its_error() {
         let root = root(&[health_check("ill", || Err("it aches".to_owned()))]);
         assert_eq!(root.one("ill").map(shown), Some((500, "internal server error: it aches\n".to_owned())));
         assert!(root.one("ping").is_none());

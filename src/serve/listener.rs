@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_in_use_is_named() {
+    fn port_in_use_is_an_error_with_the_address() {
         let local = |port| Options { bind_address: Ipv4Addr::LOCALHOST.into(), port, ..Options::default() };
         let first = bind(&local(0)).expect("a free port");
         let port = first.local_addr().expect("an address").port();
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_can_be_shared_by_those_who_say_so() {
+    fn port_can_be_shared_if_permitted() {
         let shared = |port| Options {
             bind_address: Ipv4Addr::LOCALHOST.into(),
             port,
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn all_interfaces_are_those_of_both_families() {
+    fn unspecified_address_listens_on_ipv4() {
         let listener = bind(&Options { port: 0, ..Options::default() }).expect("a free port");
         let port = listener.local_addr().expect("an address").port();
         std::net::TcpStream::connect(("127.0.0.1", port)).expect("IPv4 is listened to");

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_is_a_number() {
+    fn verbosity_must_be_a_number() {
         let check = |value: &str, expected: Result<u32, &str>| {
             assert_eq!(level(value).as_ref().map_err(String::as_str), expected.as_ref().map_err(|text| *text));
         };

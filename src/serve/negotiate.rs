@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_is_read() {
+    fn query_parameters_are_parsed() {
         let query = Query::parse("verbose&exclude=a&exclude=b+c%21&bad=%zz&x;y=1");
         assert_eq!(query.first("verbose"), Some(""));
         assert_eq!(query.all("exclude").collect::<Vec<_>>(), ["a", "b c!"]);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_people_is_known_by_its_reader() {
+    fn json_is_pretty_for_curl_or_on_request() {
         let check = |query: &str, agent: &str, expected: bool| {
             let mut headers = HeaderMap::new();
             headers.insert(header::USER_AGENT, HeaderValue::from_str(agent).expect("a value"));

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_come_in_the_form_that_is_wanted() {
+    fn flagz_format_follows_the_accept_header() {
         let flags = BTreeMap::from([("v", "2"), ("config", "<a>")].map(|(k, v)| (k.to_owned(), v.to_owned())));
         let page = Flagz::new(flags, 2);
         let check = |accept: &str, status: u16, kind: &str, part: &str| {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_says_how_long_it_has_been() {
+    fn statusz_shows_the_uptime() {
         let versions = Versions { toolchain: "rustc".into(), binary: "1.36.3".into(), emulation: "1.36".into() };
         let paths = ["/metrics", "/metrics/slis", "/healthz"].map(str::to_owned);
         let started: Timestamp = "2026-11-02T04:10:59Z".parse().expect("a time");

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_what_a_client_may_ask_for() {
+    fn sni_names_come_from_common_name_and_sans() {
         let check = |common_name: &str, names: &[&str], expected: &[&str]| {
             let (chain, key) = made(common_name, names);
             assert_eq!(Pair::parse(chain.as_bytes(), key.as_bytes()).expect("a pair").names, expected, "{common_name}");
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pair_is_named_as_go_names_it() {
+    fn invalid_pairs_give_gos_errors() {
         let (chain, key) = made("a", &[]);
         let (_, other) = made("b", &[]);
         let check = |chain: &str, key: &str, expected: &str| {

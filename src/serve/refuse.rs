@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_has_one_host() {
+    fn request_must_have_one_host_header() {
         let missing = Some((400, "400 Bad Request: missing required Host header"));
         check(Version::HTTP_11, &[], missing);
         check(Version::HTTP_10, &[], None);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_about_a_path() {
+    fn request_must_have_a_path() {
         let check = |method: &str, uri: &str, expected: Option<u16>| {
             let answer = at_once(&request(method, uri, Version::HTTP_11, &[("host", "a")]));
             assert_eq!(answer.map(|reply| reply.status().as_u16()), expected, "{method} {uri}");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_continuation_can_be_expected() {
+    fn only_expect_100_continue_is_accepted() {
         check(Version::HTTP_11, &[("host", "a"), ("expect", "100-Continue")], None);
         check(Version::HTTP_11, &[("host", "a"), ("expect", "")], None);
         check(Version::HTTP_11, &[("host", "a"), ("expect", "more")], Some((417, "")));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_chunked_once() {
+    fn only_a_single_chunked_encoding_is_accepted() {
         let check = |encodings: &[&str], expected: Option<(u16, &str)>| {
             let encodings = encodings.iter().map(|encoding| ("transfer-encoding", *encoding));
             let headers: Vec<_> = std::iter::once(("host", "a")).chain(encodings).collect();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_the_server_are_anybodys() {
+    fn options_star_is_answered_at_once() {
         let answered = at_once(&request("OPTIONS", "*", Version::HTTP_11, &[("host", "a")])).map(shown);
         assert_eq!(answered, Some((200, String::new())));
         assert!(at_once(&request("OPTIONS", "/healthz", Version::HTTP_11, &[("host", "a")])).is_none());

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_followed_and_what_is_no_use_is_not() {
+    fn changed_file_is_reloaded_and_invalid_content_ignored() {
         let folder = std::env::temp_dir().join(format!("serve-reload-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let file = folder.join("a");

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pods_ask_for_is_listed_by_their_labels() {
+    fn pod_requests_and_limits_are_exposed() {
         let container = json!({"name": "c", "resources": {
             "requests": {"cpu": "500m", "memory": "1Ki", "example.org/x": "0"}, "limits": {"hugepages-2Mi": "2Mi"},
         }});

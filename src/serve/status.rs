@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_in_the_form_that_is_wanted() {
+    fn status_format_follows_the_accept_header() {
         let status = forbidden("User \"a<b\" cannot get path \"/x\"");
         let line = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":\
             \"forbidden: User \\\"a\\u003cb\\\" cannot get path \\\"/x\\\"\",\"reason\":\"Forbidden\",\"details\":{},\

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named_as_upstream_names_it() {
+    fn invalid_tls_options_give_upstreams_errors() {
         let check = |options: TlsOptions, expected: &str| {
             let error = resolve(&options, false).err().map(|error| error.to_string());
             assert_eq!(error.as_deref(), Some(expected));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_chosen_is_spoken_and_nothing_else() {
+    fn only_chosen_versions_suites_and_groups_are_enabled() {
         let check = |options: TlsOptions, without_http2: bool, versions: usize, suites: usize, groups: usize| {
             let settings = resolve(&options, without_http2).unwrap_or_else(|error| panic!("{options:?}: {error}"));
             let provider = &settings.provider;

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_is_read() {
+    fn subject_fields_are_parsed() {
         let issuer = Authority::new();
         let subject = Subject::of(&leaf(&issuer, |params| {
             params.distinguished_name.push(DnType::CustomDnType(UID.to_vec()), "u-1");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_an_authority_has_signed_for_a_client_and_for_now_is_taken() {
+    fn untrusted_expired_or_server_only_certificates_are_rejected() {
         let (issuer, stranger) = (Authority::new(), Authority::new());
         let bundle = Bundle::parse("b", issuer.pem().as_bytes()).expect("a bundle");
         let check = |certificate: CertificateDer<'static>, second: i64, taken: bool| {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_bundle_is_named_as_upstream_names_it() {
+    fn invalid_ca_bundles_give_upstreams_errors() {
         let check = |pem: &str, expected: &str| {
             assert_eq!(Bundle::parse("p::f", pem.as_bytes()).err().as_deref(), Some(expected));
         };

@@ -41,7 +41,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "VERSION")]
     pub emulated_version: Vec<String>,
 
-    /// Output format
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
 
@@ -53,11 +53,11 @@ pub struct SimulateArgs {
 /// Output format of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// Human-readable tables.
+    /// Prints tables for people to read.
     #[default]
     Table,
-    /// A JSON document.
+    /// Prints one JSON document.
     Json,
-    /// A YAML document.
+    /// Prints one YAML document.
     Yaml,
 }

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn json_and_yaml_are_told_apart() {
+    fn json_and_yaml_are_distinguished() {
         let (a, b) = (|| Ok(json!({"a": 1})), || Ok(json!({"b": 2})));
         check("{\"a\": 1}\n{\"b\": 2}", &[a(), b()]);
         check("{\"a\": 1} {\"b\": 2}", &[a(), b()]);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_fails_as_what_it_looks_like() {
+    fn malformed_documents_fail_as_json_or_yaml() {
         check("{\"a\": 1}\n{\"b\":\n ]", &[Ok(json!({"a": 1})), Err("expected value at line 3 column 2")]);
         check("{\"a\": 1, \"a\": 2}", &[Err("duplicate key \"a\" at line 1 column 12")]);
         check("{a: 1}\n---\n{b: [}\n", &[Ok(json!({"a": 1})), Err("yaml: line 3: did not find expected node content")]);

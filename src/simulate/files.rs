@@ -89,13 +89,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_end_is_refused() {
+    fn too_large_files_are_rejected() {
         assert_eq!(read_up_to(3, &b"abc"[..]).expect("as long as may be"), b"abc");
         assert_eq!(read_up_to(3, io::repeat(0)).expect_err("endless").to_string(), "larger than 3 bytes");
     }
 
     #[test]
-    fn links_are_followed_once() {
+    fn linked_files_are_read_once() {
         let root = std::env::temp_dir().join(format!("kube-scheduler-links-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&root);
         // Like a mounted config map, whose files are links into a folder that is a link.

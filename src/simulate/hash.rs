@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_are_short_stable_and_apart() {
+    fn template_hashes_are_short_stable_and_distinct() {
         let hash = template_hash(&serde_json::json!({"spec": {"a": 1}}));
         assert!((8..=10).contains(&hash.len()), "{hash}");
         assert_eq!(hash, template_hash(&serde_json::json!({"spec": {"a": 1}})));

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_lists_and_typed_lists() {
+    fn documents_and_lists_are_flattened() {
         check(
             "# first\n---\napiVersion: v1\nkind: Node\nmetadata: {name: a}\n---\n{apiVersion: v1, kind: PodList, items: [{metadata: {name: p, namespace: x}}]}\n",
             Ok(&["Node a @c.yaml: document 1", "Pod x/p @c.yaml: document 2, item 1"]),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn files_may_hold_only_what_is_left_out() {
+    fn files_with_only_ignored_kinds_are_accepted() {
         let mut input = Input::default();
         for file in ["a.yaml", "b.yaml"] {
             // Regression test: the second file failed with "b.yaml: no objects".
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place() {
+    fn errors_name_file_document_and_item() {
         check("", Err("c.yaml: no objects"));
         check("apiVersion: v1\nkind: List\n", Err("c.yaml: no objects"));
         check(

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_short() {
+    fn memory_amounts_are_shortened() {
         let check = |amount: &str, expected: &str| {
             assert_eq!(shown(MEMORY, &BTreeMap::from([(MEMORY.to_owned(), amount.to_owned())])), expected);
         };

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_mean_what_the_whole_does() {
+    fn documents_split_in_parts_parse_as_the_whole() {
         for text in [
             "# nothing\n",
             "a: 1",
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_in_parts_mean_what_the_whole_does() {
+    fn lists_split_in_parts_parse_as_the_whole() {
         let list = |items: &str| format!("---\napiVersion: v1\n# a\nitems:\n{items}kind: List\nmetadata:\n  a: b\n");
         for items in [
             "- a: 1\n  b:\n  - 2\n- c: 3\n",

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_goes_to_the_node_that_it_names() {
+    fn pod_fits_only_the_node_in_its_label() {
         let check = |pod: PodFixture, expected: [Option<&'static str>; 2]| {
             let harness = Harness::new(factory).cluster(vec![node("a"), node("b")], &[]);
             let expected = expected.map(|reason| reason.map(Rejection::unresolvable));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_label_helps_the_pod_that_has_it() {
+    fn changed_node_label_of_the_pod_requeues() {
         let event = ClusterEvent::new(EventResource::UnschedulablePod, ActionType::UPDATE_POD_LABEL);
         let check = |old: PodFixture, new: PodFixture, expected: QueueingHint| {
             let (old, new) = (Object::Pod(old.build()), Object::Pod(new.build()));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_node_helps_the_pods_that_name_it() {
+    fn added_node_requeues_pods_that_name_it() {
         let check = |action: ActionType, new: NodeFixture, expected: QueueingHint| {
             let event = ClusterEvent::new(EventResource::Node, action);
             let new = Object::Node(new.build());

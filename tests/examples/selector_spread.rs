@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_with_fewer_of_the_pods_score_higher() {
+    fn nodes_with_fewer_matching_pods_score_higher() {
         let nodes = || vec![node("a"), node("b"), node("c")];
         let on = [web("1").on("a"), web("2").on("a"), web("3").on("b"), pod("4").label("app", "db").on("c")];
         check(harness(), &web("p"), nodes(), &on, &[(2, 0), (1, 50), (0, 100)]);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_elsewhere_and_on_their_way_out_do_not_count() {
+    fn terminating_and_other_namespace_pods_do_not_count() {
         let on = [web("1").on("a").terminating(), web("2").on("a").namespace("other"), web("3").on("b")];
         check(harness(), &web("p"), vec![node("a"), node("b")], &on, &[(0, 100), (1, 0)]);
         let elsewhere = Harness::new(factory);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_of_different_regions_are_apart() {
+    fn zones_of_different_regions_are_distinct() {
         let node = |name: &str, region: &str| node(name).zone("1").label("topology.kubernetes.io/region", region);
         let on = [web("1").on("a")];
         check(harness(), &web("p"), vec![node("a", "x"), node("b", "y")], &on, &[(1, 0), (0, 100)]);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn controllers_select_too() {
+    fn controller_selectors_count() {
         let check_owner = |kind: (&str, &str), fill: fn(&Handle), expected: [(i64, i64); 2]| {
             let harness = Harness::new(factory);
             fill(&harness.handle);
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_and_a_controller_select_together() {
+    fn service_and_controller_selectors_are_merged() {
         let harness = harness();
         let set = decode::<ReplicaSet>(json!({
             "metadata": {"name": "owner", "namespace": "default"},
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_with_constraints_of_its_own_is_left_alone() {
+    fn pod_with_spread_constraints_is_not_scored() {
         let constraint = json!([{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]);
         let pod = web("p").set("spec.topologySpreadConstraints", constraint);
         let harness = harness().cluster(vec![node("a"), node("b")], &[web("1").on("a")]);
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_arguments_are_refused_with_the_path_of_the_field() {
+    fn invalid_arguments_name_the_path_of_the_field() {
         let check = |args: &str, expected: &str| {
             let file = ConfigFile::new("refused", args);
             let simulation = SimulateArgs { config: Some(file.0.clone()), ..SimulateArgs::default() };
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_weigh_the_zone() {
+    fn zone_weighting_argument_changes_scores() {
         let check = |zone_weighting: f64, expected: [i64; 3]| {
             let nodes = vec![node("a").zone("x"), node("b").zone("x"), node("c").zone("y")];
             let harness = Harness::with_args(SelectorSpreadArgs { zone_weighting }, factory);

@@ -101,7 +101,7 @@ async fn asks(client: &RestClient) -> Result<(), String> {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_replaced_is_shown_by_new_connections() {
+async fn replaced_client_certificate_is_used_by_new_connections() {
     let (folder, authority, server) = trusted("certificate", |_| 200).await;
     let [first, second] = ["one", "two"].map(|name| authority.pair(name));
     let put = |pair: &Pair| {
@@ -128,7 +128,7 @@ async fn a_certificate_that_is_replaced_is_shown_by_new_connections() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_cannot_be_read_is_named() {
+async fn unreadable_client_certificate_is_an_error() {
     let (folder, authority, server) = trusted("unreadable", |_| 200).await;
     let pair = authority.pair("one");
     let (certificate, key) = (folder.write("client.crt", &pair.certificate), folder.write("client.key", &pair.key));
@@ -146,7 +146,7 @@ async fn a_certificate_that_cannot_be_read_is_named() {
 }
 
 #[tokio::test]
-async fn an_authority_that_is_replaced_is_trusted() {
+async fn replaced_ca_file_is_reloaded() {
     let folder = Folder::new("authority");
     let [first, second] = [Authority::new(), Authority::new()];
     folder.write("ca.crt", &first.pem());
@@ -167,7 +167,7 @@ async fn an_authority_that_is_replaced_is_trusted() {
 }
 
 #[tokio::test]
-async fn servers_that_are_not_to_be_trusted_are_told_in_gos_words() {
+async fn untrusted_server_certificates_give_gos_errors() {
     let folder = Folder::new("untrusted");
     let authority = Authority::new();
     folder.write("ca.crt", &authority.pem());
@@ -200,7 +200,7 @@ async fn servers_that_are_not_to_be_trusted_are_told_in_gos_words() {
 }
 
 #[tokio::test]
-async fn whoever_is_impersonated_is_named() {
+async fn impersonation_and_basic_auth_headers_are_sent() {
     let (folder, _, server) = trusted("impersonation", |_| 200).await;
     let user = json!({"username": "a", "password": "b", "as": "jane", "as-groups": ["g", "h"], "as-uid": "7"});
     let client = client_of(&folder.kubeconfig(&cluster(&server), &user), Clock::real());
@@ -214,7 +214,7 @@ async fn whoever_is_impersonated_is_named() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_no_headers_value_is_told_and_not_a_panic() {
+async fn token_invalid_in_a_header_is_an_error() {
     let (folder, _, server) = trusted("token", |_| 200).await;
     let client = client_of(&folder.kubeconfig(&cluster(&server), &json!({"token": "a b\n"})), Clock::real());
     let expected =
@@ -223,7 +223,7 @@ async fn a_token_that_is_no_headers_value_is_told_and_not_a_panic() {
 }
 
 #[tokio::test]
-async fn a_proxy_is_gone_through() {
+async fn requests_go_through_the_proxy() {
     let (folder, _, server) = trusted("proxy", |_| 200).await;
     let (address, heads) = proxy().await;
     let mut cluster = cluster(&server);
@@ -237,7 +237,7 @@ async fn a_proxy_is_gone_through() {
 }
 
 #[tokio::test]
-async fn lists_are_sent_again_when_the_server_says_and_as_often_as_client_go_does() {
+async fn overloaded_server_is_retried_as_in_client_go() {
     let busy = |asked: &Asked| if asked.number < 2 { 429 } else { 200 };
     let (folder, authority, server) = trusted("busy", busy).await;
     let path = folder.kubeconfig(&cluster(&server), &json!({"token": "t"}));
@@ -255,7 +255,7 @@ async fn lists_are_sent_again_when_the_server_says_and_as_often_as_client_go_doe
 }
 
 #[tokio::test]
-async fn a_plugin_is_asked_again_once_its_token_is_refused_or_expired() {
+async fn exec_plugin_runs_again_after_401_or_expiry() {
     let answer = |asked: &Asked| if asked.header("authorization") == "Bearer bad" { 401 } else { 200 };
     let (folder, _, server) = trusted("plugin", answer).await;
     folder.plugin();
@@ -287,7 +287,7 @@ async fn a_plugin_is_asked_again_once_its_token_is_refused_or_expired() {
 }
 
 #[tokio::test]
-async fn a_plugins_certificate_is_shown_and_its_successor_by_a_new_connection() {
+async fn renewed_exec_certificate_is_used_by_new_connections() {
     let (folder, authority, server) = trusted("plugin-certificate", |_| 200).await;
     folder.plugin();
     let [first, second] = ["one", "two"].map(|name| authority.pair(name));
@@ -311,7 +311,7 @@ async fn a_plugins_certificate_is_shown_and_its_successor_by_a_new_connection() 
 }
 
 #[tokio::test]
-async fn a_plugin_that_gives_nothing_is_named() {
+async fn exec_plugin_failures_are_errors() {
     let folder = Folder::new("plugin-faults");
     let check = async |command: &str, answer: &str, expected: &str| {
         folder.plugin();

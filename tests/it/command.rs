@@ -41,7 +41,7 @@ fn pod(spec: &str) -> String {
 }
 
 #[test]
-fn usage() {
+fn usage_errors_exit_with_a_message() {
     check_failure(&["simulate"], "nothing to simulate");
     check_failure(&["simulate", "--nodes", "3"], "--pods");
     check_failure(&["simulate", "--bogus"], "--bogus");
@@ -52,7 +52,7 @@ fn usage() {
 }
 
 #[test]
-fn help_and_version() {
+fn help_and_version_exit_with_zero() {
     for arguments in [&["--help"][..], &["simulate", "--help"], &["--version"]] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(0), "{arguments:?}");
@@ -82,7 +82,7 @@ fn version_command_prints_both_versions() {
 }
 
 #[test]
-fn bad_input_is_named_by_file_document_object_and_field() {
+fn input_errors_name_file_document_object_and_field() {
     check_bad_file("empty.yaml", "", "empty.yaml: no objects");
     check_bad_file("binary.yaml", [0_u8, 159, 146, 150], "binary.yaml: document 1: ");
     check_bad_file("scalar.yaml", "42", "scalar.yaml: document 1: expected an object with apiVersion and kind");
@@ -135,7 +135,7 @@ fn bad_input_is_named_by_file_document_object_and_field() {
 }
 
 #[test]
-fn bad_configuration() {
+fn configuration_errors_name_the_file() {
     let cluster = file("cluster.yaml", pod("{containers: [{name: c, image: i}]}"));
     let cluster = cluster.display().to_string();
     let head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
@@ -179,7 +179,7 @@ fn dumped(kind: &str, spec: &str, rest: &str) -> String {
 }
 
 #[test]
-fn workloads_that_cannot_have_their_pods_are_named() {
+fn workloads_with_invalid_or_too_many_pods_are_errors() {
     check_bad_file(
         "no-containers.yaml",
         dumped("Deployment", "{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}}}", ""),
@@ -207,7 +207,7 @@ fn workloads_that_cannot_have_their_pods_are_named() {
 }
 
 #[test]
-fn workloads_of_manifests_are_validated() {
+fn workloads_in_manifests_are_validated() {
     let check = |name: &str, kind: &str, spec: &str, expected: &str| {
         let content = dumped(kind, spec, "").replace(", uid: u", "");
         check_bad_file(name, content, &format!("{name}: document 2: {kind} default/w: {expected}"));
@@ -234,7 +234,7 @@ fn workloads_of_manifests_are_validated() {
 }
 
 #[test]
-fn workloads_that_are_done_or_leaving_get_no_pods() {
+fn finished_or_deleted_workloads_get_no_pods() {
     let check = |name: &str, content: String, pods: usize| {
         let path = file(name, content);
         let output = run(&["simulate", "-o", "json", &path.display().to_string()]);
@@ -253,7 +253,7 @@ fn workloads_that_are_done_or_leaving_get_no_pods() {
 }
 
 #[test]
-fn null_is_as_good_as_absent() {
+fn null_fields_count_as_absent() {
     let content = "apiVersion: v1\nkind: Node\nmetadata: {name: node, labels: {a: }, annotations: }\nspec:\nstatus: {allocatable: \
                    {pods: 1}, conditions: , images: [{names: , sizeBytes: }]}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: \
                    p, labels: , creationTimestamp: null}\nspec: {containers: [{name: c, image: i, resources: , ports: }], \
@@ -263,7 +263,7 @@ fn null_is_as_good_as_absent() {
 }
 
 #[test]
-fn what_cannot_be_written_is_no_panic() {
+fn failed_writes_to_stdout_and_stderr_do_not_panic() {
     let full = || std::fs::File::options().write(true).open("/dev/full").expect("a full device");
     let check = |arguments: &[&str], stdout: Stdio, stderr: Stdio, code: i32| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kube-scheduler"));
@@ -282,7 +282,7 @@ fn what_cannot_be_written_is_no_panic() {
 }
 
 #[test]
-fn what_every_cluster_has_may_be_in_the_files() {
+fn files_may_redefine_default_cluster_objects() {
     // Was once "already exists".
     let own = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {team: a}}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: kubernetes, namespace: default, uid: u}\nspec: {ports: [{port: 443}]}\n";
     let content = pod("{containers: [{name: c, image: i}]}") + own;
@@ -296,7 +296,7 @@ fn what_every_cluster_has_may_be_in_the_files() {
 }
 
 #[test]
-fn unknown_fields_of_manifests_are_warned_of() {
+fn unknown_fields_in_manifests_are_warned_about() {
     let content = pod("{containers: [{name: c, image: i, resource: {requests: {cpu: 64}}}]}");
     let warned = |content: &str| {
         let output = run(&["simulate", &file("unknown.yaml", content).display().to_string()]);
@@ -309,7 +309,7 @@ fn unknown_fields_of_manifests_are_warned_of() {
 }
 
 #[test]
-fn pods_that_are_not_to_be_placed_say_why() {
+fn skipped_pods_have_a_reason() {
     let container = "containers: [{name: c, image: i}]";
     let check = |name: &str, content: String, expected: &str| {
         let output = run(&["simulate", &file(name, content).display().to_string()]);
@@ -331,7 +331,7 @@ fn pods_that_are_not_to_be_placed_say_why() {
 }
 
 #[test]
-fn exit_codes_say_what_became_of_the_pods() {
+fn exit_code_is_2_if_a_pod_stays_pending() {
     let check = |name: &str, spec: &str, code: i32| {
         let path = file(name, pod(spec));
         assert_eq!(run(&["simulate", &path.display().to_string()]).status.code(), Some(code), "{name}");
@@ -341,7 +341,7 @@ fn exit_codes_say_what_became_of_the_pods() {
 }
 
 #[test]
-fn signals_that_are_nobodys_business_end_nothing() {
+fn unrelated_signals_do_not_end_the_process() {
     use std::io::{BufRead as _, BufReader};
 
     // Nobody listens at that address.

@@ -128,7 +128,7 @@ impl Candidate {
 }
 
 #[tokio::test]
-async fn the_first_makes_the_lease_and_the_second_waits_until_it_runs_out() {
+async fn standby_takes_the_lease_after_it_expires() {
     let world = World::new();
     let mut first = world.candidate("first");
     assert!(!first.term.lasts() && first.leads() == 0);
@@ -154,7 +154,7 @@ async fn the_first_makes_the_lease_and_the_second_waits_until_it_runs_out() {
 }
 
 #[tokio::test]
-async fn a_lease_that_is_given_up_is_taken_at_once() {
+async fn released_lease_is_acquired_at_once() {
     let world = World::new();
     let mut first = world.leader("first").await;
     first.elector.release().await;
@@ -192,7 +192,7 @@ async fn told_while_it_wins(world: &World, mut candidate: Candidate) -> (Result<
 }
 
 #[tokio::test]
-async fn a_lease_that_is_won_in_the_moment_of_being_told_to_end_is_given_up() {
+async fn lease_acquired_during_shutdown_is_released() {
     let world = World::new();
     let (outcome, mut first) = told_while_it_wins(&world, world.candidate("first")).await;
     assert_eq!((outcome, first.elector.leads()), (Err("told"), true));
@@ -204,7 +204,7 @@ async fn a_lease_that_is_won_in_the_moment_of_being_told_to_end_is_given_up() {
 }
 
 #[tokio::test]
-async fn who_stands_by_ends_at_once_when_told_to() {
+async fn standby_stops_at_once_on_shutdown() {
     let world = World::new();
     world.leader("first").await;
     let mut second = world.candidate("second");
@@ -216,7 +216,7 @@ async fn who_stands_by_ends_at_once_when_told_to() {
 }
 
 #[tokio::test]
-async fn a_renewal_that_was_given_up_does_not_keep_the_lease_from_being_given_up() {
+async fn lease_is_released_despite_a_concurrent_update() {
     let world = World::new();
     let mut first = world.leader("first").await;
     // Somebody writes the lease between its being read and its being given up.
@@ -239,7 +239,7 @@ async fn a_renewal_that_was_given_up_does_not_keep_the_lease_from_being_given_up
 }
 
 #[tokio::test]
-async fn who_could_not_renew_gives_up_what_is_its_own_and_leaves_what_is_not() {
+async fn failed_leader_releases_only_its_own_lease() {
     let world = World::new();
     let task = world.candidate("first").run();
     world.pass(1).await;
@@ -266,7 +266,7 @@ async fn who_could_not_renew_gives_up_what_is_its_own_and_leaves_what_is_not() {
 }
 
 #[tokio::test]
-async fn a_leader_that_cannot_renew_stops_before_another_may_start() {
+async fn leader_stops_before_its_lease_expires() {
     let world = World::new();
     let first = world.candidate("first");
     let term = first.term.clone();
@@ -284,7 +284,7 @@ async fn a_leader_that_cannot_renew_stops_before_another_may_start() {
 }
 
 #[tokio::test]
-async fn a_process_that_was_stopped_writes_nothing_when_it_goes_on() {
+async fn resumed_process_with_expired_lease_rejects_writes() {
     let world = World::new();
     let first = world.leader("first").await;
     let term = first.term.clone();
@@ -303,7 +303,7 @@ async fn a_process_that_was_stopped_writes_nothing_when_it_goes_on() {
 }
 
 #[tokio::test]
-async fn a_leader_is_unhealthy_when_it_has_not_noticed_for_long_that_it_leads_no_more() {
+async fn leader_with_long_expired_lease_is_unhealthy() {
     let world = World::new();
     let mut first = world.candidate("first");
     assert_eq!(first.term.check(), Ok(()), "who stands by is healthy");
@@ -316,7 +316,7 @@ async fn a_leader_is_unhealthy_when_it_has_not_noticed_for_long_that_it_leads_no
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_made_up_for_by_reading_the_lease() {
+async fn lost_response_is_recovered_by_reading_the_lease() {
     let world = World::new();
     let first = world.candidate("first");
     let registry = first.metrics.clone();
@@ -339,7 +339,7 @@ async fn a_lost_answer_is_made_up_for_by_reading_the_lease() {
 }
 
 #[test]
-fn wrong_times_are_told_apart_as_upstream_tells_them() {
+fn invalid_durations_give_upstreams_errors() {
     let gates = kube_scheduler::config::FeatureGates::default();
     let check = |lock: &str, times: [&str; 3], expected: Result<(), &str>| {
         let mut config =

@@ -36,7 +36,7 @@ fn simulate(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn examples_print_what_is_expected() {
+fn examples_print_the_recorded_output() {
     for (arguments, name) in RUNS {
         let printed = simulate(arguments);
         let path = expectation(name);
@@ -50,7 +50,7 @@ fn examples_print_what_is_expected() {
 }
 
 #[test]
-fn the_same_input_and_seed_print_the_same() {
+fn same_input_and_seed_print_the_same_output() {
     for (arguments, _) in RUNS {
         assert_eq!(simulate(arguments), simulate(arguments), "{arguments:?}");
     }

@@ -48,7 +48,7 @@ fn explain(resources: &str, spec: &str, arguments: &[&str]) -> (Option<i32>, Str
 }
 
 #[test]
-fn a_pod_that_fits_is_ranked() {
+fn feasible_nodes_are_ranked_by_score() {
     let (code, page, stderr) = explain("", "", &["p"]);
     assert_eq!(
         page,
@@ -67,7 +67,7 @@ c     370
 }
 
 #[test]
-fn pods_of_other_schedulers_are_counted() {
+fn pods_of_unknown_schedulers_are_reported() {
     let (code, page, _) = explain("", ", schedulerName: second", &[]);
     let expected = "No pod is pending for the profiles of this configuration.\n\n1 pod is pending for schedulerName \"second\", \
                     which is no profile of this configuration. Use --config to pass a configuration that has it.\n";
@@ -90,7 +90,7 @@ fn check(resources: &str, spec: &str, expected: &[&str]) {
 }
 
 #[test]
-fn single_changes_are_tried() {
+fn changes_that_would_make_the_pod_fit_are_suggested() {
     check(
         ", resources: {requests: {cpu: '3'}}",
         "",
@@ -114,7 +114,7 @@ fn single_changes_are_tried() {
 }
 
 #[test]
-fn preemption_says_whom_it_would_send_away() {
+fn preemption_victims_are_shown() {
     let check = |spec: &str, expected: &str| {
         let (_, page, stderr) = explain(", resources: {requests: {cpu: '2'}}", spec, &["p"]);
         assert!(page.contains(&format!("\nPreemption: {expected}\n")), "{page}{stderr}");
@@ -127,7 +127,7 @@ fn preemption_says_whom_it_would_send_away() {
 }
 
 #[test]
-fn documents_have_every_node_and_every_score() {
+fn json_output_has_every_node_and_score() {
     let (code, text, _) = explain(", resources: {requests: {cpu: 500m}}", "", &["-o", "json"]);
     assert_eq!(code, Some(0));
     let document: Value = serde_json::from_str(&text).expect("a JSON document");
@@ -141,7 +141,7 @@ fn documents_have_every_node_and_every_score() {
 }
 
 #[test]
-fn pods_that_cannot_be_explained_say_why() {
+fn unknown_or_scheduled_pod_is_an_error() {
     let check = |pod: &str, expected: &str| {
         let (code, page, stderr) = explain("", "", &[pod]);
         assert_eq!((code, &*page), (Some(1), ""));
@@ -155,7 +155,7 @@ fn pods_that_cannot_be_explained_say_why() {
 }
 
 #[test]
-fn pods_of_one_namespace() {
+fn namespace_flag_selects_pods() {
     let check = |arguments: &[&str], expected: &str| {
         let (code, page, stderr) = explain("", "", arguments);
         assert_eq!(code, Some(i32::from(page.is_empty())), "{stderr}");
@@ -168,7 +168,7 @@ fn pods_of_one_namespace() {
 }
 
 #[test]
-fn a_cluster_is_one_of_files_or_a_running_one() {
+fn files_and_kubeconfig_are_mutually_exclusive() {
     let check = |arguments: &[&str], expected: &str| {
         let output = run(&[&["explain"], arguments].concat());
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -183,7 +183,7 @@ fn a_cluster_is_one_of_files_or_a_running_one() {
 }
 
 #[test]
-fn a_running_cluster_that_cannot_be_read_says_why() {
+fn unreadable_kubeconfig_or_cluster_is_an_error() {
     let check = |name: &str, content: &str, arguments: &[&str], expected: &str| {
         let path = file(name, content).display().to_string();
         let output = run(&[&["explain", "--kubeconfig", &path], arguments].concat());
@@ -279,7 +279,7 @@ fn offered(name: &str, text: &str) -> Vec<String> {
 
 /// Was once cut a byte at a time.
 #[test]
-fn requests_are_lowered_where_the_largest_does_not_decide() {
+fn lowered_request_accounts_for_init_containers() {
     let nodes = "{apiVersion: v1, kind: Node, metadata: {name: one}, status: {allocatable: {cpu: '4', memory: '5368709119', pods: '9'}}}";
     let pod = "
 apiVersion: v1
@@ -299,7 +299,7 @@ spec:
 
 /// The node with most room is out of the question.
 #[test]
-fn requests_are_lowered_to_what_another_node_has_left() {
+fn lowered_request_fits_a_node_the_pod_may_use() {
     let node = |name: &str, cpu: u32| {
         format!(
             "{{apiVersion: v1, kind: Node, metadata: {{name: {name}, labels: {{zone: {name}}}}}, \
@@ -327,7 +327,7 @@ spec:
 
 /// Two more domains are needed, and a node is uncordoned by itself.
 #[test]
-fn a_node_that_helps_only_with_another_is_not_offered() {
+fn uncordoning_one_of_two_needed_nodes_is_not_suggested() {
     let mut text = String::new();
     for (at, spec) in ["", "unschedulable: true", "unschedulable: true"].into_iter().enumerate() {
         let _ = write!(

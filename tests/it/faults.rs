@@ -46,7 +46,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn every_pod_is_in_exactly_one_place_whatever_goes_wrong() {
+fn injected_faults_lose_no_pod() {
     if let Some(seed) = number("KS_FAULT_SEED") {
         let (_, trace) = live(seed).unwrap_or_else(|wrong| panic!("{wrong}"));
         println!("{}", trace.join("\n"));
@@ -72,13 +72,13 @@ fn every_pod_is_in_exactly_one_place_whatever_goes_wrong() {
 }
 
 #[test]
-fn the_same_seed_lives_the_same_life() {
+fn same_seed_gives_the_same_trace() {
     let lives = [(); 2].map(|()| live(3).expect("a life that goes well").1);
     assert_eq!(lives[0], lives[1]);
 }
 
 /// A pod that finishes during its cycle is bound by the server, and no informer ever speaks of it again.
 #[test]
-fn reproduce_a_pod_that_finishes_in_its_cycle_stays_assumed() {
+fn reproduce_pod_finished_in_its_cycle_stays_assumed() {
     World::plain().survive(&[(Step::PreFilter, Act::FinishPod)]);
 }

@@ -56,7 +56,7 @@ fn series(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn after_a_bound_a_rejected_and_a_refused_pod() {
+fn metrics_cover_bound_unschedulable_and_failed_pods() {
     let mut world = world([everything(), skips(), last()]).start();
     world.nodes(["a", "b", "c"]);
     for name in ["small", "big", "refused"] {

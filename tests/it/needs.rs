@@ -162,7 +162,7 @@ async fn a_plugin_gets_what_its_factory_asks_for() {
 }
 
 #[test]
-fn plugins_get_what_their_factories_ask_for() {
+fn plugins_get_the_listers_they_request() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(a_plugin_gets_what_its_factory_asks_for());
 }

@@ -86,7 +86,7 @@ fn check(version: &str, kind: &str, spec: &Value, names: [&str; 2], waiting: usi
 }
 
 #[test]
-fn owners_replace_victims() {
+fn controllers_replace_preempted_pods() {
     let two = json!({"replicas": 2});
     check("apps/v1", "ReplicaSet", &two, ["w-aaaaa", "w-bbbbb"], 2);
     check("v1", "ReplicationController", &two, ["w-aaaaa", "w-bbbbb"], 2);
@@ -127,13 +127,13 @@ fn check_replaced(policy: &str, seconds: i64) {
 }
 
 #[test]
-fn a_job_says_whether_its_pods_are_replaced_before_they_have_ended() {
+fn pod_replacement_policy_delays_job_pods() {
     check_replaced("TerminatingOrFailed", 0);
     check_replaced("Failed", 45);
 }
 
 #[test]
-fn pods_that_were_being_deleted_from_the_start_end_too() {
+fn initially_terminating_pods_end_after_their_grace_period() {
     let mut leaving = victim("leaving", "apps/v1", "ReplicaSet");
     leaving["metadata"]["ownerReferences"] = Value::Null;
     leaving["metadata"]["uid"] = "leaving".into();
@@ -167,7 +167,7 @@ fn yaml(name: &str, text: &str) -> (String, String) {
 
 /// The victim's replacement takes the place at once, since the nomination of a pod that is spread keeps nobody away.
 #[test]
-fn pods_that_are_replaced_as_often_as_they_are_preempted_end_a_simulation() {
+fn endless_preemption_and_replacement_ends_the_simulation() {
     let (page, stderr) = yaml(
         "replaced-for-ever.yaml",
         "
@@ -226,14 +226,14 @@ fn with_grace(name: &str, grace: &str) -> String {
 }
 
 #[test]
-fn victims_that_are_gone_at_once_are_told_of() {
+fn victims_without_grace_period_are_reported() {
     let page = with_grace("grace-0.yaml", "0");
     assert!(page.contains("default    low        one"), "{page}");
     assert!(page.ends_with("1 pod placed, 0 pending, 0 already placed, 1 preempted, on 1 node; the last one was placed after 0.0 s of virtual time\n"), "{page}");
 }
 
 #[test]
-fn a_long_grace_takes_no_longer() {
+fn long_grace_periods_pass_in_virtual_time() {
     let page = with_grace("grace-10-years.yaml", "315360000");
     assert!(page.ends_with("the last one was placed after 315360000.0 s of virtual time\n"), "{page}");
     let page = with_grace("grace-for-ever.yaml", "9223372036854775807");
@@ -242,7 +242,7 @@ fn a_long_grace_takes_no_longer() {
 
 /// The one that never fits is tried once more 5 minutes after it was refused, and the other one 30 s later.
 #[test]
-fn every_pod_is_tried_once_more_before_a_simulation_ends() {
+fn pending_pods_are_retried_before_the_simulation_ends() {
     let (page, _) = yaml(
         "once-more.yaml",
         "

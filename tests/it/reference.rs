@@ -133,7 +133,7 @@ fn used_gates() -> BTreeSet<String> {
 
 /// Every member of the configuration that is written out has a row.
 #[test]
-fn fields_are_documented() {
+fn configuration_fields_are_documented() {
     let text = fs::read_to_string(document()).expect("the document is there");
     let folder = std::env::temp_dir().join(format!("kube-scheduler-reference-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder");

@@ -44,7 +44,7 @@ fn wanted() -> Vec<corpus::Recorded> {
 }
 
 #[test]
-fn we_say_what_upstream_said() {
+fn decisions_equal_recorded_upstream_answers() {
     let mut report = String::new();
     for corpus::Recorded { case, answer } in wanted() {
         let file = corpus::file(case.seed);
@@ -64,7 +64,7 @@ fn we_say_what_upstream_said() {
 }
 
 #[test]
-fn the_cases_reach_what_there_is_to_reach() {
+fn recorded_cases_reach_every_expected_outcome() {
     let mut coverage = Coverage::default();
     let mut cases_by_outcome = std::collections::BTreeMap::<String, usize>::new();
     for corpus::Recorded { case, answer } in corpus::all().expect("the recorded cases can be read") {

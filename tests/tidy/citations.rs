@@ -10,7 +10,7 @@ use crate::findings::{Finding, check};
 use crate::{files, root};
 
 #[test]
-fn citations_of_upstream_have_one_form() {
+fn upstream_citations_are_well_formed() {
     let mut paths = Vec::new();
     files(&root().join("src"), "rs", &mut paths);
     files(&root().join("tests"), "rs", &mut paths);
@@ -80,7 +80,7 @@ fn is_symbol(text: &str) -> bool {
 }
 
 #[test]
-fn forms_of_citations() {
+fn malformed_citations_are_detected() {
     for citation in [
         "pkg/scheduler/scheduler.go#buildExtenders @v1.36.3",
         "apimachinery/pkg/api/resource/math.go#{positiveScaleInt64,negativeScaleInt64} @v1.36.3",

@@ -13,7 +13,7 @@ const MIN_WORDS: usize = 4;
 const RIDDLES: &[&str] = &["What", "Who", "Whose", "Where", "How"];
 
 #[test]
-fn first_sentences_of_doc_comments_are_sentences() {
+fn first_sentences_of_doc_comments_follow_the_rule() {
     let mut found = Vec::new();
     for (folder, markers) in [("src", &["///", "//!"][..]), ("tests", &["//!"][..])] {
         let mut paths = Vec::new();
@@ -87,7 +87,7 @@ fn the_first_sentence_ends_at_a_full_stop_outside_code() {
 }
 
 #[test]
-fn short_sentences_and_riddles_break_the_rule() {
+fn short_sentences_and_question_words_break_the_rule() {
     for sentence in ["The bit.", "Does it.", "How long a token counts.", "Who may not is served nothing."] {
         assert!(breaks_the_rule(sentence), "{sentence}");
     }

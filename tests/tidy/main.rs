@@ -146,7 +146,7 @@ fn named(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn imports_point_one_way() {
+fn imports_follow_the_allowed_directions() {
     let table: BTreeMap<&str, BTreeSet<&str>> =
         IMPORTS.iter().map(|(module, allowed)| (*module, allowed.split_whitespace().collect())).collect();
     let mut wrong = Vec::new();
@@ -176,7 +176,7 @@ fn imports_point_one_way() {
 }
 
 #[test]
-fn every_module_says_what_it_is() {
+fn every_module_has_docs() {
     let silent: Vec<String> = sources()
         .into_iter()
         .filter(|(_, text)| !text.starts_with("//! "))
@@ -186,7 +186,7 @@ fn every_module_says_what_it_is() {
 }
 
 #[test]
-fn no_file_is_dead() {
+fn every_source_file_is_a_module() {
     let sources = sources();
     let all: String = sources.iter().map(|(_, text)| text.as_str()).collect();
     let dead: Vec<String> = sources
@@ -207,7 +207,7 @@ fn no_file_is_dead() {
 }
 
 #[test]
-fn the_repository_speaks_of_the_product_alone() {
+fn repository_text_has_no_forbidden_words() {
     let mut found = Vec::new();
     for folder in ["src", "tests", "config", "deploy", "docs", ".ci"] {
         for extension in ["rs", "go", "md", "yaml", "toml", "sh", "tsv", "json"] {
@@ -240,7 +240,7 @@ fn the_repository_speaks_of_the_product_alone() {
 }
 
 #[test]
-fn the_binary_stays_thin() {
+fn main_rs_only_starts_the_app() {
     let main = fs::read_to_string(root().join("src/main.rs")).expect("a readable main.rs");
     assert!(main.lines().count() < 25, "main.rs only starts the app");
 }

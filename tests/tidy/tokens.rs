@@ -118,7 +118,7 @@ fn quoted_end(letters: &[char], at: usize) -> usize {
 }
 
 #[test]
-fn comments_strings_and_characters_are_no_code() {
+fn comments_strings_and_characters_are_not_tokens() {
     let words =
         |code: &str| tokens(code).iter().filter_map(|token| token.word().map(str::to_owned)).collect::<Vec<_>>();
     assert_eq!(words("a /* b */ c // d\n e"), ["a", "c", "e"]);

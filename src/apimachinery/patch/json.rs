@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn operations() {
+    fn json_patch_operations_are_applied() {
         check(json!({}), &json!([{"op": "add", "path": "/a", "value": 1}]), &json!({"a": 1}));
         check(json!({"l": [1, 3]}), &json!([{"op": "add", "path": "/l/1", "value": 2}]), &json!({"l": [1, 2, 3]}));
         check(json!({"l": [1]}), &json!([{"op": "add", "path": "/l/-", "value": 2}]), &json!({"l": [1, 2]}));

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_wider_toleration_stays() {
+    fn wider_toleration_replaces_a_narrower_one() {
         let narrow = json!({"key": "a", "operator": "Equal", "value": "1", "effect": "NoSchedule"});
         let wide = json!({"key": "a", "operator": "Exists"});
         assert_eq!(merge(&[narrow.clone(), wide.clone()]), vec![wide.clone()]);

@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_rounded_up_to_thousandths_and_huge_ones_are_kept() {
+    fn quantities_are_rounded_up_to_milli_units() {
         let check = |given: Value, expected: &str| {
             let mut list = json!({"cpu": given});
             resource_list(Some(&mut list));

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_follow_limits() {
+    fn missing_requests_default_to_limits() {
         let spec = defaulted(&json!({"containers": [{"image": "a", "resources": {
             "limits": {"cpu": "0.5", "memory": "1Gi"}, "requests": {"cpu": 0.1}}}]}));
         assert_eq!(
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn pull_policies() {
+    fn pull_policy_default_follows_the_tag() {
         for (image, latest) in [
             ("a", true),
             ("a:latest", true),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn host_network_gives_host_ports() {
+    fn host_network_defaults_host_ports() {
         let spec = defaulted(&json!({"hostNetwork": true, "containers": [{"ports": [
             {"containerPort": 80}, {"containerPort": 81, "hostPort": 90}]}]}));
         assert_eq!(spec["containers"][0]["ports"][0], json!({"containerPort": 80, "hostPort": 80, "protocol": "TCP"}));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_of_the_whole_pod() {
+    fn pod_level_requests_are_defaulted() {
         let spec = defaulted(&json!({
             "resources": {"limits": {"memory": "4Gi"}},
             "initContainers": [{"resources": {"requests": {"cpu": "3"}}}],

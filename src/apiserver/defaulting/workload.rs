@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_selects_by_its_uid() {
+    fn job_selector_defaults_to_its_uid() {
         let mut value = json!({"metadata": {"name": "j", "uid": "u"}, "spec": {"template": {"spec": {}}}});
         job(&mut value);
         job_selector(&mut value);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn deployments_roll() {
+    fn deployment_strategy_defaults_to_rolling_update() {
         let mut value = json!({"spec": {"template": {}}});
         deployment(&mut value);
         assert_eq!(

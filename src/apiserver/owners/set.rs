@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_are_read_as_they_are_written() {
+    fn field_sets_round_trip() {
         let value = json!({"f:metadata": {"f:labels": {".": {}, "f:app": {}}},
             "f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {".": {}, "f:image": {}}}, "f:replicas": {}}});
         let fields = Fields::parse(&value).unwrap();

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_merged_by_their_keys() {
+    fn applied_lists_are_merged_by_key() {
         let mut live =
             pod(json!([{"name": "a", "image": "1"}, {"name": "b", "image": "1"}, {"name": "c", "image": "1"}]));
         let applied = pod(json!([{"name": "c", "image": "2"}, {"name": "d"}]));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_name_what_is_new_and_everything_inside_it() {
+    fn comparison_reports_added_elements_with_their_fields() {
         let mut found = Difference::default();
         let (old, new) = (pod(json!([])), pod(json!([{"name": "a", "ports": [{"containerPort": 1}]}])));
         Walk::new(&PODS).compare(Some(&old), Some(&new), &mut found);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_is_removed_by_its_path() {
+    fn list_element_is_removed_by_its_path() {
         let mut value = pod(json!([{"name": "a"}, {"name": "b"}]));
         let mut fields = Fields::default();
         Walk::new(&PODS).fields(&pod(json!([{"name": "b"}])), &mut fields);

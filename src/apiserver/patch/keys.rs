@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_found_by_their_path() {
+    fn merge_keys_are_found_by_path() {
         for (kind, path, expected) in [
             (&PODS, "metadata.finalizers", Values),
             (&PODS, "status.conditions", Key("type")),

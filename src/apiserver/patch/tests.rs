@@ -23,7 +23,7 @@ fn conditions_merge_by_type_in_the_order_given() {
 }
 
 #[test]
-fn items_that_only_the_server_has_keep_their_place() {
+fn server_only_items_keep_their_position() {
     check(
         &PODS,
         json!({"status": {"conditions": [{"type": "S"}, {"type": "A"}]}}),
@@ -33,7 +33,7 @@ fn items_that_only_the_server_has_keep_their_place() {
 }
 
 #[test]
-fn elements_are_deleted_and_replaced_by_directive() {
+fn patch_directives_delete_and_replace_elements() {
     check(
         &RESOURCE_CLAIMS,
         json!({"status": {"reservedFor": [{"uid": "1", "name": "a"}, {"uid": "2"}]}}),
@@ -55,7 +55,7 @@ fn elements_are_deleted_and_replaced_by_directive() {
 }
 
 #[test]
-fn plain_lists() {
+fn primitive_lists_are_merged_or_replaced() {
     check(
         &PODS,
         json!({"metadata": {"finalizers": ["a", "b"]}}),
@@ -78,7 +78,7 @@ fn plain_lists() {
 }
 
 #[test]
-fn a_budget_gets_a_whole_new_selector() {
+fn budget_selector_is_replaced_as_a_whole() {
     check(
         &POD_DISRUPTION_BUDGETS,
         json!({"spec": {"selector": {"matchLabels": {"a": "1"}}, "minAvailable": 1}}),
@@ -88,7 +88,7 @@ fn a_budget_gets_a_whole_new_selector() {
 }
 
 #[test]
-fn null_removes() {
+fn null_removes_a_field() {
     check(
         &PODS,
         json!({"status": {"nominatedNodeName": "n", "phase": "Pending"}}),

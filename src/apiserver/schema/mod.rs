@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_has_a_type_and_every_member_a_number() {
+    fn every_kind_has_a_schema_and_every_field_a_number() {
         for kind in kinds::served() {
             assert!(Object::of(kind).member("metadata").is_some(), "{kind:?}");
         }

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn ownership_is_found_by_place() {
+    fn field_ownership_follows_the_path() {
         check(&PODS, "spec.containers.*.ports", Keys(&["containerPort", "protocol"]));
         check(&PODS, "spec.tolerations", Atomic);
         check(&PODS, "spec.nodeSelector", Atomic);

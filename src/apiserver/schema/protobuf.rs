@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_is_read_as_kubectl_sends_it() {
+    fn namespace_from_kubectl_is_decoded() {
         let metadata = [field(1, b"team"), field(2, b""), field(8, b"")].concat();
         let raw = [field(1, &metadata), field(2, b""), field(3, &field(1, b""))].concat();
         let expected =
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_json_does_not_show_are_looked_into() {
+    fn inlined_messages_are_flattened() {
         let source = field(2, &field(2, &field(1, b"Memory")));
         let volume = [field(1, b"v"), source].concat();
         let pod = decode(&body("v1", "Pod", &field(2, &field(1, &volume)))).unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn times_and_amounts_are_texts() {
+    fn times_and_quantities_become_strings() {
         let time = [&[0x08, 0xa5, 0xbb, 0xb5, 0xf0, 0x05, 0x10][..], &[0xf0, 0x2e]].concat();
         let lease = decode(&body("coordination.k8s.io/v1", "Lease", &field(2, &field(3, &time)))).unwrap();
         assert_eq!(lease["spec"]["acquireTime"], "2020-01-02T03:04:05.000006Z");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_unknown_is_refused() {
+    fn truncated_or_unknown_messages_are_errors() {
         assert!(decode(b"{}").is_err());
         assert!(decode(&body("v1", "Widget", b"")).unwrap_err().contains("no kind"));
         let whole = body("v1", "Namespace", &field(1, &field(1, b"x")));

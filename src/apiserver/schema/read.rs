@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_types_are_named_as_go_names_them() {
+    fn wrong_types_give_gos_errors() {
         let pod = |spec: Value| json!({"metadata": {"name": "p"}, "spec": spec});
         let json = "json: cannot unmarshal";
         check(
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_the_api_does_not_know_are_named_and_dropped() {
+    fn unknown_fields_are_reported_and_dropped() {
         let template = json!({"spec": {"containers": [{"name": "c", "resource": {}}], "nodeSelectors": {}}});
         check(
             &kinds::DEPLOYMENTS,
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_dropped() {
+    fn empty_values_are_dropped() {
         let mut pod = json!({"metadata": {"labels": {"a": null}}, "spec": {
             "hostNetwork": false, "enableServiceLinks": false, "nodeSelector": {}, "containers": [
                 {"name": "c", "resources": {"requests": {"cpu": 0.5}}}], "affinity": null}});

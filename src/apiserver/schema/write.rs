@@ -96,7 +96,7 @@ mod tests {
     use crate::apiserver::kinds;
 
     #[test]
-    fn what_go_always_prints_is_there() {
+    fn fields_that_go_always_writes_are_added() {
         let mut pod = json!({"spec": {"containers": [{"name": "c", "env": []}]},
             "status": {"conditions": [{"type": "A", "status": "True"}]}});
         complete(Object::of(&kinds::PODS), &mut pod);

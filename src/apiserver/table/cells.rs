@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_of_time_are_as_kubectl_prints_them() {
+    fn durations_are_formatted_as_in_kubectl() {
         for (seconds, expected) in [
             (-2, "<invalid>"),
             (-1, "0s"),

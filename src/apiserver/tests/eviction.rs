@@ -33,7 +33,7 @@ async fn evict(world: &World, name: &str) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn a_budget_is_spent() {
+async fn eviction_spends_the_budget() {
     let world = World::new();
     run(&world, "p").await;
     run(&world, "q").await;

@@ -15,7 +15,7 @@ fn typed(name: &str) -> Pod {
 }
 
 #[tokio::test]
-async fn statuses_come_with_retry_after() {
+async fn injected_status_has_retry_after() {
     let world = World::new();
     world.server.faults().set(|parts| (parts.method == Method::POST).then_some(Fault::Status(429, Some(2))));
     let response = world.open(Method::POST, PODS, "application/json", &pod("a").to_string()).await;
@@ -28,7 +28,7 @@ async fn statuses_come_with_retry_after() {
 }
 
 #[tokio::test]
-async fn a_broken_connection_may_have_done_its_work() {
+async fn connection_drops_before_or_after_the_commit() {
     let world = World::new();
     let api: Api<Pod> = Api::namespaced(world.server.client(), "default");
     world.server.faults().set(|_| Some(Fault::DropConnectionBeforeReply));
@@ -41,7 +41,7 @@ async fn a_broken_connection_may_have_done_its_work() {
 }
 
 #[tokio::test]
-async fn a_gate_holds_requests() {
+async fn gate_delays_requests() {
     let world = World::new();
     let gate = Gate::new();
     let held = gate.clone();
@@ -57,7 +57,7 @@ async fn a_gate_holds_requests() {
 }
 
 #[tokio::test]
-async fn a_watch_breaks_as_it_opens() {
+async fn injected_drop_breaks_a_watch_at_once() {
     let world = World::new();
     world.create(pod("a"));
     world.server.faults().set(|_| Some(Fault::DropWatch));

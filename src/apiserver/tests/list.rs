@@ -19,7 +19,7 @@ fn world_with(pods: &[&str]) -> World {
 }
 
 #[tokio::test]
-async fn a_list_is_sorted_and_untyped() {
+async fn list_is_sorted_and_items_have_no_type() {
     let world = world_with(&["b", "c", "a"]);
     let (code, list) = world.get("/api/v1/pods").await;
     assert_eq!(code, StatusCode::OK);
@@ -30,7 +30,7 @@ async fn a_list_is_sorted_and_untyped() {
 }
 
 #[tokio::test]
-async fn pages_show_one_version() {
+async fn pages_of_a_list_share_one_version() {
     let world = world_with(&["a", "b", "c", "d", "e"]);
     let version = world.server.version();
     let (_, first) = world.get("/api/v1/pods?limit=2").await;
@@ -57,7 +57,7 @@ async fn pages_show_one_version() {
 }
 
 #[tokio::test]
-async fn versions_are_honoured() {
+async fn list_honours_resource_version_and_match() {
     let world = world_with(&["a"]);
     let then = world.server.version();
     world.create(pod("b"));
@@ -100,7 +100,7 @@ async fn versions_are_honoured() {
 }
 
 #[tokio::test]
-async fn a_version_that_does_not_come_is_a_timeout() {
+async fn list_at_a_future_version_times_out() {
     let world = world_with(&["a"]);
     let (version, current) = (world.server.version() + 1, world.server.version());
     let url = format!("/api/v1/pods?resourceVersion={version}");
@@ -120,7 +120,7 @@ async fn a_version_that_does_not_come_is_a_timeout() {
 }
 
 #[tokio::test]
-async fn selectors() {
+async fn list_selectors_filter_objects() {
     let world = World::new();
     for (name, label) in [("a", "x"), ("b", "y"), ("c", "")] {
         let labels = if label.is_empty() { json!({}) } else { json!({"l": label}) };
@@ -158,7 +158,7 @@ async fn selectors() {
 }
 
 #[tokio::test]
-async fn what_is_not_there() {
+async fn unknown_paths_and_objects_get_404() {
     let world = World::new();
     assert_eq!(world.get("/apis/none.k8s.io/v1/things").await, (StatusCode::NOT_FOUND, json!("404 page not found\n")));
     let (code, status) = world.get("/apis/apps/v1/things").await;

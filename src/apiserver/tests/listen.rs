@@ -46,7 +46,7 @@ fn get(path: &str, headers: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_frees_its_watch() {
+async fn disconnected_client_frees_its_watch() {
     let (server, listener) = listening().await;
     let watches = || server.with(|state| state.watchers.len());
     let stream = ask(&listener, &get("/api/v1/namespaces?watch=true", ""), "kube-system").await;
@@ -63,7 +63,7 @@ async fn a_client_that_goes_away_frees_its_watch() {
 }
 
 #[tokio::test]
-async fn time_passes_by_itself() {
+async fn watch_times_out_in_real_time() {
     let (server, listener) = listening().await;
     let path = "/api/v1/pods?watch=true&timeoutSeconds=1";
     // The last chunk of a stream that ends cleanly.
@@ -72,7 +72,7 @@ async fn time_passes_by_itself() {
 }
 
 #[tokio::test]
-async fn answers_have_the_form_that_is_asked_for() {
+async fn response_format_follows_the_accept_header() {
     let (_server, listener) = listening().await;
     let check = async |path: &str, accept: &str, expected: &str| {
         drop(ask(&listener, &get(path, &format!("Accept: {accept}\r\n")), expected).await);
@@ -86,7 +86,7 @@ async fn answers_have_the_form_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large_is_refused() {
+async fn too_large_body_is_rejected() {
     let (_server, listener) = listening().await;
     let body = "x".repeat(4 << 20);
     let head = "POST /api/v1/namespaces HTTP/1.1\r\nHost: test\r\nContent-Length: 4194304\r\n\r\n";
@@ -96,7 +96,7 @@ async fn a_body_that_is_too_large_is_refused() {
 }
 
 #[tokio::test]
-async fn a_listener_that_has_stopped_has_freed_its_port() {
+async fn stopped_listener_frees_its_port() {
     let (server, listener) = listening().await;
     let address = listener.address();
     listener.stop().await;

@@ -9,7 +9,7 @@ use super::super::kinds;
 use super::{PODS, World, binding, node, pod, with};
 
 #[tokio::test]
-async fn a_new_pod_is_complete() {
+async fn created_pod_gets_metadata_and_defaults() {
     let world = World::new();
     let (code, made) = world.post(PODS, &with(pod("a"), json!({"metadata": {"uid": "mine"}}))).await;
     assert_eq!(code, 201);
@@ -30,7 +30,7 @@ async fn a_new_pod_is_complete() {
 }
 
 #[tokio::test]
-async fn generated_names_are_short_and_new() {
+async fn generated_names_are_truncated_and_unique() {
     let world = World::new();
     let mut value = pod("");
     value["metadata"] = json!({"generateName": "p-".repeat(40)});
@@ -41,7 +41,7 @@ async fn generated_names_are_short_and_new() {
 }
 
 #[tokio::test]
-async fn a_gated_pod_says_so() {
+async fn gated_pod_has_a_condition_and_rejects_bindings() {
     let world = World::new();
     let made = world.create(with(pod("a"), json!({"spec": {"schedulingGates": [{"name": "g"}]}})));
     let condition = &made["status"]["conditions"][0];
@@ -55,7 +55,7 @@ async fn a_gated_pod_says_so() {
 }
 
 #[tokio::test]
-async fn label_keys_become_expressions() {
+async fn match_label_keys_become_expressions() {
     let world = World::new();
     let made = world.create(with(
         pod("a"),
@@ -87,7 +87,7 @@ async fn label_keys_become_expressions() {
 }
 
 #[tokio::test]
-async fn binding_writes_all_that_it_should() {
+async fn binding_sets_node_conditions_and_labels() {
     let world = World::new();
     world.create(with(node("n"), json!({"metadata": {"labels": {"topology.kubernetes.io/zone": "z1", "other": "x"}}})));
     world.create(pod("a"));
@@ -131,7 +131,7 @@ async fn binding_writes_all_that_it_should() {
 }
 
 #[tokio::test]
-async fn bindings_are_checked_in_order() {
+async fn binding_errors_have_upstreams_order() {
     let world = World::new();
     let made = world.create(pod("a"));
     let url = format!("{PODS}/a/binding");
@@ -170,7 +170,7 @@ async fn bindings_are_checked_in_order() {
 }
 
 #[tokio::test]
-async fn a_status_patch_touches_the_status_only() {
+async fn status_patch_changes_only_the_status() {
     let world = World::new();
     let made = world.create(pod("a"));
     let url = format!("{PODS}/a/status");
@@ -195,7 +195,7 @@ async fn a_status_patch_touches_the_status_only() {
 }
 
 #[tokio::test]
-async fn deletes_have_grace() {
+async fn deletion_waits_for_the_grace_period() {
     let world = World::new();
     let url = format!("{PODS}/a");
     world.create(pod("a"));
@@ -216,7 +216,7 @@ async fn deletes_have_grace() {
 }
 
 #[tokio::test]
-async fn a_pod_without_node_goes_at_once_unless_a_finalizer_keeps_it() {
+async fn pending_pod_is_deleted_at_once_unless_it_has_finalizers() {
     let world = World::new();
     world.create(pod("a"));
     world.remove(&format!("{PODS}/a"), &Value::Null).await;
@@ -230,7 +230,7 @@ async fn a_pod_without_node_goes_at_once_unless_a_finalizer_keeps_it() {
 }
 
 #[tokio::test]
-async fn delete_preconditions() {
+async fn failed_delete_precondition_is_a_conflict() {
     let world = World::new();
     let made = world.create(pod("d4"));
     let uid = made["metadata"]["uid"].as_str().unwrap();
@@ -251,7 +251,7 @@ async fn delete_preconditions() {
 }
 
 #[tokio::test]
-async fn puts_need_the_current_version() {
+async fn put_with_a_stale_version_is_a_conflict() {
     let world = World::new();
     let made = world.create(pod("a"));
     let url = format!("{PODS}/a");
@@ -282,7 +282,7 @@ async fn puts_need_the_current_version() {
 }
 
 #[tokio::test]
-async fn events_are_one_storage_with_two_faces() {
+async fn core_and_events_api_share_the_events() {
     let world = World::new();
     let url = "/apis/events.k8s.io/v1/namespaces/default/events";
     let event = json!({"metadata": {"name": "e1"}, "eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal",
@@ -320,7 +320,7 @@ async fn events_are_one_storage_with_two_faces() {
 }
 
 #[tokio::test]
-async fn a_dump_is_kept_as_it_is() {
+async fn loaded_objects_are_kept_unchanged() {
     let world = World::with(|options| options.create_namespaces = true);
     let dumped = with(
         pod("a"),
@@ -338,7 +338,7 @@ async fn a_dump_is_kept_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_client_lives_through_all_of_it() {
+async fn kube_client_creates_binds_and_deletes_a_pod() {
     let world = World::new();
     let pods: Api<Pod> = Api::default_namespaced(world.server.client());
     let made = pods.create(&PostParams::default(), &serde_json::from_value(pod("a")).unwrap()).await.unwrap();
@@ -361,7 +361,7 @@ async fn a_client_lives_through_all_of_it() {
 
 /// Regression test: a loaded object with a slash in its name was stored, and was listed by the part after the slash.
 #[tokio::test]
-async fn a_name_has_to_be_a_path_segment_even_in_a_dump() {
+async fn loaded_object_names_must_be_path_segments() {
     let world = World::new();
     let check = |name: &str, expected: &str| {
         let class =

@@ -26,7 +26,7 @@ fn class(name: &str, value: i64, more: Value) -> Value {
 }
 
 #[test]
-fn tolerations() {
+fn invalid_tolerations_are_rejected() {
     for (toleration, text) in [
         (
             json!({"operator": "Equal"}),
@@ -58,7 +58,7 @@ fn tolerations() {
 }
 
 #[test]
-fn spread_constraints() {
+fn invalid_spread_constraints_are_rejected() {
     let good = json!({"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"});
     let at = "spec.topologySpreadConstraints[0]";
     for (change, text) in [
@@ -90,7 +90,7 @@ fn spread_constraints() {
 }
 
 #[test]
-fn affinity() {
+fn invalid_affinity_is_rejected() {
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
     let at = format!("spec.affinity.nodeAffinity.{required}.nodeSelectorTerms");
@@ -123,7 +123,7 @@ fn affinity() {
 }
 
 #[test]
-fn resources_and_ports() {
+fn invalid_resources_and_ports_are_rejected() {
     for (resources, text) in [
         (
             json!({"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}),
@@ -164,7 +164,7 @@ fn resources_and_ports() {
 }
 
 #[test]
-fn other_kinds() {
+fn invalid_objects_of_other_kinds_are_rejected() {
     let world = World::new();
     refused(
         &world,
@@ -192,7 +192,7 @@ fn other_kinds() {
 }
 
 #[test]
-fn priorities_come_from_classes() {
+fn pod_priority_comes_from_its_class() {
     let world = World::new();
     world.create(class("high", 1000, json!({"preemptionPolicy": "Never"})));
     let made = world.create(with(pod("a"), json!({"spec": {"priorityClassName": "high"}})));
@@ -221,7 +221,7 @@ fn priorities_come_from_classes() {
 }
 
 #[test]
-fn limit_ranges_fill_and_bound() {
+fn limit_ranges_set_defaults_and_bounds() {
     let world = World::new();
     world.create(json!({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l", "namespace": "default"}, "spec": {"limits": [
         {"type": "Container", "default": {"memory": "1Gi"}, "defaultRequest": {"cpu": "500m"}, "min": {"cpu": "200m"}, "max": {"memory": "2Gi"}},
@@ -283,7 +283,7 @@ fn runtime_classes_add_overhead() {
 }
 
 #[tokio::test]
-async fn pod_updates_are_narrow() {
+async fn pod_updates_change_only_mutable_fields() {
     let world = World::new();
     let url = format!("{PODS}/a");
     let toleration = json!({"key": "x", "operator": "Exists"});
@@ -336,7 +336,7 @@ async fn pod_updates_are_narrow() {
 }
 
 #[test]
-fn claims_and_volumes() {
+fn claims_and_volumes_are_defaulted_and_validated() {
     let world = World::new();
     let claim = |name: &str| {
         json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "default"},
@@ -373,7 +373,7 @@ fn claims_and_volumes() {
 }
 
 #[tokio::test]
-async fn namespaces_must_live() {
+async fn namespace_must_exist_and_not_terminate() {
     let world = World::new();
     let mut value = pod("a");
     value["metadata"]["namespace"] = json!("none");
@@ -402,7 +402,7 @@ async fn namespaces_must_live() {
 }
 
 #[tokio::test]
-async fn bodies_must_be_what_they_say() {
+async fn malformed_or_mistyped_bodies_are_rejected() {
     let world = World::new();
     let (code, status) = world.call(http::Method::POST, PODS, "application/json", "{").await;
     assert_eq!(code, 400);

@@ -70,7 +70,7 @@ async fn a_streaming_list_ends_with_a_bookmark() {
 }
 
 #[tokio::test]
-async fn objects_enter_and_leave_a_selection() {
+async fn selector_changes_become_added_and_deleted() {
     let world = World::new();
     let from = world.server.version();
     let mut body = watch(
@@ -113,7 +113,7 @@ async fn objects_enter_and_leave_a_selection() {
 }
 
 #[tokio::test]
-async fn history_replays_until_it_is_compacted() {
+async fn watch_replays_history_until_compaction() {
     let world = World::new();
     let first = version(&world.create(pod("a")));
     let second = version(&world.create(pod("b")));
@@ -129,7 +129,7 @@ async fn history_replays_until_it_is_compacted() {
 }
 
 #[tokio::test]
-async fn the_ring_forgets_the_oldest_changes() {
+async fn watch_older_than_the_history_gets_410() {
     let world = World::with(|options| options.history = 2);
     let versions: Vec<u64> = ["a", "b", "c"].into_iter().map(|name| version(&world.create(pod(name)))).collect();
     let mut body = watch(&world, &format!("resourceVersion={}", versions[0])).await;
@@ -139,7 +139,7 @@ async fn the_ring_forgets_the_oldest_changes() {
 }
 
 #[tokio::test]
-async fn time_brings_bookmarks_and_the_end() {
+async fn watch_sends_bookmarks_and_times_out() {
     let world = World::new();
     let mut body = watch(&world, "resourceVersion=0&allowWatchBookmarks=true&timeoutSeconds=90").await;
     world.pass(59);
@@ -156,7 +156,7 @@ async fn time_brings_bookmarks_and_the_end() {
 }
 
 #[tokio::test]
-async fn a_future_version_is_silent_until_it_comes() {
+async fn watch_at_a_future_version_waits_for_it() {
     let world = World::new();
     let soon = world.server.version() + 2;
     let mut body = watch(&world, &format!("resourceVersion={soon}")).await;
@@ -170,7 +170,7 @@ async fn a_future_version_is_silent_until_it_comes() {
 }
 
 #[tokio::test]
-async fn pending_is_exact() {
+async fn pending_counts_unread_watch_events() {
     let world = World::new();
     let mut body = watch(&world, "resourceVersion=0").await;
     world.create(pod("a"));
@@ -226,7 +226,7 @@ async fn follow(
 }
 
 #[tokio::test]
-async fn a_watcher_survives_drops_and_compaction() {
+async fn kube_watcher_survives_drops_and_compaction() {
     let world = World::new();
     world.create(pod("a"));
     let api: Api<Pod> = Api::all(world.server.client());
@@ -253,7 +253,7 @@ async fn a_watcher_survives_drops_and_compaction() {
 }
 
 #[tokio::test]
-async fn a_paging_watcher_gets_everything_too() {
+async fn paging_kube_watcher_gets_every_object() {
     let world = World::new();
     for number in 0..25 {
         world.create(pod(&format!("p{number}")));

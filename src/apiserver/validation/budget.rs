@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_numbers_or_shares() {
+    fn amounts_are_integers_or_percentages() {
         for good in [json!(0), json!(7), json!("0%"), json!("100%")] {
             check_spec(&json!({"minAvailable": good}), &[]);
             check_spec(&json!({"maxUnavailable": good}), &[]);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_amounts_one_is_too_much() {
+    fn min_available_and_max_unavailable_are_exclusive() {
         check_spec(
             &json!({"minAvailable": 1, "maxUnavailable": 1}),
             &[
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_are_known() {
+    fn unknown_eviction_policies_are_rejected() {
         check_spec(&json!({"unhealthyPodEvictionPolicy": "AlwaysAllow"}), &[]);
         check_spec(
             &json!({"unhealthyPodEvictionPolicy": "Never"}),

@@ -137,7 +137,7 @@ mod tests {
     use super::error;
 
     #[test]
-    fn schedules_can_be_read() {
+    fn malformed_cron_schedules_are_rejected() {
         for good in ["* * * * *", "*/5 1-3,5 * JAN mon", "@hourly", "@every 5m", "0 0 1 1 0", "5/15 * * * ?"] {
             assert_eq!(error(good), None, "{good}");
         }

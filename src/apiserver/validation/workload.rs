@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn selectors_select_the_pods_that_are_described() {
+    fn selector_must_match_the_template_labels() {
         for kind in [&DEPLOYMENTS, &REPLICA_SETS, &STATEFUL_SETS, &DAEMON_SETS] {
             check(kind, &spec(&json!({"matchLabels": {"a": "b"}}), "Always"), &[]);
             let none = r#"spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match template `labels`"#;
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_not_negative() {
+    fn negative_numbers_are_rejected() {
         let negative = "Invalid value: -1: must be greater than or equal to 0";
         let mut set = spec(&json!({"matchLabels": {"a": "b"}}), "Always");
         set["replicas"] = json!(-1);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_end() {
+    fn jobs_need_a_terminating_restart_policy() {
         let ends = r#"spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never""#;
         check(&JOBS, &spec(&json!({}), "Always"), &[ends]);
         check(&JOBS, &spec(&json!({}), "OnFailure"), &[]);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_the_pods_is_named_in_the_template() {
+    fn template_errors_name_the_path_in_the_template() {
         check(
             &DEPLOYMENTS,
             &json!({"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}}}),

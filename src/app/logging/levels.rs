@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn files_may_log_more_than_the_rest() {
+    fn vmodule_raises_the_verbosity() {
         let verbosity = Verbosity::new(0, vec![("queue".to_owned(), 5)]);
         assert_eq!(verbosity.most(), LevelFilter::TRACE);
         let verbosity = Verbosity::new(0, Vec::new());

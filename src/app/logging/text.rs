@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_written_as_klog_writes_them() {
+    fn values_are_formatted_as_in_klog() {
         let mut line = String::new();
         put(&mut line, "err", &"it said \"no\"".into());
         put(&mut line, "count", &3.into());

@@ -15,7 +15,7 @@ const BINDS: usize = 20_000;
 
 #[test]
 #[ignore = "prints timings"]
-fn assume_and_snapshot() {
+fn prints_timings_of_assume_and_snapshot() {
     let (cache, classes, mut rng) = (Cache::new(), LabelClasses::default(), Rng::from_seed(1));
     let info = |number: usize, node: usize| {
         let pod = pod(&format!("pod-{number:08}-with-an-uid-of-usual-length")).on(&format!("node-{node}"));

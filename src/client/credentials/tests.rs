@@ -6,7 +6,7 @@ use super::token::Token;
 use crate::clock::SimClock;
 
 #[test]
-fn a_tokens_file_is_read_again_each_minute() {
+fn token_file_is_reloaded_every_minute() {
     let path = std::env::temp_dir().join(format!("token-{}", std::process::id()));
     let file = path.display().to_string();
     let time = SimClock::new(jiff::Timestamp::UNIX_EPOCH);

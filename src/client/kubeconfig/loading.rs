@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flag_comes_before_the_variable_and_the_home_folder() {
+    fn flag_precedes_kubeconfig_variable_and_home() {
         let home = ("HOME", "/home/jane");
         check(Some("f"), &[("KUBECONFIG", "a:b"), home], "f");
         check(Some(""), &[("KUBECONFIG", "a:b"), home], "a:b");
@@ -154,7 +154,7 @@ current-context: w
     }
 
     #[test]
-    fn missing_files_are_skipped_and_broken_ones_are_not() {
+    fn missing_files_are_skipped_and_malformed_ones_are_errors() {
         let (_, loaded) = load("missing", &[], "DIR/a:DIR/b");
         assert_eq!(loaded, Ok(wire::File::default()));
         let (folder, loaded) = load("broken", &[("a", "a: ["), ("b", FIRST), ("c", "x: [")], "DIR/a:DIR/b:DIR/c");

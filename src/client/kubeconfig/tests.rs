@@ -22,7 +22,7 @@ current-context: x
 ";
 
 #[test]
-fn paths_begin_at_the_file() {
+fn relative_paths_start_at_the_kubeconfig() {
     let folder = folder("paths");
     for (name, text) in [("up/ca.crt", "ca"), ("conf/token", "t\n"), ("conf/kubeconfig", WHOLE)] {
         let path = folder.join(name);
@@ -49,7 +49,7 @@ fn paths_begin_at_the_file() {
 }
 
 #[test]
-fn a_service_account_is_used_where_nothing_else_is_said() {
+fn service_account_is_used_without_kubeconfig_and_master() {
     let folder = folder("account");
     let inside = InCluster::new(&folder, "::1", "443");
     let missing = inside.access("").err().unwrap().to_string();
@@ -73,7 +73,7 @@ fn a_service_account_is_used_where_nothing_else_is_said() {
 }
 
 #[test]
-fn a_named_context_is_used_instead_of_the_current_one() {
+fn named_context_overrides_the_current_one() {
     let folder = folder("contexts");
     let path = folder.join("kubeconfig").display().to_string();
     let file = "
@@ -99,7 +99,7 @@ current-context: x
 }
 
 #[test]
-fn addresses_are_read_as_go_reads_them() {
+fn server_addresses_are_parsed_as_in_go() {
     let check = |host: &str, expected: Result<&str, &str>| {
         let read = server::url(host).map(|url| url.to_string()).map_err(|error| error.to_string());
         assert_eq!(read.as_deref().map_err(String::as_str), expected, "{host}");

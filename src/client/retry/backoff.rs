@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_grow_and_end() {
+    fn backoff_grows_and_ends() {
         let waits = |random: f64| -> Vec<Option<u128>> {
             let mut policy = Backoff::STATUS_PATCH.policy(|| random, |(): &()| true);
             (1..=4).map(|_| Some(policy(&())?.as_millis())).collect()

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_the_longest_and_start_over() {
+    fn waits_double_up_to_the_maximum_and_reset() {
         let mut waits = DoublingWaits::new(Duration::from_secs(5), Duration::from_secs(12));
         let mut seconds = || waits.next_wait().as_secs();
         assert_eq!([seconds(), seconds(), seconds(), seconds()], [5, 10, 12, 12]);

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_whole_seconds_of_an_overloaded_server_count() {
+    fn only_whole_seconds_of_retry_after_count() {
         let check = |code: u16, value: Option<&'static str>, expected: Option<u64>| {
             let mut headers = HeaderMap::new();
             if let Some(value) = value {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_read_survives_a_broken_connection() {
+    fn only_reads_are_retried_after_a_connection_reset() {
         let broken = |kind| ApiError::Transport { message: String::new(), kind };
         assert_eq!(wait_after_error(&Method::GET, &broken(TransportKind::Reset)), Some(AFTER_RESET));
         assert_eq!(wait_after_error(&Method::POST, &broken(TransportKind::Reset)), None);

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn certificates_are_refused_in_gos_words() {
+    fn certificate_errors_read_as_gos() {
         let check = |error: CertificateError, expected: &str| {
             let error = io::Error::new(io::ErrorKind::InvalidData, Error::InvalidCertificate(error));
             let expected = format!("tls: failed to verify certificate: x509: {expected}");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_about_tls_is_left_alone() {
+    fn other_errors_are_not_translated() {
         assert_eq!(go_text_of(&io::Error::other("no route")), None);
     }
 }

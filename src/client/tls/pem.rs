@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_found_among_words() {
+    fn blocks_are_found_between_text() {
         check(
             "words\n-----BEGIN A-----\nAAEC\n-----END A-----\nwords\n-----BEGIN B C-----\nAw==\n-----END B C-----",
             &[("A", &[0, 1, 2]), ("B C", &[3])],
@@ -108,14 +108,14 @@ mod tests {
     }
 
     #[test]
-    fn blanks_and_headers_are_passed_over() {
+    fn blanks_and_headers_in_blocks_are_skipped() {
         check("-----BEGIN A----- \t\r\nAA \r\n\tEC \r\n-----END A----- \r\n", &[("A", &[0, 1, 2])]);
         check("-----BEGIN A-----\nFoo: bar\n\nAAEC\n-----END A-----\n", &[("A", &[0, 1, 2])]);
         assert!(blocks(b"-----BEGIN A-----\nFoo: bar\n\nAAEC\n-----END A-----\n")[0].has_headers);
     }
 
     #[test]
-    fn what_is_no_block_is_passed_over() {
+    fn malformed_blocks_are_skipped() {
         let good = "-----BEGIN A-----\nAAEC\n-----END A-----\n";
         for bad in [
             "-----BEGIN B-----\nAAEC\n-----END C-----\n",

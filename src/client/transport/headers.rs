@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_request_names_its_agent_and_whom_it_impersonates() {
+    fn requests_have_user_agent_and_impersonation_headers() {
         let mut access = Access::new(http::Uri::from_static("https://server:6443"));
         access.impersonation = Some(Impersonation {
             user: "jane".to_owned(),

@@ -114,7 +114,7 @@ async fn relay(
 }
 
 #[test]
-fn limits_are_client_gos_unless_the_environment_has_others() {
+fn liveness_defaults_to_client_go_and_the_environment_overrides() {
     let check = |variables: &[(&str, &str)], http2: bool, silence: Option<u64>, patience: u64| {
         let variable =
             |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
@@ -130,7 +130,7 @@ fn limits_are_client_gos_unless_the_environment_has_others() {
 }
 
 #[tokio::test]
-async fn requests_share_a_connection_of_http_2() {
+async fn requests_share_an_http2_connection() {
     let server = Server::start().await;
     let client = server.client(&impatient());
     let asked = futures::future::join_all((0..20).map(|_| client.send(&Call::Get, &POD))).await;
@@ -142,14 +142,14 @@ async fn requests_share_a_connection_of_http_2() {
 }
 
 #[tokio::test]
-async fn http_2_can_be_turned_off() {
+async fn http2_can_be_disabled() {
     let server = Server::start().await;
     let client = server.client(&Liveness { http2: false, ..impatient() });
     assert_eq!(client.send(&Call::Get, &POD).await.unwrap(), "1");
 }
 
 #[tokio::test]
-async fn a_connection_that_went_silent_is_noticed_and_replaced() {
+async fn silent_connection_is_detected_and_replaced() {
     let server = Server::start().await;
     let client = server.client(&impatient());
     let events = Target { resource: "events", name: "", ..POD };
@@ -168,7 +168,7 @@ async fn a_connection_that_went_silent_is_noticed_and_replaced() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_that_went_silent_loses_no_request() {
+async fn silent_idle_connection_loses_no_request() {
     let server = Server::start().await;
     let client = server.client(&impatient());
     client.send(&Call::Get, &POD).await.unwrap();
@@ -179,7 +179,7 @@ async fn an_idle_connection_that_went_silent_loses_no_request() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_speaks_is_given_up() {
+async fn silent_server_is_a_tls_handshake_timeout() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let error = client(port, &impatient()).send(&Call::Get, &POD).await.unwrap_err();
@@ -188,7 +188,7 @@ async fn a_server_that_never_speaks_is_given_up() {
 }
 
 #[tokio::test]
-async fn where_nobody_listens_is_said_as_go_says_it() {
+async fn refused_connection_gives_gos_error() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let error = client(port, &impatient()).send(&Call::Put(Bytes::new()), &POD).await.unwrap_err();
     let expected = format!(

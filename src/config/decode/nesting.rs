@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_count_where_they_open() {
+    fn only_opening_brackets_of_collections_count() {
         check("[", true);
         check("{a: ", true);
         check("{\"]\": ", true);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_ends_with_the_bracket_that_is_too_much() {
+    fn text_is_cut_after_the_bracket_beyond_the_limit() {
         let text = "[".repeat(DEEP + 5);
         assert_eq!(up_to_deep(&text).map(str::len), Some(DEEP + 1));
     }

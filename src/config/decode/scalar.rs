@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn yaml_1_1_booleans() {
+    fn yaml_1_1_booleans_are_resolved() {
         for text in ["y", "Yes", "TRUE", "on", "ON"] {
             check(text, Scalar::Bool(true));
         }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn yaml_1_1_integers() {
+    fn yaml_1_1_integers_are_resolved() {
         check("0", Scalar::Int(0));
         check("-12", Scalar::Int(-12));
         check("+12", Scalar::Int(12));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_nulls_and_dates() {
+    fn floats_nulls_and_dates_are_resolved() {
         check("1e3", Scalar::Float(1000.0));
         check(".5", Scalar::Float(0.5));
         check("-1.", Scalar::Float(-1.0));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_json_literals() {
+    fn floats_convert_to_json_literals() {
         assert_eq!(Scalar::Float(1000.0).number_literal(), Some(Ok("1000".to_owned())));
         assert_eq!(Scalar::Float(f64::NAN).number_literal(), Some(Err("json: unsupported value: NaN".into())));
         let negative = Scalar::Float(f64::NEG_INFINITY).number_literal();

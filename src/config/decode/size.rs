@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn separators_count_where_values_begin() {
+    fn only_separators_before_values_count() {
         check("a: b\n", true);
         check("- ", true);
         check("0,", true);

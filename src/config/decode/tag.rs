@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_and_tags_are_seen() {
+    fn quotes_and_tags_before_a_scalar_are_found() {
         check("a: ", false, None);
         check("", false, None);
         check("é: \"", true, None);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_text_is_as_good_as_quoted() {
+    fn scalar_from_elsewhere_counts_as_quoted() {
         assert_eq!(Tags::new("a: b").before("elsewhere"), Written { is_quoted: true, tag: None });
     }
 }

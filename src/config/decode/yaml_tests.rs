@@ -35,7 +35,7 @@ fn only_plain_scalars_are_resolved() {
 }
 
 #[test]
-fn empty_texts_are_null_and_later_documents_unread() {
+fn empty_text_is_null_and_only_the_first_document_is_read() {
     check("", &serde_json::Value::Null);
     check("# nothing\n", &serde_json::Value::Null);
     check("---\n", &serde_json::Value::Null);
@@ -43,7 +43,7 @@ fn empty_texts_are_null_and_later_documents_unread() {
 }
 
 #[test]
-fn keys_become_strings_in_order() {
+fn keys_become_sorted_strings() {
     check("b: 1\n1: u\ntrue: v\n1.5: w\n", &serde_json::json!({"b": 1, "1": "u", "true": "v", "1.5": "w"}));
     let document = parse("z: 1\na: 2").expect("reads");
     let super::Value::Object(entries) = document.value else { panic!("an object") };
@@ -51,7 +51,7 @@ fn keys_become_strings_in_order() {
 }
 
 #[test]
-fn anchors_and_merges() {
+fn anchors_and_merge_keys_are_resolved() {
     check("a: &x {k: 1}\nb: *x\n", &serde_json::json!({"a": {"k": 1}, "b": {"k": 1}}));
     check(
         "a: &x {k: 1, l: 2}\nb: {<<: *x, m: 3}\n",
@@ -64,7 +64,7 @@ fn anchors_and_merges() {
 }
 
 #[test]
-fn repeated_keys_are_told_by_line() {
+fn repeated_keys_are_reported_by_line() {
     let text = "yaml: unmarshal errors:\n  line 3: key \"a\" already set in map\n  line 4: key 7 already set in map";
     check_repeated("a: 1\n7: v\na: 2\n7: w\n", &serde_json::json!({"a": 2, "7": "w"}), text);
     let text = "yaml: unmarshal errors:\n  line 2: key \"k\" already set in map";
@@ -72,7 +72,7 @@ fn repeated_keys_are_told_by_line() {
 }
 
 #[test]
-fn objects_may_override_what_they_merge() {
+fn own_keys_override_merged_keys() {
     let check = |text: &str, expected: Result<serde_json::Value, &str>| {
         let mut documents = super::parse_all(text).map(|document| document.expect("reads"));
         let document = documents.next().expect("a document");
@@ -87,7 +87,7 @@ fn objects_may_override_what_they_merge() {
 }
 
 #[test]
-fn syntax_errors_read_as_go_yamls() {
+fn syntax_errors_equal_go_yamls() {
     check_error("a: b: c\n", "yaml: mapping values are not allowed in this context");
     check_error("x: 1\na: b: c\n", "yaml: line 2: mapping values are not allowed in this context");
     check_error("a: [1\n", "yaml: line 1: did not find expected ',' or ']'");
@@ -103,7 +103,7 @@ fn syntax_errors_read_as_go_yamls() {
 }
 
 #[test]
-fn nesting_and_aliasing_are_bounded() {
+fn excessive_nesting_and_aliasing_are_errors() {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     check_error(&deep, "yaml: exceeded max depth");
     let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
@@ -115,7 +115,7 @@ fn nesting_and_aliasing_are_bounded() {
 }
 
 #[test]
-fn what_would_take_too_long_is_refused() {
+fn huge_nested_or_aliased_input_is_rejected_quickly() {
     let nested = |open: &str, close: &str| format!("a: {}{}", open.repeat(100_000), close.repeat(100_000));
     check_error(&nested("[", "]"), "yaml: exceeded max depth");
     check_error(&nested("{a: ", "}"), "yaml: exceeded max depth");
@@ -130,7 +130,7 @@ fn what_would_take_too_long_is_refused() {
 }
 
 #[test]
-fn text_that_only_looks_deep_is_read() {
+fn brackets_in_block_scalars_do_not_count_as_nesting() {
     let block = "a: |\n".to_owned() + &"  log: [[ {\n".repeat(1000) + "b: 1\n";
     assert_eq!(parse(&block).expect("reads").value.to_json()["b"], 1);
 }
@@ -144,7 +144,7 @@ fn check_all(text: &str, expected: &[Result<serde_json::Value, &str>]) {
 }
 
 #[test]
-fn documents_end_as_yaml_says() {
+fn documents_are_split_at_yaml_markers() {
     let (one, two) = (serde_json::json!({"a": 1}), serde_json::json!({"b": 2}));
     for between in ["---\n", "--- # two\n", "...\n---\n", "\u{85}---\u{2028}", "\r---\r", "...\n%YAML 1.1\n---\n"] {
         let both = [Ok(one.clone()), Ok(two.clone())];
@@ -161,7 +161,7 @@ fn documents_end_as_yaml_says() {
 }
 
 #[test]
-fn repeated_keys_of_later_documents_have_their_lines() {
+fn repeated_keys_in_later_documents_have_the_right_line() {
     let document = super::parse_all("a: 1\n---\nb: 1\nb: 2\n").nth(1).expect("two").expect("reads");
     let text = "yaml: unmarshal errors:\n  line 4: key \"b\" already set in map";
     assert_eq!(document.repeated.map(|error| error.0).as_deref(), Some(text));

@@ -18,7 +18,7 @@ fn check_usage(line: &[&str], expected: &str) {
 }
 
 #[test]
-fn nothing_given_is_nothing_set() {
+fn empty_command_line_sets_no_flag() {
     assert_eq!(flags(&[]), Flags::default());
     assert_eq!(flags(&[]).pod_max_in_unschedulable_pods().to_string(), "5m0s");
     assert_eq!(flags(&[]).verbosity(), 0);
@@ -38,7 +38,7 @@ fn booleans_take_a_value_only_with_an_equals_sign() {
 }
 
 #[test]
-fn values_may_follow_or_be_attached_and_look_like_flags() {
+fn values_may_be_separate_attached_or_look_like_flags() {
     for line in [&["--config", "/a_b"][..], &["--config=/a_b"], &["--config=x", "--config", "/a_b"]] {
         assert_eq!(flags(line).misc.config.as_deref(), Some("/a_b"), "{line:?}");
     }
@@ -52,7 +52,7 @@ fn values_may_follow_or_be_attached_and_look_like_flags() {
 }
 
 #[test]
-fn wrong_lines_have_upstreams_texts() {
+fn invalid_command_lines_give_upstreams_errors() {
     check_usage(&["--bogus"], "unknown flag: --bogus");
     check_usage(&["--bogus_flag=3"], "unknown flag: --bogus_flag");
     check_usage(&["---x"], "bad flag syntax: ---x");
@@ -72,7 +72,7 @@ fn wrong_lines_have_upstreams_texts() {
 }
 
 #[test]
-fn positional_arguments_are_refused_unless_empty() {
+fn non_empty_positional_arguments_are_rejected() {
     let text = "\"kube-scheduler\" does not take any arguments, got [\"foo\" \"\"]";
     assert_eq!(parse(&["foo", ""]), Err(FlagError::Arguments(text.to_owned())));
     assert!(parse(&["", ""]).is_ok());
@@ -82,7 +82,7 @@ fn positional_arguments_are_refused_unless_empty() {
 }
 
 #[test]
-fn versions_and_help() {
+fn version_and_help_flags_are_parsed() {
     let version = |line: &[&str]| flags(line).global.version;
     assert_eq!(version(&["--version"]), Some(VersionFlag::Print));
     assert_eq!(version(&["--version=raw"]), Some(VersionFlag::Raw));
@@ -94,7 +94,7 @@ fn versions_and_help() {
 }
 
 #[test]
-fn gates_come_from_the_flags() {
+fn feature_gates_and_emulated_version_are_applied() {
     let gates =
         flags(&["--feature-gates=SchedulerPopFromBackoffQ=false", "--feature_gates", "PodLevelResources=true"]).gates();
     assert_eq!(gates.map(|gates| gates.enabled(Gate::SchedulerPopFromBackoffQ)), Ok(false));
@@ -117,7 +117,7 @@ fn without_a_file_flags_override_the_defaults() {
 }
 
 #[test]
-fn with_a_file_only_leader_election_flags_override_and_are_validated() {
+fn with_a_file_only_leader_election_flags_override() {
     let gates = FeatureGates::default();
     let path = std::env::temp_dir().join(format!("flags-test-{}.yaml", std::process::id()));
     let text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: 3\n";

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_are_comma_separated_values() {
+    fn item_lists_are_parsed_as_csv() {
         let check = |text: &str, expected: &[&str]| {
             assert_eq!(items(text).map(|items| items.0), Ok(expected.iter().map(|item| (*item).to_owned()).collect()));
         };
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_have_a_key_and_a_value() {
+    fn pairs_are_split_into_key_and_value() {
         let check = |text: &str, expected: &[(&str, &str)]| {
             let expected = expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
             assert_eq!(pairs(text).map(|pairs| pairs.0), Ok(expected), "{text}");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_have_names() {
+    fn sni_certificates_have_optional_names() {
         let check = |text: &str, cert: &str, key: &str, names: &[&str]| {
             let names = names.iter().map(|name| (*name).to_owned()).collect();
             assert_eq!(cert_key(text), Ok(CertKey { cert: cert.to_owned(), key: key.to_owned(), names }), "{text}");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_of_files() {
+    fn vmodule_patterns_are_parsed() {
         assert_eq!(vmodule("queue=4,sched*=2,").map(|levels| levels.to_string()), Ok("queue=4,sched*=2".to_owned()));
         assert_eq!(vmodule("x"), Err("\"x\" does not have the pattern=N format".to_owned()));
         let text = "parsing verbosity in \"x=y\": strconv.ParseUint: parsing \"y\": invalid syntax";

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_manifests_are_looked_at() {
+    fn invalid_metric_names_and_manifests_are_errors() {
         check(&["--disabled-metrics=a:b,_c"], "");
         let text = "metrics.disabledMetrics: Invalid value: [\"a\",\"1x\"]: must be fully qualified metric names matching \
                     \"^[a-zA-Z_:][a-zA-Z0-9_:]*$\", got \"1x\"";
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_is_a_mapping_of_texts() {
+    fn allow_list_manifest_must_map_strings_to_strings() {
         let path = std::env::temp_dir().join(format!("labels-{}", std::process::id()));
         let file = path.display().to_string();
         let labels = |text: &str| {

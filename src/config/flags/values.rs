@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_as_go_reads_them() {
+    fn integers_are_parsed_as_in_go() {
         for (text, expected) in [("5", 5), ("-7", -7), ("+3", 3), ("0x1f", 31), ("010", 8), ("0b11", 3), ("0", 0)] {
             assert_eq!(int32(text), Ok(expected), "{text}");
         }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn levels() {
+    fn verbosity_must_be_a_non_negative_integer() {
         assert_eq!(level("4"), Ok(4));
         assert_eq!(level("-1"), Err("strconv.ParseUint: parsing \"-1\": invalid syntax".to_owned()));
         assert_eq!(
@@ -145,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn floats_as_go_reads_them() {
+    fn floats_are_parsed_as_in_go() {
         assert_eq!(float32("1.5"), Ok(1.5));
         assert_eq!(float32("x"), Err("strconv.ParseFloat: parsing \"x\": invalid syntax".to_owned()));
         assert_eq!(float32("1e99"), Err("strconv.ParseFloat: parsing \"1e99\": value out of range".to_owned()));
     }
 
     #[test]
-    fn versions() {
+    fn version_flag_values_are_parsed() {
         assert_eq!(version("true"), Ok(VersionFlag::Print));
         assert_eq!(version("0"), Ok(VersionFlag::No));
         assert_eq!(version("raw"), Ok(VersionFlag::Raw));

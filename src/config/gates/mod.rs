@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn table_is_sorted_and_histories_rise() {
+    fn table_is_sorted_and_histories_ascend() {
         assert!(Gate::ALL.is_sorted_by(|a, b| a.name() < b.name()));
         for gate in Gate::ALL {
             assert!(gate.row().history.is_sorted_by(|a, b| a.since < b.since), "{}", gate.name());
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn emulation_returns_a_gate_to_its_past() {
+    fn emulated_version_decides_state_and_stage() {
         check(Gate::SchedulerQueueingHints, 36, true, Stage::Ga);
         check(Gate::SchedulerQueueingHints, 33, true, Stage::Beta);
         check(Gate::NodeDeclaredFeatures, 36, true, Stage::Beta);
@@ -170,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn switching_one_leaves_the_others() {
+    fn switching_a_gate_keeps_the_others() {
         let gates = FeatureGates::default().with(Gate::GangScheduling, true);
         assert!(gates.enabled(Gate::GangScheduling));
         assert_eq!(gates.with(Gate::GangScheduling, false), FeatureGates::default());
     }
 
     #[test]
-    fn warns_of_unsupported_states_of_older_versions() {
+    fn unsupported_gate_states_of_older_versions_are_warned_about() {
         assert_eq!(FeatureGates::default().warnings(), Vec::<String>::new());
         let warnings = FeatureGates::at(35).warnings();
         let taints = "feature gate DRADeviceTaints is off at emulated version 1.35: not supported yet".to_owned();

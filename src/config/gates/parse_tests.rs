@@ -22,7 +22,7 @@ fn check_error(features: &[&str], emulated: &[&str], expected: &str) {
 }
 
 #[test]
-fn takes_lists_repetitions_and_the_component() {
+fn lists_repetitions_and_component_prefixes_are_parsed() {
     check(&[], Gate::SchedulerPopFromBackoffQ, true);
     check(&["SchedulerPopFromBackoffQ=false"], Gate::SchedulerPopFromBackoffQ, false);
     check(&["kube:SchedulerPopFromBackoffQ=F,"], Gate::SchedulerPopFromBackoffQ, false);
@@ -33,7 +33,7 @@ fn takes_lists_repetitions_and_the_component() {
 }
 
 #[test]
-fn refuses_with_upstreams_texts() {
+fn invalid_gates_give_upstreams_errors() {
     check_error(&["Nope=true"], &[], "unrecognized feature gate: Nope");
     check_error(&["PodLevelResources"], &[], "missing bool value for PodLevelResources");
     let text = "invalid value of X=maybe, err: strconv.ParseBool: parsing \"maybe\": invalid syntax";
@@ -48,7 +48,7 @@ fn refuses_with_upstreams_texts() {
 }
 
 #[test]
-fn refuses_what_is_not_built() {
+fn unsupported_gates_are_rejected() {
     check_error(&["GenericWorkload=true"], &[], "GenericWorkload is not supported yet");
     check_error(&["DRAPartitionableDevices=false"], &[], "DRAPartitionableDevices=false is not supported yet");
     let text = "[GangScheduling is not supported yet, GenericWorkload is not supported yet]";
@@ -56,7 +56,7 @@ fn refuses_what_is_not_built() {
 }
 
 #[test]
-fn stage_switches_leave_named_gates_alone() {
+fn all_alpha_does_not_override_named_gates() {
     let error = gates(&["AllAlpha=true"], &[]).expect_err("alpha gates are not built");
     assert!(error.contains("StorageCapacityScoring is not supported yet"), "{error}");
     let gates = gates(&["AllAlpha=false,TaintTolerationComparisonOperators=true"], &[]).expect("nothing new");
@@ -65,7 +65,7 @@ fn stage_switches_leave_named_gates_alone() {
 }
 
 #[test]
-fn emulation_moves_defaults_and_locks() {
+fn emulated_version_decides_defaults_and_locks() {
     let off = gates(&["SchedulerQueueingHints=false"], &["1.33"]).expect("not locked in 1.33");
     assert!(!off.enabled(Gate::SchedulerQueueingHints));
     assert_eq!(off.emulated_minor(), 33);
@@ -77,7 +77,7 @@ fn emulation_moves_defaults_and_locks() {
 }
 
 #[test]
-fn emulated_versions_have_a_range() {
+fn emulated_version_out_of_range_is_an_error() {
     let text = "[emulation version 1.30 is not between [1.33, 1.36.0], \
                 minCompatibilityVersion version 1.33 is not between [1.33, 1.30]]";
     check_error(&[], &["1.30"], text);

@@ -63,7 +63,7 @@ fn check_error(args: &str, expected: &str) {
 }
 
 #[test]
-fn arguments_are_read_over_their_defaults() {
+fn missing_arguments_keep_their_defaults() {
     let limit = |limit| LimitArgs { limit, ..LimitArgs::default() };
     check("null", &limit(3));
     check("{}", &limit(3));
@@ -85,7 +85,7 @@ fn plugins_without_an_entry_get_default_arguments() {
 }
 
 #[test]
-fn reading_is_strict() {
+fn unknown_and_mistyped_fields_are_errors() {
     let place = "decoding .profiles[0].pluginConfig[1]: ";
     let strict = |text: &str| {
         let inner = format!("strict decoding error: decoding args for plugin Limit: strict decoding error: {text}");
@@ -103,7 +103,7 @@ fn reading_is_strict() {
 }
 
 #[test]
-fn fields_given_twice_are_errors() {
+fn repeated_fields_are_errors() {
     let file = "{\"apiVersion\":\"kubescheduler.config.k8s.io/v1\",\"kind\":\"KubeSchedulerConfiguration\",\"profiles\":[{\
                 \"pluginConfig\":[{\"name\":\"Limit\",\"args\":{\"limit\":1,\"zones\":[{\"name\":\"a\",\"name\":\"b\"}],\
                 \"limit\":2}}]}]}";

@@ -21,7 +21,7 @@ fn check(body: &str, expected: &[&str]) {
 }
 
 #[test]
-fn one_fault_is_bare_and_several_are_listed_once_each() {
+fn several_errors_are_bracketed_without_duplicates() {
     let gates = FeatureGates::default();
     config("", &gates).validate(&gates, registry().catalog()).expect("the defaults are sound");
     let error = config("parallelism: 0\nclientConnection: {burst: -1}\n", &gates)
@@ -33,7 +33,7 @@ fn one_fault_is_bare_and_several_are_listed_once_each() {
 }
 
 #[test]
-fn top_level_numbers_have_ranges() {
+fn top_level_numbers_out_of_range_are_errors() {
     check("percentageOfNodesToScore: 100\npodInitialBackoffSeconds: 5\npodMaxBackoffSeconds: 5\n", &[]);
     check(
         "percentageOfNodesToScore: 101\npodInitialBackoffSeconds: 0\npodMaxBackoffSeconds: -1\n",
@@ -46,7 +46,7 @@ fn top_level_numbers_have_ranges() {
 }
 
 #[test]
-fn leader_election_is_checked_where_it_is_on() {
+fn leader_election_is_validated_only_if_enabled() {
     let lock = "leaderElection.resourceLock: Invalid value: \"endpoints\": resourceLock value must be \"leases\"";
     check(
         "leaderElection: {leaseDuration: -1s, renewDeadline: -2s, retryPeriod: -1ms, resourceLock: endpoints}\n",
@@ -69,7 +69,7 @@ fn leader_election_is_checked_where_it_is_on() {
 }
 
 #[test]
-fn profiles_have_names_of_their_own() {
+fn profile_names_must_be_set_and_unique() {
     check("profiles: [{schedulerName: a}, {schedulerName: b}]", &[]);
     check("profiles: [{}, {schedulerName: b}]", &["profiles[0].schedulerName: Required value"]);
     check("profiles: [{schedulerName: a}, {schedulerName: a}]", &["profiles[1].schedulerName: Duplicate value: {}"]);
@@ -84,7 +84,7 @@ fn profiles_have_names_of_their_own() {
 }
 
 #[test]
-fn removed_plugins_are_refused_by_name() {
+fn removed_plugins_are_rejected() {
     let removed = "Invalid value: \"EBSLimits\": was invalid in version \"v1\" (KubeSchedulerConfiguration is version \
                    \"kubescheduler.config.k8s.io/v1\")";
     let at = |path: &str| format!("profiles[0].{path}: {removed}");
@@ -97,7 +97,7 @@ fn removed_plugins_are_refused_by_name() {
 }
 
 #[test]
-fn plugin_config_is_given_once() {
+fn repeated_plugin_config_is_an_error() {
     check(
         "profiles: [{pluginConfig: [{name: Mine}, {name: Mine}]}]",
         &["profiles[0].pluginConfig[1]: Duplicate value: \"Mine\""],
@@ -114,7 +114,7 @@ fn plugin_config_is_given_once() {
 }
 
 #[test]
-fn profiles_share_the_queue_sort_as_configured() {
+fn configured_queue_sorts_must_be_equal() {
     check(
         "profiles: [{plugins: {queueSort: {enabled: [{name: A}, {name: B}]}}}]",
         &["profiles[0].plugins.queueSort.Enabled: Invalid value: 2: only one queue sort plugin can be enabled"],
@@ -150,7 +150,7 @@ fn profiles_share_the_queue_sort_as_configured() {
 }
 
 #[test]
-fn extenders_are_checked_together() {
+fn invalid_or_conflicting_extenders_are_errors() {
     let name = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
                 character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
                 '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";

@@ -87,7 +87,7 @@ fn allowed() -> BTreeSet<String> {
 }
 
 #[test]
-fn what_the_role_allows_is_listed_and_nothing_else() {
+fn only_resources_of_the_role_are_listed() {
     run(async {
         let world = World::new();
         world.load(pod("ended").json());
@@ -109,7 +109,7 @@ fn what_the_role_allows_is_listed_and_nothing_else() {
 }
 
 #[test]
-fn many_objects_come_in_pages() {
+fn long_lists_are_read_in_pages() {
     run(async {
         let world = World::new();
         for number in 0..1100 {
@@ -123,7 +123,7 @@ fn many_objects_come_in_pages() {
 }
 
 #[test]
-fn what_can_be_done_without_is_left_out() {
+fn unreadable_optional_kinds_are_skipped() {
     run(async {
         let world = World::new();
         world.inject(|path| match path {
@@ -138,7 +138,7 @@ fn what_can_be_done_without_is_left_out() {
 }
 
 #[test]
-fn nodes_and_pods_are_required() {
+fn unreadable_nodes_or_pods_are_errors() {
     run(async {
         let check = async |kind: &'static str, code: u16, expected: &str| {
             let world = World::new();
@@ -152,7 +152,7 @@ fn nodes_and_pods_are_required() {
 }
 
 #[test]
-fn objects_are_taken_as_they_are() {
+fn objects_are_not_validated() {
     run(async {
         let world = World::new();
         let raw = |name: &str, spec: Value| {
@@ -167,7 +167,7 @@ fn objects_are_taken_as_they_are() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_given_up() {
+fn unresponsive_server_is_a_timeout() {
     run(async {
         let world = World::new();
         world.inject(|_| Some(Fault::Delay(crate::apiserver::Gate::new())));
@@ -188,7 +188,7 @@ fn a_server_that_does_not_answer_is_given_up() {
 }
 
 #[test]
-fn nothing_is_written() {
+fn write_requests_are_refused() {
     run(async {
         let world = World::new();
         let client = read_only(world.server.client());

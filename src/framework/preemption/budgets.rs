@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_overdraw_in_order() {
+    fn pods_beyond_the_budget_violate_it_in_order() {
         let selects = json!({"selector": {"matchLabels": {"app": "web"}}});
         let pods = [web("a"), web("b"), pod("unlabelled"), web("elsewhere").namespace("team"), web("c")];
         check(&[budget(&selects, &status(1))], &pods, &["b", "c"]);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_were_counted_already_are_free() {
+    fn disrupted_pods_do_not_violate_the_budget() {
         let selects = json!({"selector": {"matchLabels": {"app": "web"}}});
         let mut counted = status(0);
         counted["disruptedPods"] = json!({"a": "2026-01-01T00:00:00Z"});
@@ -121,13 +121,13 @@ mod tests {
     }
 
     #[test]
-    fn pods_without_labels_are_in_no_budget() {
+    fn pods_without_labels_match_no_budget() {
         let all = json!({"selector": {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}});
         check(&[budget(&all, &status(0))], &[pod("unlabelled"), pod("other").label("tier", "x")], &["other"]);
     }
 
     #[test]
-    fn budgets_without_a_usable_selector_match_nothing() {
+    fn budgets_without_a_valid_selector_match_nothing() {
         let broken = json!({"selector": {"matchExpressions": [{"key": "app", "operator": "Like", "values": ["web"]}]}});
         for spec in [json!({}), json!({"selector": {}}), broken] {
             check(&[budget(&spec, &status(0))], &[web("a")], &[]);

@@ -51,17 +51,17 @@ mod tests {
     }
 
     #[test]
-    fn priority_goes_before_age() {
+    fn higher_priority_is_more_important() {
         check(&[started("old", 1), started("high", 9).priority(5), pod("low").priority(-1)], &["high", "old", "low"]);
     }
 
     #[test]
-    fn the_oldest_goes_first_and_equals_stay_in_order() {
+    fn earlier_start_is_more_important_and_ties_keep_order() {
         check(&[started("c", 3), started("a", 2), started("b", 2)], &["a", "b", "c"]);
     }
 
     #[test]
-    fn many_equals_are_mixed_as_upstream_mixes_them() {
+    fn ties_of_many_pods_follow_gos_unstable_sort() {
         let names: Vec<String> = (0..14).map(|at| at.to_string()).collect();
         let pods: Vec<PodFixture> =
             names.iter().enumerate().map(|(at, name)| started(name, 1).priority([0, 0, 5][at % 3])).collect();
@@ -69,12 +69,12 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_starts_now_stays_before_one_that_waits() {
+    fn pod_started_now_precedes_one_not_started() {
         check(&[started("now", 12), pod("waits")], &["now", "waits"]);
     }
 
     #[test]
-    fn pods_that_have_not_started_count_as_new_and_turn_around() {
+    fn pods_without_start_time_count_as_just_started() {
         check(&[pod("a"), started("b", 3), pod("c"), started("late", 13)], &["b", "c", "a", "late"]);
     }
 }

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_decides_where_the_ones_before_do_not() {
+    fn each_rule_breaks_ties_of_the_previous_ones() {
         check(&[(1, &[victim(-9, 1)]), (0, &[victim(5, 1)])], "1");
         check(&[(0, &[victim(5, 1)]), (0, &[victim(4, 1), victim(4, 1)])], "1");
         check(&[(0, &[victim(5, 1), victim(3, 1)]), (0, &[victim(5, 1), victim(2, 1)])], "1");
@@ -74,14 +74,14 @@ mod tests {
     }
 
     #[test]
-    fn only_the_most_important_victims_start_counts_and_none_is_now() {
+    fn start_time_of_the_most_important_victim_counts() {
         let (early, late) = ([victim(5, 9), victim(3, 1)], [victim(5, 8), victim(3, 9)]);
         check(&[(0, &late), (0, &early)], "1");
         check(&[(0, &[victim(5, 9)]), (0, &[pod("v").priority(5)])], "1");
     }
 
     #[test]
-    fn without_candidates_there_is_no_choice() {
+    fn without_candidates_no_node_is_selected() {
         assert!(best(&[], Timestamp::UNIX_EPOCH).is_none());
     }
 }

@@ -228,7 +228,7 @@ fn preemptor(cpu: &str) -> PodFixture {
 }
 
 #[test]
-fn the_least_important_pods_go_and_no_more_than_have_to() {
+fn fewest_and_least_important_pods_are_victims() {
     let pods = [on("n", "a", 1, 1), on("n", "b", 5, 1), on("n", "c", 1, 2), on("n", "high", 10, 1)];
     let failed = failed(vec![cores("n", "4")], &pods);
     failed.check_candidates(&preemptor("1"), &["n: c (0)"]);
@@ -238,7 +238,7 @@ fn the_least_important_pods_go_and_no_more_than_have_to() {
 }
 
 #[test]
-fn protected_pods_are_reprieved_first_and_count_where_they_go_nevertheless() {
+fn pods_under_budgets_are_reprieved_first() {
     let web = |name, priority, hour| on("n", name, priority, hour).label("app", "web");
     let pods = [web("a", 5, 1), web("b", 5, 2), on("n", "c", 9, 1)];
     let failed = failed(vec![cores("n", "3")], &pods).budget("x", "web", 1);
@@ -248,7 +248,7 @@ fn protected_pods_are_reprieved_first_and_count_where_they_go_nevertheless() {
 }
 
 #[test]
-fn only_nodes_that_preemption_may_help_are_looked_at() {
+fn unresolvable_nodes_are_no_candidates() {
     let pods = [on("a", "va", 1, 1), on("b", "vb", 1, 1), on("c", "vc", 1, 1)];
     let mut failed = failed(["a", "b", "c"].map(|name| cores(name, "1")).into(), &pods);
     failed.reject(1, Rejection::unresolvable("untolerated"));
@@ -260,7 +260,7 @@ fn only_nodes_that_preemption_may_help_are_looked_at() {
 }
 
 #[test]
-fn the_search_begins_anywhere_and_ends_with_enough() {
+fn candidate_search_starts_at_random_and_stops_at_enough() {
     let names = ["a", "b", "c", "d"];
     let pods: Vec<PodFixture> = names.iter().map(|name| on(name, &format!("v{name}"), 1, 1)).collect();
     let mut failed = failed(names.map(|name| cores(name, "1")).into(), &pods);
@@ -276,7 +276,7 @@ fn the_search_begins_anywhere_and_ends_with_enough() {
 }
 
 #[test]
-fn no_node_is_looked_at_twice_and_none_after_enough() {
+fn candidate_search_tries_each_node_once_and_stops_at_enough() {
     let nodes = || ["a", "b", "c", "d"].map(|name| cores(name, "1")).into();
     let wanted = |number| MinCandidates { percentage: 0, absolute: number };
     // b and c are not candidates, so fewer candidates exist than are wanted.
@@ -290,7 +290,7 @@ fn no_node_is_looked_at_twice_and_none_after_enough() {
 }
 
 #[test]
-fn nodes_that_were_not_looked_at_are_said_to_be_beyond_help() {
+fn untried_nodes_are_reported_as_not_helpful() {
     let found = failed(vec![cores("a", "1")], &[])
         .with(&preemptor("1"), 0, |evaluator, cx, context| evaluator.candidates(cx, context).expect("nothing fails"));
     let absent = Rejection::unresolvable("Preemption is not helpful for scheduling");
@@ -307,7 +307,7 @@ impl CandidateReview for Nobody {
 }
 
 #[test]
-fn candidates_that_webhooks_turn_down_are_none_and_the_nomination_stays() {
+fn candidates_rejected_by_extenders_keep_the_nomination() {
     let failed = failed(vec![cores("a", "1")], &[on("a", "v", 1, 1)]);
     let outcome = failed.with(&preemptor("1"), 0, |evaluator, cx, context| {
         evaluator.preempt(cx, &PostFilterContext { extenders: &Nobody, ..*context })
@@ -317,7 +317,7 @@ fn candidates_that_webhooks_turn_down_are_none_and_the_nomination_stays() {
 }
 
 #[test]
-fn the_search_goes_on_while_every_candidate_violates_a_budget() {
+fn search_goes_on_past_budget_violations() {
     let names: Vec<String> = (0..40).map(|at| format!("n{at:02}")).collect();
     let pods: Vec<PodFixture> = names.iter().map(|name| on(name, &format!("v{name}"), 1, 1)).collect();
     let pods: Vec<PodFixture> =
@@ -329,7 +329,7 @@ fn the_search_goes_on_while_every_candidate_violates_a_budget() {
 }
 
 #[test]
-fn what_breaks_ends_the_attempt_only_where_there_is_no_candidate() {
+fn error_ends_the_attempt_only_without_candidates() {
     let broken = |node: &str| [on(node, "x", 10, 1).label("broken", ""), on(node, "y", 1, 1)];
     let check = |pods: &[PodFixture], expected: Result<usize, PluginError>| {
         let failed = failed(vec![cores("a", "1"), cores("b", "1")], pods);
@@ -350,7 +350,7 @@ fn what_breaks_ends_the_attempt_only_where_there_is_no_candidate() {
 }
 
 #[test]
-fn without_candidates_every_node_is_accounted_for() {
+fn without_candidates_the_message_counts_every_node() {
     let mut failed = failed(["a", "b", "c"].map(|name| cores(name, "1")).into(), &[on("b", "v", 1, 1)]);
     failed.reject(2, Rejection::unresolvable("untolerated"));
     let text = "0/3 nodes are available: 1 Insufficient cpu, 1 No preemption victims found for incoming pod, 1 Preemption is \
@@ -359,7 +359,7 @@ fn without_candidates_every_node_is_accounted_for() {
 }
 
 #[test]
-fn who_may_not_preempt() {
+fn ineligible_pods_do_not_preempt() {
     let going = on("a", "v", 1, 1).terminating().set(
         "status.conditions",
         json!([{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]),
@@ -383,7 +383,7 @@ fn who_may_not_preempt() {
 }
 
 #[test]
-fn the_pod_is_looked_at_as_the_informers_know_it_now() {
+fn preemption_uses_the_pod_from_the_informer() {
     let failed = failed(vec![cores("a", "1")], &[on("a", "v", 10, 1)]);
     let text = "0/1 nodes are available: 1 No preemption victims found for incoming pod.";
     failed.check_rejected(&preemptor("1"), text, Some(""));

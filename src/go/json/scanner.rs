@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_json() {
+    fn json_is_parsed() {
         check(
             r#" {"a": [1, -2.5e3, true, null], "b": {"c": ""}} "#,
             serde_json::json!({
@@ -299,13 +299,13 @@ mod tests {
     }
 
     #[test]
-    fn keeps_repeated_keys() {
+    fn repeated_keys_are_kept() {
         let Ok(Value::Object(entries)) = parse(br#"{"a": 1, "a": 2}"#) else { panic!("an object") };
         assert_eq!(entries.len(), 2);
     }
 
     #[test]
-    fn errors_read_as_gos() {
+    fn syntax_errors_equal_gos() {
         check_error("", "unexpected end of JSON input");
         check_error(r#"{"a": "#, "unexpected end of JSON input");
         check_error("{a", "invalid character 'a' looking for beginning of object key string");
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_texts_that_are_no_utf8() {
+    fn invalid_utf8_is_replaced_or_reported_as_in_go() {
         assert_eq!(parse(b"\"a\xff\""), Ok(Value::String("a\u{fffd}".to_owned())));
         let error = |text: &[u8]| syntax_error(text, Source::Unmarshal);
         assert_eq!(error(b"\xc3").as_deref(), Some("invalid character '\u{c3}' looking for beginning of value"));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_end_unexpectedly_and_may_go_on() {
+    fn streams_report_unexpected_eof_and_allow_trailing_data() {
         let check = |text: &str, expected: Option<&str>| {
             assert_eq!(syntax_error(text.as_bytes(), Source::Stream).as_deref(), expected, "{text}");
         };

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_escaped_as_go_does_it() {
+    fn strings_are_escaped_as_in_go() {
         check("plain", r#""plain""#);
         check("<a>&b\u{2028}\u{2029}é\u{7f}", "\"\\u003ca\\u003e\\u0026b\\u2028\\u2029é\u{7f}\"");
         check("\u{1}\u{8}\u{c}\n\r\t\"\\/", r#""\u0001\b\f\n\r\t\"\\/""#);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn members_stand_in_their_order_and_keys_are_sorted() {
+    fn struct_fields_keep_order_and_map_keys_are_sorted() {
         #[derive(Serialize)]
         struct Both {
             second: i64,
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn line_breaks_are_those_of_go() {
+    fn pretty_json_has_gos_layout() {
         let members = Members(vec![("b", json!({"x": [1, "<"], "y": {}})), ("a", json!([]))]);
         let expected =
             "{\n  \"b\": {\n    \"x\": [\n      1,\n      \"\\u003c\"\n    ],\n    \"y\": {}\n  },\n  \"a\": []\n}";
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_are_written_as_go_does_it() {
+    fn floats_are_formatted_as_in_go() {
         for (value, expected) in [
             (1000.0, "1000"),
             (1.5, "1.5"),

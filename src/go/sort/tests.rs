@@ -49,7 +49,7 @@ fn check(length: u64, expected: u64) {
 }
 
 #[test]
-fn equal_elements_end_up_where_go_puts_them() {
+fn equal_elements_are_ordered_as_in_go() {
     check(1, 0x4dfa_4cff_d1f7_979f);
     check(12, 0x4da8_a1af_b87e_1653);
     check(13, 0x5d73_9980_fe09_d6d5);
@@ -63,7 +63,7 @@ fn equal_elements_end_up_where_go_puts_them() {
 }
 
 #[test]
-fn a_heap_sorts_its_part_of_the_list_and_nothing_else() {
+fn heap_sort_changes_only_its_range() {
     let mut list: Vec<u64> = (0..40).map(|at| at * 7 % 40).collect();
     let mut expected = list.clone();
     expected[5..31].sort_unstable();

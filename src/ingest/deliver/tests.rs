@@ -102,7 +102,7 @@ fn check(steps: &[&str], expected: &str) {
 }
 
 #[test]
-fn objects_come_change_and_go() {
+fn watch_events_become_adds_updates_and_deletes() {
     check(&["+ p 1"], "+default/p");
     check(&["+ p 1", "+ p 2"], "~default/p 1>2");
     check(&["+ p 1", "+ p 1"], "");
@@ -112,7 +112,7 @@ fn objects_come_change_and_go() {
 }
 
 #[test]
-fn a_list_says_also_what_is_gone() {
+fn relist_delivers_missed_deletions() {
     check(&["= q 1|p 1"], "+default/p, +default/q");
     check(&["= p 1|q 1|r 1", "= q 1|r 2|s 1"], "-default/p (missed), ~default/r 1>2, +default/s");
     check(&["= p 1", "="], "-default/p (missed)");
@@ -121,7 +121,7 @@ fn a_list_says_also_what_is_gone() {
 }
 
 #[test]
-fn unreadable_objects_stay_as_they_were() {
+fn unreadable_objects_keep_their_last_state() {
     check(&["+ p!"], "");
     check(&["+ p 1", "+ p!", "+ p 3"], "~default/p 1>3");
     check(&["= p 1|q 1", "= p!"], "-default/q (missed)");

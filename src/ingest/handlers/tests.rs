@@ -23,7 +23,7 @@ fn at(fixture: PodFixture, version: &str) -> Arc<Pod> {
 }
 
 #[test]
-fn pods_go_where_they_belong() {
+fn assigned_pods_are_cached_and_pending_pods_queued() {
     let world = World::new();
     world.pod(None, &pod("a").on("n").build());
     world.expect("a@n", "", "AssignedPodAdd");
@@ -42,7 +42,7 @@ fn pods_go_where_they_belong() {
 }
 
 #[test]
-fn assigned_pods_wake_others() {
+fn assigned_pods_requeue_unschedulable_pods() {
     let world = World::new();
     world.rejected(pod("r"));
     world.pod(None, &pod("a").on("n").build());
@@ -52,7 +52,7 @@ fn assigned_pods_wake_others() {
 }
 
 #[test]
-fn one_move_for_each_thing_that_changed() {
+fn update_moves_pods_once_per_changed_property() {
     let world = World::new();
     world.rejected(pod("r"));
     let first = at(pod("a").on("n").cpu("2"), "1");
@@ -94,7 +94,7 @@ fn a_binding_moves_a_pod_from_queue_to_cache() {
 }
 
 #[test]
-fn a_missed_deletion_is_looked_for_everywhere() {
+fn missed_deletion_is_applied_to_cache_and_queue() {
     let world = World::new();
     world.rejected(pod("r"));
     world.cache.add_pod(pod("a").on("n").info()).expect("it is new");
@@ -112,7 +112,7 @@ fn a_missed_deletion_is_looked_for_everywhere() {
 }
 
 #[test]
-fn updates_of_pods_in_the_queue() {
+fn update_of_a_queued_pod_counts_only_with_a_new_version() {
     let world = World::new();
     let first = at(pod("a").gate("g"), "1");
     world.pod(None, &first);
@@ -141,7 +141,7 @@ fn an_assumed_pod_is_not_queued_again() {
 }
 
 #[test]
-fn an_assumed_pod_that_is_deleted_is_forgotten() {
+fn deleted_assumed_pod_is_forgotten() {
     let world = World::new();
     world.rejected(pod("r"));
     world.assume(pod("a").on("n"));
@@ -150,7 +150,7 @@ fn an_assumed_pod_that_is_deleted_is_forgotten() {
 }
 
 #[test]
-fn an_assumed_pod_that_waits_at_permit_is_rejected() {
+fn deleted_pod_waiting_on_permit_is_rejected() {
     let world = World::new();
     world.rejected(pod("r"));
     let assumed = pod("a").on("n").info();
@@ -166,7 +166,7 @@ fn an_assumed_pod_that_waits_at_permit_is_rejected() {
 }
 
 #[test]
-fn a_dropped_nomination_wakes_pods_that_are_no_more_important() {
+fn cleared_nomination_requeues_pods_of_equal_or_lower_priority() {
     let heard = |old: PodFixture, new: Option<PodFixture>| {
         let world = World::new();
         for (name, priority) in [("low", 1), ("same", 5), ("high", 9)] {
@@ -204,7 +204,7 @@ fn a_pod_that_changes_its_node_ends_the_process() {
 }
 
 #[test]
-fn nodes_come_change_and_go() {
+fn node_changes_update_the_cache_and_requeue_pods() {
     let world = World::new();
     world.rejected(pod("r"));
     world.node(None, node("n"));
@@ -223,7 +223,7 @@ fn nodes_come_change_and_go() {
 
 /// Regression test: a pod requeued by a node's deletion was retried on a snapshot with that node, and then waited forever.
 #[test]
-fn a_node_is_gone_before_pods_hear_of_it() {
+fn deleted_node_leaves_the_cache_before_pods_are_requeued() {
     let world = World::new();
     world.rejected(pod("r"));
     world.node(None, node("n"));
@@ -233,7 +233,7 @@ fn a_node_is_gone_before_pods_hear_of_it() {
 }
 
 #[test]
-fn other_kinds_are_told_to_those_that_asked() {
+fn changes_of_other_kinds_are_sent_as_registered() {
     let world = World::new();
     world.rejected(pod("r"));
     let object = || -> Arc<dyn Any + Send + Sync> { Arc::new(StorageClass::default()) };
@@ -253,7 +253,7 @@ fn other_kinds_are_told_to_those_that_asked() {
 }
 
 #[test]
-fn new_pods_wake_others_with_gang_scheduling() {
+fn with_gang_scheduling_new_pods_requeue_others() {
     let world = World::with_gates(FeatureGates::default().with(Gate::GangScheduling, true), None);
     world.rejected(pod("r"));
     world.pod(None, &pod("a").build());
@@ -262,7 +262,7 @@ fn new_pods_wake_others_with_gang_scheduling() {
 
 /// Without queueing hints, plugins are not called, so all moved pods leave unschedulablePods.
 #[test]
-fn without_hints_checks_decide() {
+fn without_hints_pre_checks_decide() {
     let gates = FeatureGates::default().with(Gate::SchedulerQueueingHints, false);
     let check = Arc::new(|pod: &PodInfo, node: &NodeInfo| pod.name() == "fits" && node.name() == "n");
     let moved = |change: &dyn Fn(&World)| {

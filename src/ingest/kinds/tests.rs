@@ -34,7 +34,7 @@ fn check(enabled: &[&str], registered: &[EventResource], gates: &FeatureGates, e
 }
 
 #[test]
-fn kinds_are_watched_that_plugins_ask_for_or_register() {
+fn watched_kinds_are_those_requested_or_registered() {
     use EventResource as R;
     let always = "namespaces csinodes resourceclaims resourceslices deviceclasses pods";
     let default = FeatureGates::default();
@@ -67,7 +67,7 @@ fn kinds_are_watched_that_plugins_ask_for_or_register() {
 }
 
 #[test]
-fn volume_plugins_ask_for_what_upstream_has_them_watch() {
+fn volume_plugins_watch_the_same_kinds_as_upstream() {
     let devices = "resourceclaims resourceslices deviceclasses pods";
     let default = FeatureGates::default();
     let claims = "nodes namespaces persistentvolumes persistentvolumeclaims storageclasses csinodes";

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_a_limit_and_start_over_after_two_minutes() {
+    fn backoff_doubles_and_resets_after_two_minutes() {
         let mut rng = Rng::from_seed(3);
         let mut backoff = Backoff::new(Mono::ZERO);
         let mut check = |at: u64, base: f64| {

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_together_say_it_once_in_a_while() {
+    fn refused_connections_are_logged_every_30_seconds() {
         let refusals = Refusals::default();
         let other = refusals.clone();
         assert!(refusals.is_due(Mono::from_secs(5)));

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queries() {
+    fn list_and_watch_urls_have_their_parameters() {
         let nodes = Source { path: "/api/v1/nodes".into(), field_selector: "" };
         let pods = Source { path: "/api/v1/pods".into(), field_selector: "a%21%3Db" };
         let check = |query: Query, expected: &str| assert_eq!(query.0, expected);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn failures() {
+    fn errors_are_classified_as_expired_too_large_or_retriable() {
         let check = |code: u16, reason: &str, message: &str, cause: &str, expected: &str| {
             let details = serde_json::json!({"causes": [{"reason": cause, "message": "", "field": ""}]});
             let status = serde_json::json!({"code": code, "reason": reason, "message": message, "details": details});

@@ -162,7 +162,7 @@ fn run(test: impl Future<Output = ()>) {
 }
 
 #[test]
-fn a_watch_that_begins_with_all_objects() {
+fn watch_list_delivers_initial_objects_and_changes() {
     run(async {
         let world = World::new();
         world.create("b");
@@ -183,7 +183,7 @@ fn a_watch_that_begins_with_all_objects() {
 }
 
 #[test]
-fn nothing_to_tell_is_synced_too() {
+fn empty_list_is_synced() {
     run(async {
         let world = World::new();
         let _task = world.start(world.sink.clone());
@@ -193,7 +193,7 @@ fn nothing_to_tell_is_synced_too() {
 }
 
 #[test]
-fn pods_that_end_are_gone() {
+fn finished_pods_are_deleted() {
     run(async {
         let world = World::new();
         world.create("a");
@@ -207,7 +207,7 @@ fn pods_that_end_are_gone() {
 }
 
 #[test]
-fn a_broken_watch_goes_on_where_it_was() {
+fn broken_watch_resumes_at_its_version() {
     run(async {
         let world = World::watching(&["a"]).await;
         world.create("b");
@@ -221,7 +221,7 @@ fn a_broken_watch_goes_on_where_it_was() {
 }
 
 #[test]
-fn bookmarks_move_the_version() {
+fn bookmarks_advance_the_version() {
     run(async {
         let world = World::watching(&["a"]).await;
         for name in ["x", "y"] {
@@ -239,7 +239,7 @@ fn bookmarks_move_the_version() {
 }
 
 #[test]
-fn a_watch_that_times_out_is_renewed() {
+fn timed_out_watch_is_reopened() {
     run(async {
         let world = World::watching(&["a"]).await;
         // Watch timeouts are between five and ten minutes.
@@ -253,7 +253,7 @@ fn a_watch_that_times_out_is_renewed() {
 }
 
 #[test]
-fn a_forgotten_version_starts_over_and_finds_what_is_gone() {
+fn expired_version_relists_and_delivers_missed_deletions() {
     run(async {
         let world = World::watching(&["a", "b", "c"]).await;
         let last = world.version_of("c");
@@ -271,7 +271,7 @@ fn a_forgotten_version_starts_over_and_finds_what_is_gone() {
 }
 
 #[test]
-fn a_pod_replaced_while_nobody_watched_is_another_pod() {
+fn pod_recreated_between_watches_is_deleted_and_added() {
     run(async {
         let world = World::watching(&["a"]).await;
         world.server.faults().drop_watches(&kinds::PODS);
@@ -285,7 +285,7 @@ fn a_pod_replaced_while_nobody_watched_is_another_pod() {
 }
 
 #[test]
-fn a_busy_server_is_asked_again_later_for_the_same_watch() {
+fn watch_with_429_is_retried_at_the_same_version() {
     run(async {
         let world = World::watching(&["a"]).await;
         let last = world.version_of("a");
@@ -302,7 +302,7 @@ fn a_busy_server_is_asked_again_later_for_the_same_watch() {
 }
 
 #[test]
-fn a_broken_connection_before_anything_was_told() {
+fn broken_connection_before_the_first_list_is_retried() {
     run(async {
         let world = World::new();
         world.create("a");
@@ -316,7 +316,7 @@ fn a_broken_connection_before_anything_was_told() {
 }
 
 #[test]
-fn a_watch_that_ends_at_once_is_no_watch() {
+fn watch_that_ends_at_once_restarts_as_a_watch_list() {
     run(async {
         let world = World::watching(&["a"]).await;
         let last = world.version_of("a");
@@ -329,7 +329,7 @@ fn a_watch_that_ends_at_once_is_no_watch() {
 }
 
 #[test]
-fn objects_that_cannot_be_read_fail_nothing() {
+fn unreadable_objects_do_not_break_the_watch() {
     run(async {
         let world = World::new();
         let raw = |name: &str, version: &str| -> Value {

@@ -144,7 +144,7 @@ fn operators_limit_the_number_of_values() {
 }
 
 #[test]
-fn selectors_of_nothing_and_everything() {
+fn nothing_matches_no_labels_and_everything_matches_all() {
     let some = labels(&[("a", "1")]);
     assert!(!Selector::Nothing.matches(&some) && !Selector::Nothing.is_empty());
     assert!(Selector::everything().matches(&some) && Selector::default().is_empty());

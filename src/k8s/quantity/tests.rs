@@ -72,7 +72,7 @@ fn values_and_milli_values_round_up() {
 }
 
 #[test]
-fn odd_texts_are_zero_as_upstream() {
+fn odd_texts_parse_as_zero_as_upstream() {
     for text in ["+", "-", ".", "k", "Ki", "-0", "000", "e5", "0.000Mi"] {
         assert!(quantity(text).is_zero(), "{text}");
     }
@@ -163,7 +163,7 @@ fn displays_the_canonical_form() {
 }
 
 #[test]
-fn canonical_text_keeps_some_texts() {
+fn canonical_text_keeps_already_canonical_texts() {
     let check = |text: &str, expected: &str| assert_eq!(Quantity::canonical_text(text).as_deref(), Ok(expected));
     check("1.500", "1.500");
     check("+5Ki", "+5Ki");
@@ -186,7 +186,7 @@ fn adds_and_subtracts_exactly() {
 }
 
 #[test]
-fn zero_takes_the_format_of_the_added_amount() {
+fn adding_to_zero_takes_the_other_format() {
     assert_eq!((Quantity::ZERO + quantity("1Gi")).to_string(), "1Gi");
     assert_eq!((quantity("1") + quantity("1Gi")).format(), Format::DecimalSi);
     assert_eq!((quantity("0Ki") - quantity("1")).format(), Format::DecimalSi);
@@ -230,7 +230,7 @@ fn zero_with_a_huge_exponent_is_zero() {
 }
 
 #[test]
-fn json_may_have_text_numbers_or_null() {
+fn json_strings_numbers_and_null_are_read() {
     let check = |json: &str, expected: &str| {
         let read: Quantity = serde_json::from_str(json).unwrap_or_else(|error| panic!("{json}: {error}"));
         assert_eq!(read, quantity(expected), "{json}");
@@ -251,7 +251,7 @@ fn json_may_have_text_numbers_or_null() {
 }
 
 #[test]
-fn canonical_text_reads_back_as_the_same_amount() {
+fn canonical_text_round_trips() {
     let seed = 0x5eed_0001;
     let mut chance = Chance(seed);
     let suffixes = ["", "n", "u", "m", "k", "M", "G", "T", "P", "Ki", "Mi", "Gi", "Ti", "Pi", "e3", "e-2", "E7"];

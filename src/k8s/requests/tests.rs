@@ -230,7 +230,7 @@ fn resources_of_claims_are_added_only_on_request() {
 }
 
 #[test]
-fn limits_follow_the_rules_of_requests() {
+fn limits_are_computed_like_requests() {
     let limited = |name: &str, limits: Value, policy: Value| json!({"name": name, "resources": {"limits": limits}, "restartPolicy": policy});
     let spec = json!({
         "containers": [limited("a", json!({"cpu": "1", "memory": "0"}), Value::Null)],

@@ -34,7 +34,7 @@ fn check(mut term: Value, namespace: &str, namespace_labels: &Value, expected: (
 }
 
 #[test]
-fn a_term_is_about_pods_by_label_and_namespace() {
+fn terms_match_pods_by_label_and_namespace() {
     let app = json!({"matchLabels": {"app": "a"}});
     let team = json!({"matchLabels": {"team": "x"}});
     let other = json!({"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["x"]}]});
@@ -52,7 +52,7 @@ fn a_term_is_about_pods_by_label_and_namespace() {
 }
 
 #[test]
-fn pods_with_the_same_terms_share_a_set_that_goes_with_the_last() {
+fn pods_with_equal_terms_share_one_set() {
     let classes = LabelClasses::default();
     let intern = |pod: PodFixture| classes.affinity_terms(&pod.build());
     let zone = || near(&json!([{"topologyKey": "zone", "labelSelector": {}}]));
@@ -70,7 +70,7 @@ fn pods_with_the_same_terms_share_a_set_that_goes_with_the_last() {
 }
 
 #[test]
-fn a_list_with_a_malformed_term_is_empty_and_says_why() {
+fn malformed_term_empties_its_list_and_sets_an_error() {
     let bad = json!({"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}});
     let good = json!({"topologyKey": "zone", "labelSelector": {}});
     let affinity = json!({

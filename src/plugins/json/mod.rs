@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_are_null_when_empty() {
+    fn empty_maps_are_null() {
         check(labels(&pod("p").build()), "v1.Pod.Labels", "null");
         check(labels(&pod("p").label("b", "<").label("a", "1").build()), "v1.Pod.Labels", r#"{"a":"1","b":"\u003c"}"#);
         check(node_selector(&pod("p").build()), "v1.Pod.Spec.Affinity.NodeSelector", "null");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_digits() {
+    fn node_names_features_and_images_are_encoded() {
         check(node_name(&pod("p").build()), "v1.Pod.Spec.NodeName", r#""""#);
         check(node_name(&pod("p").on("n&m").build()), "v1.Pod.Spec.NodeName", r#""n\u0026m""#);
         check(required_features("01"), "v1.Pod.Spec.RequiredFeatures()", r#""01""#);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn host_ports_of_all_containers() {
+    fn host_ports_of_all_containers_are_encoded() {
         let name = "v1.Pod.Spec.HostPorts()";
         check(host_ports(&pod("p").build()), name, "[]");
         let init = json!([{"name": "i", "ports": [{"containerPort": 1, "hostPort": 9}, {"containerPort": 2, "hostPort": 80}]}]);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn volumes_leave_out_what_differs_from_pod_to_pod() {
+    fn volumes_omit_pod_specific_sources() {
         let name = "v1.Pod.Spec.Volumes.NonSyntheticSources()";
         let sign = |list: Value| volumes(&pod("p").set("spec.volumes", list).build());
         check(sign(json!([])).expect("signed"), name, "[]");

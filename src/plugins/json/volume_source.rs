@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_stand_in_gos_order() {
+    fn fields_have_gos_order() {
         check(
             json!({"hostPath": {"type": "Directory", "path": "/a"}}),
             r#"{"hostPath":{"path":"/a","type":"Directory"}}"#,
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn required_fields_are_written_and_unknown_ones_are_not() {
+    fn required_fields_are_written_and_unknown_ones_dropped() {
         check(json!({"rbd": {"color": "red"}}), r#"{"rbd":{"monitors":null,"image":""}}"#);
         check(json!({"iscsi": {"iqn": "q"}}), r#"{"iscsi":{"targetPortal":"","iqn":"q","lun":0}}"#);
         check(json!({"scaleIO": {"secretRef": null}}), r#"{"scaleIO":{"gateway":"","system":"","secretRef":null}}"#);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn projections() {
+    fn projected_volumes_have_gos_field_order() {
         check(
             json!({"projected": {"defaultMode": 420, "sources": [
                 {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}},

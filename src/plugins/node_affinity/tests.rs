@@ -42,7 +42,7 @@ fn rejected() -> Verdict {
 }
 
 #[test]
-fn selector_and_required_terms_both_have_to_match() {
+fn node_selector_and_required_terms_must_both_match() {
     let check = |pod: &PodFixture, node: NodeFixture, fits: bool| {
         let expected = if fits { Verdict::Pass } else { rejected() };
         Harness::new(factory).check_filter(pod, node, &expected);
@@ -60,7 +60,7 @@ fn selector_and_required_terms_both_have_to_match() {
 }
 
 #[test]
-fn terms_that_cannot_be_compiled_match_nothing() {
+fn malformed_terms_match_nothing() {
     let bad = label_term("disk", "Near", &["x"]);
     let harness = Harness::new(factory);
     harness.check_filter(&required(json!([bad])), node("n"), &rejected());
@@ -97,7 +97,7 @@ fn pre_filter_narrows_to_named_nodes() {
 }
 
 #[test]
-fn the_profiles_required_terms_come_first() {
+fn added_required_terms_are_checked_first() {
     let harness = adding_required(json!([label_term("pool", "In", &["a"])]));
     let enforced = Verdict::unresolvable("node(s) didn't match scheduler-enforced node affinity");
     assert_eq!(harness.pre_filter(&pod("p")).0, Ok(PreFilterOutcome::Pass));
@@ -108,7 +108,7 @@ fn the_profiles_required_terms_come_first() {
 }
 
 #[test]
-fn bad_added_terms_are_refused() {
+fn malformed_added_terms_are_errors() {
     let check = |added: Value, expected: &str| {
         let built = Harness::build(FeatureGates::default(), args(added), Ok(()), factory);
         assert_eq!(built.err().map(|error| error.to_string()).as_deref(), Some(expected));
@@ -158,7 +158,7 @@ fn matching_preferred_terms_add_their_weights() {
 }
 
 #[test]
-fn pods_without_preferred_terms_skip_scoring_and_bad_ones_fail() {
+fn pods_without_preferred_terms_skip_scoring() {
     let harness = Harness::new(factory);
     assert_eq!(harness.pre_score(&pod("p")).0, Ok(PreScoreOutcome::Skip));
     assert_eq!(harness.pre_score(&required(json!([]))).0, Ok(PreScoreOutcome::Skip));
@@ -176,7 +176,7 @@ fn score_without_pre_score_compiles_the_terms() {
 }
 
 #[test]
-fn nodes_that_begin_to_match_help() {
+fn newly_matching_nodes_requeue() {
     let harness = Harness::new(factory);
     assert_eq!(harness.registered[0].event.action, ActionType::ADD | ActionType::UPDATE_NODE_LABEL);
     let pod = pod("p").node_selector("disk", "ssd");
@@ -189,7 +189,7 @@ fn nodes_that_begin_to_match_help() {
 }
 
 #[test]
-fn nodes_outside_the_profiles_terms_do_not_help() {
+fn nodes_outside_the_added_terms_do_not_requeue() {
     let harness = adding_required(json!([label_term("pool", "Exists", &[])]));
     assert_eq!(harness.node_add(&pod("p"), 0, node("n")), QueueingHint::Skip);
     assert_eq!(harness.node_add(&pod("p"), 0, node("n").label("pool", "")), QueueingHint::Queue);
@@ -198,7 +198,7 @@ fn nodes_outside_the_profiles_terms_do_not_help() {
 }
 
 #[test]
-fn hints_fail_on_terms_that_cannot_be_compiled() {
+fn hints_fail_on_malformed_terms() {
     let harness = Harness::new(factory);
     let pod = required(json!([label_term("a", "Near", &[])]));
     let objects = EventObjects { old: None, new: Some(crate::model::Object::Node(node("n").build())) };
@@ -207,7 +207,7 @@ fn hints_fail_on_terms_that_cannot_be_compiled() {
 }
 
 #[test]
-fn without_hints_taints_are_registered_too() {
+fn without_hints_taint_updates_are_registered() {
     let gates = FeatureGates::at(33).with(Gate::SchedulerQueueingHints, false);
     let expected = ActionType::ADD | ActionType::UPDATE_NODE_LABEL | ActionType::UPDATE_NODE_TAINT;
     assert_eq!(Harness::with_gates(gates, factory).registered[0].event.action, expected);

@@ -168,7 +168,7 @@ mod tests {
     use crate::testing::{PodFixture, node, pod};
 
     #[test]
-    fn evenness() {
+    fn balance_falls_with_the_deviation_of_fractions() {
         let check = |amounts: &[(i64, i64)], expected: i64| {
             assert_eq!(balance(|| amounts.iter().copied()), expected, "{amounts:?}");
         };
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_that_get_more_even_are_better() {
+    fn more_balanced_nodes_score_higher() {
         let names = &["cpu", "memory"];
         check(names, pod("p"), None);
         check(names, pod("p").request("example.com/gpu", "1"), None);
@@ -206,17 +206,17 @@ mod tests {
     }
 
     #[test]
-    fn without_resources_nothing_is_scored() {
+    fn without_resources_scoring_is_skipped() {
         check(&[], pod("p").cpu("1"), None);
     }
 
     #[test]
-    fn requests_are_signed_unless_a_device_class_stands_behind_one() {
+    fn requests_are_signed_unless_backed_by_a_device_class() {
         check_signed(&balanced(&["cpu"]));
     }
 
     #[test]
-    fn scores_stay_in_the_upper_half() {
+    fn scores_are_between_50_and_100() {
         let mut plugin = balanced(&["cpu", "memory", "ephemeral-storage"]);
         for seed in 0..500 {
             let mut rng = Rng::from_seed(seed);

@@ -188,14 +188,14 @@ mod tests {
     }
 
     #[test]
-    fn what_fits() {
+    fn pods_within_free_resources_fit() {
         check(pod("p"), Code::Success, &[]);
         check(pod("p").cpu("3").memory("7Gi").request("example.com/gpu", "1"), Code::Success, &[]);
         check(pod("p").cpu("-5").request("example.com/none", "0"), Code::Success, &[]);
     }
 
     #[test]
-    fn what_is_lacking() {
+    fn insufficient_resources_are_reported() {
         check(pod("p").cpu("3001m"), Code::Unschedulable, &["Insufficient cpu"]);
         check(pod("p").cpu("4001m"), Code::UnschedulableAndUnresolvable, &["Insufficient cpu"]);
         check(pod("p").memory("8Gi"), Code::Unschedulable, &["Insufficient memory"]);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_pods_comes_first_and_can_be_helped() {
+    fn too_many_pods_is_the_first_reason_and_resolvable() {
         let full = || node("n").allocatable("pods", "1");
         check_with(&plugin(), pod("p"), full(), (Code::Unschedulable, &["Too many pods"]));
         let reasons: &[&str] = &["Too many pods", "Insufficient cpu"];
@@ -221,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn free_amounts_wrap() {
+    fn free_amounts_wrap_on_overflow() {
         let mut info = node("n").allocatable("memory", "-9223372036854775800").info();
         info.add_pod(pod("running").memory("1Ki").info());
         assert_eq!(verdict(&plugin(), pod("p").memory("1Gi"), &info), Verdict::Pass);
     }
 
     #[test]
-    fn ignored_resources_are_extended_ones() {
+    fn only_extended_resources_can_be_ignored() {
         let mut args = fit_args(&["cpu"]);
         args.ignored_resources = vec!["example.com/gpu".into(), "hugepages-2Mi".into(), "cpu".into()];
         args.ignored_resource_groups = vec!["group.example".into(), "kubernetes.io".into()];
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_groups_are_ignored_without_each_other() {
+    fn ignored_names_and_groups_are_independent() {
         let check = |resources: &[&str], groups: &[&str], code: Code| {
             let mut args = fit_args(&["cpu"]);
             args.ignored_resources = resources.iter().map(|name| (*name).to_owned()).collect();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_device_class_stands_behind_is_left_to_it_where_the_node_has_none() {
+    fn resources_of_device_classes_are_left_to_dra() {
         let check = |gates: FeatureGates, wanted: &str, has: &str, code: Code| {
             let plugin = fit(gates, fit_args(&["cpu"]));
             plugin.handle.listers().put(device_class("gpus", Some("example.com/mapped")));
@@ -282,12 +282,12 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_signed_unless_a_device_class_stands_behind_one() {
+    fn requests_are_signed_unless_backed_by_a_device_class() {
         check_signed(&fit(FeatureGates::default(), fit_args(&["cpu"])));
     }
 
     #[test]
-    fn scores_count_containers_with_defaults_and_not_the_pod_as_a_whole() {
+    fn scores_use_container_requests_with_defaults() {
         let mut plugin = plugin();
         let mut check = |wanted: PodFixture, expected: i64| {
             let info = node("n").allocatable("cpu", "1").allocatable("memory", "1000Mi").info();
@@ -301,14 +301,14 @@ mod tests {
     }
 
     #[test]
-    fn filter_needs_what_pre_filter_left() {
+    fn filter_without_pre_filter_is_an_error() {
         let outcome = plugin().bare_filter(&pod("p"), node("n"));
         let text = "error reading \"PreFilterNodeResourcesFit\" from cycleState: not found";
         assert_eq!(outcome, Err(PluginError::new(text)));
     }
 
     #[test]
-    fn without_resources_scoring_fails_and_invalid_args_are_refused() {
+    fn missing_resources_and_invalid_args_are_errors() {
         let outcome = score(&mut fit(FeatureGates::default(), fit_args(&[])), pod("p"), node("n").info());
         assert_eq!(outcome, Some(Err(PluginError::new("resources not found"))));
         let handle = handle(FeatureGates::default());

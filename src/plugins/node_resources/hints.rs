@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn events_depend_on_gates() {
+    fn registered_events_depend_on_gates() {
         let check = |gates: FeatureGates, expected: &[(EventResource, u32)]| {
             let events = hints(gates).0.events().into_iter();
             let events: Vec<_> = events.map(|event| (event.event.resource, event.event.action.bits())).collect();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn deleted_pods_help_if_they_held_a_node() {
+    fn deleted_assigned_or_nominated_pods_requeue() {
         let check = |gone: PodFixture, expected| {
             assert_eq!(ask(pod("p"), 0, Some(Object::Pod(gone.build())), None), expected);
         };
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_shrink_help_those_that_want_what_they_give() {
+    fn scaled_down_pods_requeue_by_freed_resource() {
         let check = |pending: PodFixture, old: PodFixture, new: PodFixture, expected| {
             let (old, new) = (Object::Pod(old.build()), Object::Pod(new.build()));
             assert_eq!(ask(pending, 0, Some(old), Some(new)), expected);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_help_if_the_pod_fits_when_they_are_empty() {
+    fn nodes_that_fit_the_pod_when_empty_requeue() {
         let check = |pending: PodFixture, old: Option<NodeFixture>, new: NodeFixture, expected| {
             let old = old.map(|old| Object::Node(old.build()));
             assert_eq!(ask(pending, 1, old, Some(Object::Node(new.build()))), expected);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn device_classes_help_those_that_ask_for_them() {
+    fn requested_device_classes_requeue() {
         let check = |old: Option<Arc<DeviceClass>>, new: Arc<DeviceClass>, expected| {
             let pending = pod("p").request("example.com/gpu", "1").request("deviceclass.resource.kubernetes.io/c", "1");
             let old = old.map(|old| Object::Other(old));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn other_objects_are_errors() {
+    fn hints_fail_on_objects_of_another_kind() {
         for registered in hints(FeatureGates::default()).0.events() {
             let objects = EventObjects { old: None, new: Some(Object::Other(Arc::new(1_u8))) };
             assert!(registered.hint.expect("a hint")(&pod("p").info(), &objects).is_err());

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_on_a_node() {
+    fn requested_and_allocatable_amounts_are_computed() {
         check("cpu", true, 5, Some((1005, 1000, 4000)));
         check("cpu", false, 5, Some((1105, 1100, 4000)));
         check("memory", true, 0, Some((0, 0, 8 << 30)));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_count() {
+    fn unrequested_and_unknown_resources_are_skipped() {
         check("example.com/gpu", true, 0, None);
         check("example.com/other", true, 1, None);
         check("pods", true, 1, None);

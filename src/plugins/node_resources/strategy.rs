@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn least_allocated() {
+    fn least_allocated_prefers_free_nodes() {
         let least = strategy("LeastAllocated", &[]);
         check(&least, &[(1, 0, 4000), (1, 0, 8000)], 100);
         check(&least, &[(1, 1000, 4000), (1, 8000, 8000)], 37);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn most_allocated() {
+    fn most_allocated_prefers_full_nodes() {
         let most = strategy("MostAllocated", &[]);
         check(&most, &[(1, 0, 4000), (1, 0, 8000)], 0);
         check(&most, &[(1, 1000, 4000), (1, 8000, 8000)], 62);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn requested_to_capacity_ratio() {
+    fn requested_to_capacity_ratio_follows_the_shape() {
         let rising = strategy("RequestedToCapacityRatio", &[(0, 0), (100, 10)]);
         check(&rising, &[(1, 1000, 4000), (1, 4000, 8000)], 38);
         check(&rising, &[(1, 0, 4000), (1, 4000, 8000)], 50);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_strategies_are_refused() {
+    fn unknown_strategy_is_an_error() {
         let args = ScoringStrategy { kind: "X".into(), resources: Vec::new(), requested_to_capacity_ratio: None };
         let error = Strategy::new(&args).expect_err("unknown");
         assert_eq!(error.to_string(), "scoring strategy X is not supported");

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_and_their_defaults() {
+    fn constraint_fields_are_defaulted() {
         let check = |fields: Value, expected: &str| {
             let plugin = spread(FeatureGates::default(), system());
             assert_eq!(print(&plugin, &json!([constraint(&fields)]), Action::DoNotSchedule), expected);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_narrow_the_selector() {
+    fn match_label_keys_narrow_the_selector() {
         let check = |gate: bool, fields: Value, expected: &str| {
             let gates = FeatureGates::default().with(Gate::MatchLabelKeysInPodTopologySpread, gate);
             let plugin = spread(gates, system());
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_apply_to_pods_that_belong_to_something() {
+    fn default_constraints_need_a_service_or_controller() {
         let args = PodTopologySpreadArgs {
             defaulting_type: "List".to_owned(),
             default_constraints: vec![
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_selectors_are_one() {
+    fn equal_selectors_are_shared() {
         let plugin = spread(FeatureGates::default(), system());
         let own = |key: &str| constraint(&json!({"topologyKey": key, "labelSelector": {"matchLabels": {"a": "b"}}}));
         let pod = pod("p").set("spec.topologySpreadConstraints", json!([own("x"), own("y"), constraint(&json!({}))]));

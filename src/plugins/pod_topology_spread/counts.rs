@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_decide_which_nodes_count() {
+    fn node_inclusion_policies_decide_which_nodes_count() {
         let check = |pod: PodFixture, node: NodeFixture, policies: [&str; 2], expected: bool| {
             let [affinity, taints] = policies;
             let constraints = compiled(&pod, &[json!({"nodeAffinityPolicy": affinity, "nodeTaintsPolicy": taints})]);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_counted_by_class() {
+    fn matching_pods_are_counted_by_class() {
         let classes = LabelClasses::default();
         let mut info = node("n").info();
         let running = [

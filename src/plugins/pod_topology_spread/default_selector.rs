@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn controllers_say_what_belongs_together() {
+    fn default_selector_comes_from_the_controller() {
         let check = |pod: PodFixture, selector: Value, expected: &str| {
             let handle = handle(FeatureGates::default());
             let labels = selector.get("matchLabels").cloned().unwrap_or_else(|| json!({}));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn services_that_select_the_pod_add_up_with_its_controller() {
+    fn default_selector_merges_services_and_controller() {
         let check = |services: &[(&str, Value)], expected: &str| {
             let handle = handle(FeatureGates::default());
             handle.listers().put(read::<ReplicaSet>(object("o", "default", &json!({"matchLabels": {"rev": "1"}}))));

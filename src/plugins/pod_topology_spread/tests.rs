@@ -63,7 +63,7 @@ pub(super) fn spreading(constraints: &[Value]) -> PodFixture {
 }
 
 #[test]
-fn only_pods_without_any_constraint_are_signed() {
+fn only_pods_without_constraints_are_signed() {
     let refused = |harness: &Harness, pod: &PodFixture| {
         let signed = harness.registration.sign.as_ref().expect("Sign").sign(&pod.clone().info());
         match signed.expect("signing does not fail") {

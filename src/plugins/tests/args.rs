@@ -33,7 +33,7 @@ fn check_args(plugin: &str, args: &str, expected: &[&str]) {
 }
 
 #[test]
-fn args_are_defaulted_field_by_field() {
+fn args_are_defaulted_by_field() {
     let gates = FeatureGates::default();
     let cpu_memory = r#"[{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]"#;
     check_defaults(
@@ -99,7 +99,7 @@ fn gates_change_the_defaults_of_args() {
 }
 
 #[test]
-fn preemption_and_affinity_args() {
+fn invalid_preemption_and_affinity_args_are_errors() {
     check_args(
         "DefaultPreemption",
         "{minCandidateNodesPercentage: 101, minCandidateNodesAbsolute: -1}",
@@ -129,7 +129,7 @@ fn preemption_and_affinity_args() {
 }
 
 #[test]
-fn added_affinity_is_checked_like_a_pods() {
+fn added_affinity_is_validated_like_a_pods() {
     let required = "addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[1].";
     let at = |text: &str| format!("{required}{text}");
     let args = "{addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{}, {\
@@ -179,7 +179,7 @@ fn added_affinity_is_checked_like_a_pods() {
 }
 
 #[test]
-fn spread_args() {
+fn invalid_topology_spread_args_are_errors() {
     check_args(
         "PodTopologySpread",
         "{defaultConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}",
@@ -211,7 +211,7 @@ fn spread_args() {
 }
 
 #[test]
-fn volume_and_device_args_follow_their_gates() {
+fn volume_and_device_args_are_validated_by_gate() {
     check_args(
         "VolumeBinding",
         "{bindTimeoutSeconds: -1, shape: [{utilization: 0, score: 1}]}",
@@ -265,7 +265,7 @@ fn check_fit(args: &str, expected: &str) {
 }
 
 #[test]
-fn fit_args_are_checked_by_the_constructor() {
+fn fit_args_are_validated_by_the_factory() {
     check_fit("{}", "sound");
     check_fit("{scoringStrategy: {type: MostAllocated, resources: [{name: a.b/c, weight: 100}]}}", "sound");
     let types = "supported values: \"LeastAllocated\", \"MostAllocated\", \"RequestedToCapacityRatio\"";
@@ -285,7 +285,7 @@ fn fit_args_are_checked_by_the_constructor() {
 }
 
 #[test]
-fn extender_resources_need_fit_args() {
+fn ignored_extender_resources_need_fit_args() {
     let mut config = config("", &FeatureGates::default());
     let profile = &mut config.profiles[0];
     profile.plugin_config.clear();

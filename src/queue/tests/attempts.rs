@@ -49,7 +49,7 @@ fn events_during_the_attempt_decide_where_the_pod_goes() {
 }
 
 #[test]
-fn an_event_counts_for_the_pods_that_were_popped_before_it() {
+fn event_counts_for_pods_popped_before_it() {
     let mut q = queue();
     for name in ["a", "b", "c"] {
         q.add(pod(name));
@@ -71,7 +71,7 @@ fn an_event_counts_for_the_pods_that_were_popped_before_it() {
 }
 
 #[test]
-fn events_go_with_the_last_pod_that_needs_them() {
+fn in_flight_events_are_dropped_with_the_last_pod() {
     let mut q = queue();
     q.event(&NODE_ADD);
     assert_eq!(q.queue.dump().in_flight_events, 0);
@@ -94,7 +94,7 @@ fn events_go_with_the_last_pod_that_needs_them() {
 }
 
 #[test]
-fn activation_during_the_attempt_counts_for_that_pod_alone() {
+fn activation_during_the_attempt_requeues_only_that_pod() {
     let mut q = queue();
     for name in ["a", "b"] {
         q.add(pod(name));
@@ -107,7 +107,7 @@ fn activation_during_the_attempt_counts_for_that_pod_alone() {
 }
 
 #[test]
-fn the_pod_that_was_popped_last_is_the_one_that_its_name_activates() {
+fn activation_by_name_means_the_pod_popped_last() {
     let mut q = queue();
     q.add(pod("a").uid("old"));
     q.pop();
@@ -122,7 +122,7 @@ fn the_pod_that_was_popped_last_is_the_one_that_its_name_activates() {
 }
 
 #[test]
-fn rejections_reset_the_count_of_errors() {
+fn rejections_reset_the_error_count() {
     let mut q = queue();
     q.add(pod("a"));
     let outcomes: [&[&str]; 6] = [&["A"], &[], &[], &["A"], &["A"], &[]];
@@ -138,7 +138,7 @@ fn rejections_reset_the_count_of_errors() {
 }
 
 #[test]
-fn the_first_attempt_is_remembered() {
+fn initial_attempt_timestamp_is_kept() {
     let mut q = queue();
     q.advance_ms(70);
     q.add(pod("a"));
@@ -167,7 +167,7 @@ fn check_present(queue_it: impl FnOnce(&mut Bench), place: Place, message: &str)
 }
 
 #[test]
-fn a_pod_that_is_queued_is_not_taken_back() {
+fn returning_a_queued_pod_is_an_error() {
     check_present(|q| q.add(pod("a")), Place::Active, "Pod default/a is already present in the active queue");
     check_present(
         |q| q.fail("a", &["A"]),
@@ -187,7 +187,7 @@ fn a_pod_that_is_queued_is_not_taken_back() {
 }
 
 #[test]
-fn a_pod_that_comes_back_unpopped_is_tried_again() {
+fn pod_returned_without_pop_is_requeued() {
     let mut q = queue();
     q.add(pod("a"));
     q.pop();
@@ -197,7 +197,7 @@ fn a_pod_that_comes_back_unpopped_is_tried_again() {
 }
 
 #[test]
-fn a_pod_that_is_in_flight_already_is_dropped() {
+fn pop_skips_a_pod_already_in_flight() {
     let mut q = queue();
     q.add(pod("a"));
     q.pop();
@@ -210,7 +210,7 @@ fn a_pod_that_is_in_flight_already_is_dropped() {
 }
 
 #[test]
-fn a_pod_group_s_member_is_always_tried_again() {
+fn rejected_pod_group_member_goes_to_backoff_q() {
     let group = || pod("a").set("spec.schedulingGroup", serde_json::json!({"podGroupName": "g"}));
     let check = |on: bool, to: &str| {
         let mut q = setup([fake("A").on(NODE_ADD, Answer::Queue)]).gate(Gate::GenericWorkload, on).build();
@@ -222,7 +222,7 @@ fn a_pod_group_s_member_is_always_tried_again() {
 }
 
 #[test]
-fn a_closed_queue_has_nothing_in_flight_and_ends_the_wait() {
+fn closed_queue_clears_in_flight_and_ends_pop() {
     let mut q = queue();
     q.add(pod("a"));
     q.pop();
@@ -235,7 +235,7 @@ fn a_closed_queue_has_nothing_in_flight_and_ends_the_wait() {
 }
 
 #[test]
-fn waiting_ends_when_a_pod_comes_or_the_queue_is_closed() {
+fn blocking_pop_ends_with_a_pod_or_close() {
     let q = queue();
     let popped = std::thread::scope(|scope| {
         let waiter = scope.spawn(|| {

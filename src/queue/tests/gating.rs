@@ -29,7 +29,7 @@ fn gate_of(q: &Bench) -> Option<String> {
 }
 
 #[test]
-fn the_first_plugin_that_says_no_gates() {
+fn first_rejecting_pre_enqueue_plugin_gates_the_pod() {
     let q = setup(plugins()).build();
     q.close("H", "a");
     q.add(pod("a"));
@@ -44,7 +44,7 @@ fn the_first_plugin_that_says_no_gates() {
 }
 
 #[test]
-fn only_events_of_the_gating_plugin_open_the_gate() {
+fn only_events_of_the_gating_plugin_ungate() {
     let check = |event: &ClusterEvent, opened: bool, calls: &str, to: &str| {
         let q = gated("G");
         if opened {
@@ -63,7 +63,7 @@ fn only_events_of_the_gating_plugin_open_the_gate() {
 }
 
 #[test]
-fn the_gating_plugin_is_asked_first() {
+fn gating_plugin_is_called_first() {
     let q = gated("H");
     q.open("H", "a");
     q.close("G", "a");
@@ -79,7 +79,7 @@ fn the_gating_plugin_is_asked_first() {
 }
 
 #[test]
-fn activation_does_not_open_a_gate() {
+fn activation_does_not_ungate_a_pod() {
     let q = gated("G");
     q.activate(&["a"]);
     q.check("unschedulable: a");
@@ -90,7 +90,7 @@ fn activation_does_not_open_a_gate() {
 }
 
 #[test]
-fn scheduling_begins_when_the_gate_opens() {
+fn initial_attempt_timestamp_is_set_when_ungated() {
     let mut q = gated("G");
     q.advance_ms(500);
     q.open("G", "a");
@@ -102,7 +102,7 @@ fn scheduling_begins_when_the_gate_opens() {
 }
 
 #[test]
-fn a_pod_that_comes_back_may_be_gated() {
+fn requeued_pod_may_be_gated() {
     for pop_from_backoff in [true, false] {
         let mut q = setup(plugins()).gate(Gate::SchedulerPopFromBackoffQ, pop_from_backoff).build();
         q.queue.run(q.now());
@@ -125,7 +125,7 @@ fn a_pod_that_comes_back_may_be_gated() {
 }
 
 #[test]
-fn on_the_way_out_of_back_off_q_the_gate_is_asked_only_if_it_was_not_before() {
+fn leaving_backoff_q_runs_pre_enqueue_only_without_popping() {
     let check = |pop_from_backoff: bool, calls: &str| {
         let mut q = setup(plugins()).gate(Gate::SchedulerPopFromBackoffQ, pop_from_backoff).build();
         q.queue.run(q.now());
@@ -142,7 +142,7 @@ fn on_the_way_out_of_back_off_q_the_gate_is_asked_only_if_it_was_not_before() {
 }
 
 #[test]
-fn a_gated_newcomer_does_not_replace_a_pod_of_its_name_that_is_to_be_tried() {
+fn gated_recreated_pod_does_not_replace_an_active_one() {
     let q = setup(plugins()).build();
     q.add(pod("a").uid("old"));
     q.close("G", "a");
@@ -157,7 +157,7 @@ fn a_gated_newcomer_does_not_replace_a_pod_of_its_name_that_is_to_be_tried() {
 }
 
 #[test]
-fn a_newcomer_replaces_a_pod_of_its_name_that_waits() {
+fn recreated_pod_replaces_an_unschedulable_one() {
     let mut q = setup(plugins()).build();
     q.reject(pod("a").uid("old"), &["A"]);
     q.add(pod("a").uid("new"));
@@ -172,7 +172,7 @@ fn a_newcomer_replaces_a_pod_of_its_name_that_waits() {
 }
 
 #[test]
-fn pods_of_a_profile_without_gates_pass() {
+fn pods_of_a_profile_without_pre_enqueue_are_not_gated() {
     let q = setup(plugins()).profile("other", []).build();
     q.close("G", "a");
     q.add(pod("a").scheduler("other"));

@@ -24,7 +24,7 @@ fn queue() -> Bench {
 }
 
 #[test]
-fn hints_are_not_asked() {
+fn hints_are_not_called() {
     let mut q = queue();
     q.reject(pod("a"), &["A"]);
     q.calls();
@@ -39,7 +39,7 @@ fn hints_are_not_asked() {
 }
 
 #[test]
-fn nothing_is_known_to_be_in_flight() {
+fn in_flight_pods_are_not_tracked() {
     let mut q = queue();
     q.add(pod("a"));
     q.pop();
@@ -64,7 +64,7 @@ fn check_return(happens: impl FnOnce(&Bench), plugins: &[&str], to: &str) {
 }
 
 #[test]
-fn any_move_during_the_attempt_makes_the_pod_be_tried_again() {
+fn any_move_during_the_attempt_requeues_the_pod() {
     check_return(|_| {}, &["A"], "unschedulable: a");
     check_return(|_| {}, &[], "error: a");
     check_return(|q| q.event(&NODE_ADD), &["A"], "backoff: a");
@@ -77,7 +77,7 @@ fn any_move_during_the_attempt_makes_the_pod_be_tried_again() {
 }
 
 #[test]
-fn a_move_before_the_attempt_does_not_count() {
+fn move_before_the_attempt_does_not_requeue_the_pod() {
     let mut q = queue();
     q.event(&NODE_ADD);
     q.reject(pod("a"), &["A"]);
@@ -96,7 +96,7 @@ fn check_change(waited_ms: u64, new: PodFixture, to: &str) {
 }
 
 #[test]
-fn a_pod_that_changes_is_tried_again() {
+fn changed_pod_is_requeued() {
     let changed = || pod("a").set("metadata.resourceVersion", json!("2"));
     check_change(0, changed(), "unschedulable: a");
     check_change(0, changed().nominated("n"), "unschedulable: a");
@@ -105,7 +105,7 @@ fn a_pod_that_changes_is_tried_again() {
 }
 
 #[test]
-fn a_change_during_the_attempt_is_lost() {
+fn update_during_the_attempt_adds_the_pod_again() {
     let mut q = queue();
     q.add(pod("a"));
     q.pop();
@@ -115,7 +115,7 @@ fn a_change_during_the_attempt_is_lost() {
 }
 
 #[test]
-fn gates_still_close() {
+fn pre_enqueue_still_gates_pods() {
     let mut q = queue();
     q.close("G", "a");
     q.add(pod("a"));
@@ -181,7 +181,7 @@ fn check_assigned(event: Option<ActionType>, expected: &str) {
 }
 
 #[test]
-fn assigned_pods_move_pods_with_terms_across_topologies() {
+fn assigned_pod_moves_pods_with_affinity_or_spread_terms() {
     let crossing = "listed selected own-namespace spread-here";
     check_assigned(None, crossing);
     check_assigned(Some(ActionType::UPDATE_POD_LABEL), crossing);
@@ -192,7 +192,7 @@ fn assigned_pods_move_pods_with_terms_across_topologies() {
 }
 
 #[test]
-fn other_events_of_assigned_pods_move_everybody() {
+fn assigned_pod_deletion_moves_every_pod() {
     let mut q = queue();
     q.reject(pod("plain"), &["P"]);
     q.event(&POD_DELETE);
@@ -200,7 +200,7 @@ fn other_events_of_assigned_pods_move_everybody() {
 }
 
 #[test]
-fn with_hints_assigned_pods_are_events_like_any_other() {
+fn with_hints_assigned_pods_follow_hints() {
     let mut q = setup([fake("P").on(POD_ALL, Answer::Queue)]).build();
     q.reject(pod("a"), &["P"]);
     q.reject(pod("b"), &["P"]);

@@ -17,7 +17,7 @@ fn in_flight(event: &str) -> String {
 }
 
 #[test]
-fn pending_pods_by_place() {
+fn pending_pods_metric_counts_by_queue() {
     let mut q = setup([fake("A").on(NODE_ADD, Answer::Queue), fake("G").gates().on(NODE_LABEL, Answer::Queue)]).build();
     q.check_pending([0, 0, 0, 0]);
     q.close("G", "gated");
@@ -44,7 +44,7 @@ fn pending_pods_by_place() {
 }
 
 #[test]
-fn incoming_pods_by_cause() {
+fn incoming_pods_metric_counts_by_event() {
     let mut q = setup([fake("A").on(NODE_ADD, Answer::Queue), fake("G").gates().on(NODE_LABEL, Answer::Queue)]).build();
     q.queue.run(q.now());
     q.add(pod("a"));
@@ -82,7 +82,7 @@ fn incoming_pods_by_cause() {
 }
 
 #[test]
-fn rejected_pods_by_plugin() {
+fn unschedulable_pods_metric_counts_by_plugin() {
     let mut q = setup([fake("A").on(NODE_ADD, Answer::Queue), fake("G").gates().on(NODE_LABEL, Answer::Queue)])
         .profile("other", [])
         .build();
@@ -119,7 +119,7 @@ fn rejected_pods_by_plugin() {
 }
 
 #[test]
-fn in_flight_events_and_pods() {
+fn in_flight_events_metric_counts_pods_and_events() {
     let mut q = setup([fake("A").on(NODE_ADD, Answer::Queue)]).build();
     q.check_metric(&in_flight("PodPopped"), None);
     for name in ["a", "b"] {
@@ -141,7 +141,7 @@ fn in_flight_events_and_pods() {
 }
 
 #[test]
-fn hints_are_timed() {
+fn hint_duration_is_observed() {
     let mut q = setup([
         fake("A").on(NODE_ADD, Answer::Queue),
         fake("E").on(NODE_ADD, Answer::Error),
@@ -167,7 +167,7 @@ fn hints_are_timed() {
 }
 
 #[test]
-fn pre_enqueue_and_signing_are_timed_as_points() {
+fn pre_enqueue_and_sign_durations_are_observed() {
     let count = |point: &str| {
         let labels = format!("extension_point=\"{point}\",profile=\"default-scheduler\",status=\"Success\"");
         format!("scheduler_framework_extension_point_duration_seconds_count{{{labels}}}")

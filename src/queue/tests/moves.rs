@@ -29,7 +29,7 @@ fn check_decision(answers: &[(&'static str, Answer)], unschedulable: &[&str], pe
 }
 
 #[test]
-fn decision_table() {
+fn hints_decide_the_queue() {
     use Answer::{Error, None, Queue, Skip};
     let check = check_decision;
     check(&[("A", Queue)], &["A"], &[], "A a", "backoff: a");
@@ -52,7 +52,7 @@ fn decision_table() {
 }
 
 #[test]
-fn events_that_nobody_registered_change_nothing() {
+fn unregistered_events_move_no_pod() {
     let q = rejected(vec![fake("A").on(NODE_ADD, Answer::Queue), fake("B").on(NODE_TAINT, Answer::Queue)], &["A"], &[]);
     q.event(&POD_DELETE);
     q.event(&NODE_LABEL);
@@ -66,7 +66,7 @@ fn events_that_nobody_registered_change_nothing() {
 }
 
 #[test]
-fn a_plugin_that_hears_of_nodes_hears_of_taints() {
+fn node_add_registration_includes_taint_updates() {
     let check = |plugin: Fake, calls: &str, to: &str| {
         let q = rejected(vec![plugin], &["A"], &[]);
         q.event(&NODE_TAINT);
@@ -79,7 +79,7 @@ fn a_plugin_that_hears_of_nodes_hears_of_taints() {
 }
 
 #[test]
-fn a_plugin_that_says_nothing_hears_of_everything() {
+fn plugin_without_registration_gets_every_event() {
     for event in [NODE_ADD, NODE_LABEL, POD_DELETE] {
         let q = rejected(vec![fake("A").silent()], &["A"], &[]);
         q.event(&event);
@@ -94,7 +94,7 @@ fn a_plugin_that_says_nothing_hears_of_everything() {
 }
 
 #[test]
-fn rejections_of_extenders_are_helped_by_anything() {
+fn any_event_requeues_pods_rejected_by_extenders() {
     let reject = |extenders: bool| {
         let mut q = setup([fake("A").on(NODE_ADD, Answer::Queue)]).options(|o| o.extenders = extenders).build();
         q.reject(pod("a"), &["Extender"]);
@@ -106,7 +106,7 @@ fn rejections_of_extenders_are_helped_by_anything() {
 }
 
 #[test]
-fn after_its_backoff_a_pod_goes_to_active_q() {
+fn event_after_the_backoff_moves_the_pod_to_active_q() {
     let q = rejected(vec![fake("A").on(NODE_ADD, Answer::Queue)], &["A"], &[]);
     q.advance_ms(2000);
     q.event(&NODE_ADD);
@@ -114,7 +114,7 @@ fn after_its_backoff_a_pod_goes_to_active_q() {
 }
 
 #[test]
-fn events_move_only_pods_that_pass_the_check() {
+fn events_move_only_pods_that_pass_the_pre_check() {
     let mut q = setup([fake("A").on(NODE_ADD, Answer::Queue)]).build();
     for name in ["a", "b", "c"] {
         q.reject(pod(name), &["A"]);
@@ -130,7 +130,7 @@ fn events_move_only_pods_that_pass_the_check() {
 }
 
 #[test]
-fn wildcard_events_move_every_pod_or_the_one_that_is_meant() {
+fn wildcard_event_moves_every_pod_or_its_own_pod() {
     let rejected = || rejected(vec![fake("A").on(NODE_ADD, Answer::Skip)], &["A"], &[]);
     let wildcard = ClusterEvent::FORCE_ACTIVATE;
     let meant = |object: Object| EventObjects { old: None, new: Some(object) };
@@ -146,7 +146,7 @@ fn wildcard_events_move_every_pod_or_the_one_that_is_meant() {
 }
 
 #[test]
-fn hints_are_those_of_the_pods_own_profile() {
+fn hints_of_the_pods_profile_are_called() {
     let mut q = setup([fake("A").on(NODE_ADD, Answer::Queue)])
         .profile("other", [fake("A").on(NODE_ADD, Answer::Skip), fake("C").on(NODE_LABEL, Answer::Queue)])
         .build();
@@ -160,7 +160,7 @@ fn hints_are_those_of_the_pods_own_profile() {
 }
 
 #[test]
-fn activation_goes_to_active_q_at_once() {
+fn activated_pods_skip_the_backoff() {
     let mut q = setup([fake("A").on(NODE_ADD, Answer::Queue)]).build();
     q.reject(pod("a"), &["A"]);
     q.reject(pod("b"), &["A"]);
@@ -178,7 +178,7 @@ fn activation_goes_to_active_q_at_once() {
 }
 
 #[test]
-fn popping_one_particular_pod() {
+fn pop_specific_takes_any_pod_that_is_not_gated() {
     let mut q = setup([fake("A").on(NODE_ADD, Answer::Queue).gates()]).build();
     q.reject(pod("a"), &["A"]);
     q.event(&NODE_ADD);
@@ -212,7 +212,7 @@ fn pods_go_by_priority_then_by_arrival() {
 }
 
 #[test]
-fn back_off_is_ordered_by_its_end_then_as_active_q() {
+fn backoff_q_is_ordered_by_expiry_window_then_as_active_q() {
     let mut q = setup([fake("A").on(NODE_ADD, Answer::Queue)]).build();
     // b and c expire in the same second, a one later.
     q.reject(pod("b"), &["A"]);
@@ -226,7 +226,7 @@ fn back_off_is_ordered_by_its_end_then_as_active_q() {
 }
 
 #[test]
-fn without_popping_from_back_off_q_it_is_ordered_by_time_alone() {
+fn without_popping_backoff_q_is_ordered_by_expiry_alone() {
     let mut q = setup([fake("A").on(NODE_ADD, Answer::Queue)]).gate(Gate::SchedulerPopFromBackoffQ, false).build();
     q.queue.run(q.now());
     q.reject(pod("b"), &["A"]);

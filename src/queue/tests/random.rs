@@ -290,21 +290,21 @@ fn check(seed: u64, hints: bool, pop_from_backoff: bool) {
 }
 
 #[test]
-fn no_pod_is_lost_or_in_two_places() {
+fn no_pod_is_lost_or_duplicated() {
     for seed in 0..20 {
         check(seed, true, true);
     }
 }
 
 #[test]
-fn no_pod_is_lost_or_in_two_places_without_popping_from_back_off_q() {
+fn no_pod_is_lost_or_duplicated_without_popping_backoff_q() {
     for seed in 100..110 {
         check(seed, true, false);
     }
 }
 
 #[test]
-fn no_pod_is_lost_or_in_two_places_with_hints_off() {
+fn no_pod_is_lost_or_duplicated_with_hints_off() {
     for seed in 200..210 {
         check(seed, false, true);
         check(seed, false, false);

@@ -9,7 +9,7 @@ fn registered(setup: super::fixture::Setup) -> Vec<(EventResource, ActionType)> 
 }
 
 #[test]
-fn the_union_of_all_profiles() {
+fn registered_events_are_the_union_of_all_profiles() {
     let assigned = ClusterEvent::new(EventResource::Pod, ActionType::DELETE);
     let setup = setup([fake("A").on(NODE_ADD, Answer::Skip), fake("B").on(assigned, Answer::Skip)])
         .profile("other", [fake("A").on(NODE_LABEL, Answer::Skip)]);
@@ -18,7 +18,7 @@ fn the_union_of_all_profiles() {
 }
 
 #[test]
-fn plugins_that_say_nothing_and_extenders_want_every_kind() {
+fn unregistered_plugins_and_extenders_watch_every_kind() {
     use EventResource as R;
     let mut kinds = vec![
         R::Pod,
@@ -41,7 +41,7 @@ fn plugins_that_say_nothing_and_extenders_want_every_kind() {
 }
 
 #[test]
-fn plugins_that_cannot_say_keep_the_scheduler_from_starting() {
+fn failed_event_registration_is_an_error_at_startup() {
     let setup = setup([fake("A").fails(), fake("B").on(POD_DELETE, Answer::Skip), fake("C").fails()])
         .profile("other", [fake("D").fails()]);
     let error = setup.try_build().err().expect("it must not start");

@@ -15,7 +15,7 @@ fn deadline_ms(q: &Bench) -> Option<u64> {
 }
 
 #[test]
-fn errors_back_off_longer_each_time() {
+fn repeated_errors_back_off_longer() {
     let mut q = plugins().build();
     q.queue.run(q.now());
     q.advance_ms(300);
@@ -57,7 +57,7 @@ fn check_retry(windows: bool, phase_ms: i64, started_ms: u64, failed_ms: u64, ex
 }
 
 #[test]
-fn flushes_are_at_whole_seconds_or_at_seconds_from_the_start() {
+fn backoff_flush_is_window_aligned_or_periodic() {
     check_retry(true, 0, 0, 300, 2000);
     check_retry(true, 0, 400, 2999, 4000);
     check_retry(true, 0, 400, 3000, 5000);
@@ -71,7 +71,7 @@ fn flushes_are_at_whole_seconds_or_at_seconds_from_the_start() {
 }
 
 #[test]
-fn without_a_maximum_there_is_no_back_off() {
+fn zero_max_backoff_disables_backoff() {
     let mut q = plugins().options(|options| options.max_backoff = Duration::ZERO).build();
     q.queue.run(q.now());
     q.advance_ms(10);
@@ -85,7 +85,7 @@ fn without_a_maximum_there_is_no_back_off() {
 }
 
 #[test]
-fn pods_that_wait_too_long_are_tried_again() {
+fn unschedulable_pods_are_flushed_after_five_minutes() {
     let mut q = plugins().build();
     q.queue.run(q.now());
     q.advance_ms(10_000);
@@ -110,7 +110,7 @@ fn pods_that_wait_too_long_are_tried_again() {
 }
 
 #[test]
-fn exactly_five_minutes_is_not_too_long() {
+fn pod_unschedulable_for_exactly_five_minutes_stays() {
     let mut q = plugins().build();
     q.queue.run(q.now());
     q.advance_ms(30_000);
@@ -123,7 +123,7 @@ fn exactly_five_minutes_is_not_too_long() {
 }
 
 #[test]
-fn gated_pods_wait_as_long_as_it_takes() {
+fn gated_pods_are_not_flushed() {
     let q = plugins().build();
     q.queue.run(q.now());
     q.close("G", "a");
@@ -135,7 +135,7 @@ fn gated_pods_wait_as_long_as_it_takes() {
 }
 
 #[test]
-fn a_pod_that_waited_too_long_may_still_be_backing_off() {
+fn flushed_pod_may_still_be_backing_off() {
     let mut q = plugins()
         .options(|options| {
             options.initial_backoff = Duration::from_secs(1000);
@@ -150,7 +150,7 @@ fn a_pod_that_waited_too_long_may_still_be_backing_off() {
 }
 
 #[test]
-fn timers_run_from_their_start_on() {
+fn timers_do_nothing_before_run() {
     let mut q = plugins().build();
     q.reject(pod("a"), &[]);
     assert_eq!(deadline_ms(&q), None);
@@ -167,7 +167,7 @@ fn timers_run_from_their_start_on() {
 }
 
 #[test]
-fn a_late_flush_runs_once_and_the_next_is_on_time() {
+fn late_flush_runs_once_and_keeps_the_period() {
     let mut q = plugins().build();
     q.queue.run(q.now());
     q.reject(pod("a"), &[]);
@@ -180,7 +180,7 @@ fn a_late_flush_runs_once_and_the_next_is_on_time() {
 }
 
 #[test]
-fn popping_runs_the_timers_that_are_due() {
+fn pop_runs_due_timers() {
     let mut q = plugins().build();
     q.queue.run(q.now());
     q.reject(pod("a"), &[]);
@@ -191,7 +191,7 @@ fn popping_runs_the_timers_that_are_due() {
 }
 
 #[test]
-fn nothing_is_popped_early_from_error_back_off_q() {
+fn error_backoff_q_is_never_popped_early() {
     let mut q = plugins().build();
     q.reject(pod("a"), &[]);
     q.add(pod("b"));

@@ -40,7 +40,7 @@ fn check_change(plugins: &[&str], pending: &[&str], new: PodFixture, calls: &str
 }
 
 #[test]
-fn a_waiting_pod_s_own_change_may_help_it() {
+fn own_update_requeues_the_pod_by_hint() {
     check_change(&["L"], &[], labelled(), "L a", "backoff: a");
     check_change(&["S"], &[], labelled(), "S a", "unschedulable: a");
     check_change(&["T"], &[], labelled(), "", "unschedulable: a");
@@ -56,7 +56,7 @@ fn a_waiting_pod_s_own_change_may_help_it() {
 }
 
 #[test]
-fn a_change_that_does_not_help_still_replaces_the_pod() {
+fn skipped_update_still_replaces_the_pod() {
     let mut q = queue();
     q.reject(pod("a"), &["A"]);
     q.update(pod("a"), labelled());
@@ -66,7 +66,7 @@ fn a_change_that_does_not_help_still_replaces_the_pod() {
 }
 
 #[test]
-fn without_popping_from_back_off_q_a_later_change_may_be_more_urgent() {
+fn without_popping_backoff_q_the_most_urgent_hint_wins() {
     let plugins = [fake("L").on(LABEL, Answer::Queue), fake("T").on(TOLERATION, Answer::Queue)];
     let check = |pop_from_backoff: bool, to: &str| {
         let mut q = setup(plugins.clone()).gate(Gate::SchedulerPopFromBackoffQ, pop_from_backoff).build();
@@ -81,7 +81,7 @@ fn without_popping_from_back_off_q_a_later_change_may_be_more_urgent() {
 }
 
 #[test]
-fn changes_of_a_pod_in_flight_count_when_it_comes_back() {
+fn update_in_flight_counts_when_the_pod_returns() {
     let check = |plugins: &[&str], to: &str| {
         let mut q = queue();
         q.add(pod("a"));
@@ -97,7 +97,7 @@ fn changes_of_a_pod_in_flight_count_when_it_comes_back() {
 }
 
 #[test]
-fn changes_in_the_other_queues_replace_the_pod_in_its_place() {
+fn update_in_active_or_backoff_q_replaces_in_place() {
     let mut q = queue();
     q.add(pod("c"));
     q.add(pod("a"));
@@ -121,7 +121,7 @@ fn changes_in_the_other_queues_replace_the_pod_in_its_place() {
 }
 
 #[test]
-fn an_unknown_pod_is_added() {
+fn update_of_an_unknown_pod_adds_it() {
     let q = queue();
     q.update(pod("a"), labelled());
     q.check("active: a");
@@ -129,7 +129,7 @@ fn an_unknown_pod_is_added() {
 }
 
 #[test]
-fn pods_that_go_leave_every_place() {
+fn deleted_pod_leaves_every_queue() {
     let mut q = queue();
     q.reject(pod("unschedulable"), &["A"]);
     q.reject(pod("error"), &[]);
@@ -149,7 +149,7 @@ fn pods_that_go_leave_every_place() {
 }
 
 #[test]
-fn signatures_follow_the_pod() {
+fn update_renews_the_signature() {
     let signature = |on: bool, change: bool| {
         let mut q = setup([]).gate(Gate::OpportunisticBatching, on).build();
         q.add(pod("a"));
@@ -171,7 +171,7 @@ fn signatures_follow_the_pod() {
 }
 
 #[test]
-fn nominations_follow_the_pod() {
+fn update_and_delete_change_the_nomination() {
     let nominated = |q: &Bench, node: &str| -> Vec<String> {
         q.queue.nominator().nominated_pods_for_node(node).iter().map(|pod| pod.name().to_owned()).collect()
     };
@@ -197,7 +197,7 @@ fn nominations_follow_the_pod() {
 }
 
 #[test]
-fn gated_pods_are_not_nominated_by_their_status() {
+fn gated_pod_is_not_nominated() {
     let q = setup([fake("G").gates().on(NODE_ADD, Answer::Queue)]).build();
     q.close("G", "a");
     q.add(pod("a").nominated("n1"));

@@ -46,7 +46,7 @@ fn check(pod: PodFixture, snapshot: &Snapshot, expected: &[&str]) {
 }
 
 #[test]
-fn every_node_has_its_verdict_and_its_score() {
+fn every_node_gets_verdicts_and_scores() {
     let nodes = vec![
         node("a"),
         node("b").taint("k", "v", "NoSchedule"),
@@ -74,7 +74,7 @@ fn every_node_has_its_verdict_and_its_score() {
 }
 
 #[test]
-fn filters_behind_the_first_that_rejects_are_asked_too() {
+fn filters_after_a_rejection_still_run() {
     let snapshot = snapshot(vec![node("a").taint("k", "v", "NoExecute")], pod("p").host_port(80));
     let framework = framework(TAINTS_AND_PORTS);
     let asked = evaluate_filters(
@@ -94,7 +94,7 @@ fn filters_behind_the_first_that_rejects_are_asked_too() {
 }
 
 #[test]
-fn without_nodes_there_is_nothing_to_look_at() {
+fn without_nodes_nothing_is_evaluated() {
     let evaluation = evaluated(pod("q").terminating(), &Snapshot::default());
     assert_eq!(evaluation.message, "no nodes available to schedule pods");
     assert_eq!(evaluation.skipped, "skip schedule deleting pod: default/q");
@@ -172,7 +172,7 @@ profiles:
 ";
 
 #[test]
-fn an_observer_does_not_change_the_decision() {
+fn evaluation_agrees_with_the_scheduling_decision() {
     let default = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
     let profiles = [default, TAINTS_AND_PORTS, NO_SCORES].map(|config| Box::new(framework(config)));
     for seed in 0..150 {

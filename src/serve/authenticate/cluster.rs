@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_no_use_leaves_the_rest_and_what_was_before() {
+    fn invalid_config_map_keys_keep_the_previous_values() {
         let trust = || Some(Arc::new(Trust::Cluster(LatestValue::empty())));
         let cluster = Cluster { clients: trust(), proxies: trust(), names: Some(Arc::new(LatestValue::empty())) };
         let known = || {

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_who_said_who_they_are_are_in_a_group() {
+    fn authenticated_users_get_the_authenticated_group() {
         let check = |name: &str, groups: &[&str], expected: &[&str]| {
             let groups = groups.iter().map(|group| (*group).to_owned()).collect();
             let user = User { name: name.to_owned(), groups, ..User::default() };
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_has_one_uid_or_none() {
+    fn certificate_has_at_most_one_uid() {
         let check = |uids: &[&str], expected: Result<&str, &str>| {
             let got = uid(&uids.iter().map(|uid| (*uid).to_owned()).collect::<Vec<_>>());
             assert_eq!(got.as_deref().map_err(String::as_str), expected);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_is_written_in_hex() {
+    fn digests_are_hexadecimal() {
         assert_eq!(sha256(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 }

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_carries_a_token() {
+    fn bearer_token_is_read_from_the_header() {
         let check = |value: &str, expected: Option<&str>| {
             let mut headers = HeaderMap::new();
             headers.insert(header::AUTHORIZATION, HeaderValue::from_str(value).expect("a value"));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_websocket_carries_a_token() {
+    fn bearer_token_is_read_from_the_websocket_protocol() {
         let check = |upgrade: &str, protocols: &[&str], expected: Result<Option<&str>, &str>| {
             let mut headers = HeaderMap::new();
             headers.insert(header::CONNECTION, HeaderValue::from_static("keep-alive, Upgrade"));

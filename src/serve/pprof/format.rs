@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_profile_is_laid_out_as_the_format_says() {
+    fn profile_is_encoded_in_pprof_format() {
         let profile = Profile {
             kinds: vec![("n", "count")],
             samples: vec![Sample::of("f", vec![3]), Sample::of("g", vec![4]), Sample::of("f", vec![5])],

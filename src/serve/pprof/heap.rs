@@ -163,7 +163,7 @@ mod tests {
         @ 0x10 0x30\n  t*: 0: 0 [1: 424]\n\nMAPPED_LIBRARIES:\n@ 0x40\n";
 
     #[test]
-    fn a_dump_is_read() {
+    fn heap_dump_is_parsed() {
         let stacks = [
             Stack {
                 addresses: vec![0x10, 0x20],
@@ -181,17 +181,17 @@ mod tests {
     }
 
     #[test]
-    fn a_dump_of_another_format_is_refused() {
+    fn unknown_dump_format_is_an_error() {
         let refused = parse(&b"heap_v3/1\n"[..]).unwrap_err();
-        assert_eq!(refused, "jemalloc's profile begins with \"heap_v3/1\" instead of its period");
+        assert_eq!(refused, "unexpected first line of jemalloc's profile: \"heap_v3/1\"");
         let refused = parse(&b"heap_v2/1\n@ 0x1\n t*: 1: 2\n"[..]).unwrap_err();
-        assert_eq!(refused, "jemalloc's profile has a line \"t*: 1: 2\"");
+        assert_eq!(refused, "unexpected line in jemalloc's profile: \"t*: 1: 2\"");
     }
 
     /// An allocation of the period's size is sampled with a probability of 1 - 1/e. For a small allocation, the probability is
     /// about its size divided by the period.
     #[test]
-    fn samples_stand_for_what_was_not_sampled() {
+    fn samples_are_scaled_to_estimates() {
         let estimate = |pieces: f64, bytes: f64| Sampled { pieces, bytes }.estimate(524_288.0);
         assert_eq!(estimate(2.0, 1_048_576.0), [3, 1_658_823]);
         assert_eq!(estimate(1.0, 64.0), [8193, 524_320]);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_begin_with_who_asked() {
+    fn allocator_frames_are_removed() {
         let place = |name: &str| vec![(Function { name: name.to_owned(), ..Function::default() }, 0)];
         let names =
             |stack: Vec<InlinedCalls>| stack.into_iter().map(|mut place| place.remove(0).0.name).collect::<Vec<_>>();

@@ -190,7 +190,7 @@ mod tests {
     use crate::serve::reply::shown;
 
     #[tokio::test]
-    async fn a_profile_that_is_not_there_is_unknown() {
+    async fn unknown_profile_gets_404() {
         let unknown = (404, "Unknown profile\n".to_owned());
         assert_eq!(shown(named("cmdline", &Query::default(), 0).await), unknown);
         let (status, text) = shown(named("threadcreate", &Query::parse("debug=1"), 0).await);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_have_names() {
+    fn addresses_resolve_to_symbols() {
         let address = symbols as fn(&str) -> Reply as usize;
         let (_, text) = shown(symbols(&format!("{address:#x}+0+x")));
         let lines: Vec<&str> = text.lines().collect();

@@ -55,14 +55,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_has_threads_and_memory() {
+    fn profiles_of_threads_and_memory_have_samples() {
         assert!(!threads("threadcreate").samples.is_empty());
         let memory = memory();
         assert!(memory.samples[0].values[3] > 0, "{memory:?}");
     }
 
     #[tokio::test]
-    async fn the_runtime_has_tasks() {
+    async fn goroutine_profile_counts_runtime_tasks() {
         let task = tokio::spawn(std::future::pending::<()>());
         let profile = threads("goroutine");
         assert!(profile.text("goroutine").contains("1 @\n#\ttasks of the runtime\n"), "{}", profile.text("goroutine"));

@@ -69,7 +69,7 @@ fn check(objects: Vec<Value>, counts: [i64; 4], reason: &str) {
 }
 
 #[test]
-fn numbers_and_shares() {
+fn budget_amounts_are_numbers_or_percentages() {
     let with = |spec: Value| {
         let set = workload("ReplicaSet", "set", 5, &Value::Null);
         vec![set, pod("a"), pod("b"), pod("c"), budget(&spec)]
@@ -83,7 +83,7 @@ fn numbers_and_shares() {
 }
 
 #[test]
-fn replicas_are_those_of_the_topmost_controller_that_has_them() {
+fn expected_pods_come_from_the_topmost_scalable_controller() {
     let deployment = workload("Deployment", "deploy", 4, &Value::Null);
     let set = workload("ReplicaSet", "set", 9, &owner("Deployment", "apps/v1", "deploy"));
     let all = vec![deployment, set, pod("a"), pod("b"), budget(&json!({"maxUnavailable": 3}))];
@@ -97,7 +97,7 @@ fn replicas_are_those_of_the_topmost_controller_that_has_them() {
 }
 
 #[test]
-fn only_pods_that_run_and_stay_are_healthy() {
+fn only_running_pods_not_being_disrupted_are_healthy() {
     let mut pods = ["here", "pending", "unready", "ending", "failed", "announced", "late"].map(pod);
     pods[1]["spec"]["nodeName"] = Value::Null;
     pods[1]["status"]["phase"] = "Pending".into();
@@ -119,7 +119,7 @@ fn only_pods_that_run_and_stay_are_healthy() {
 }
 
 #[test]
-fn what_has_not_changed_is_not_written() {
+fn unchanged_budgets_are_not_written() {
     let server = server([pod("a"), budget(&json!({"minAvailable": 0}))]);
     let mut budgets = Budgets::default();
     let now: Timestamp = NOW.parse().expect("a time");

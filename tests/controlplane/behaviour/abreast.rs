@@ -54,7 +54,7 @@ struct Script {
     shown: String,
 }
 
-pub(crate) fn both_write_the_same_in_random_sequences() -> Result<(), Failed> {
+pub(crate) fn random_sequences_give_equal_writes() -> Result<(), Failed> {
     let count = from_environment("KS_CASES")?.unwrap_or(SEQUENCES);
     let first = from_environment("KS_SEED")?.unwrap_or(0);
     let script = |seed| {
@@ -67,7 +67,7 @@ pub(crate) fn both_write_the_same_in_random_sequences() -> Result<(), Failed> {
 }
 
 /// With `KS_RECORD` the sequences are recorded anew before.
-pub(crate) fn both_write_the_same_in_recorded_sequences() -> Result<(), Failed> {
+pub(crate) fn recorded_sequences_give_equal_writes() -> Result<(), Failed> {
     if from_environment("KS_RECORD")?.is_some() {
         recorded::record()?;
     }

@@ -26,7 +26,7 @@ const PODS: usize = 100;
 const NODES: usize = 10;
 
 /// Ours beside upstream's, and upstream's beside ours.
-pub(crate) fn each_scheduler_keeps_to_its_own_pods() -> Result<(), Failed> {
+pub(crate) fn each_scheduler_binds_only_its_own_pods() -> Result<(), Failed> {
     for outcome in at_once([true, false].map(|ours_is_second| move || play(ours_is_second))) {
         println!("{}", outcome?);
     }

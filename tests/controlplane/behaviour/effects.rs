@@ -17,7 +17,7 @@ use crate::support::stage::on_stage;
 pub(crate) use scenarios::scenario;
 
 /// Runs all scenarios under both schedulers.
-pub(crate) fn writes_what_upstream_writes() -> Result<(), Failed> {
+pub(crate) fn api_writes_equal_upstreams() -> Result<(), Failed> {
     let theirs = Command::new(program("kube-scheduler"));
     let ours = Command::new(env!("CARGO_BIN_EXE_kube-scheduler"));
     let [theirs, ours] = at_once([theirs, ours].map(|scheduler| move || play(scheduler)));

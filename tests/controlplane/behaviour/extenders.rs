@@ -25,7 +25,7 @@ type End = (String, String, String);
 
 /// A pod that is bound, one whose extender refuses to bind it, one that an extender rejects, and some about which an
 /// extender fails.
-pub(crate) fn extenders_are_asked_the_same() -> Result<(), Failed> {
+pub(crate) fn extender_requests_equal_upstreams() -> Result<(), Failed> {
     let plane = ControlPlane::start()?;
     let hook = webhook(answer);
     let config = write_config(plane.folder(), &plane.kubeconfig(), &hook)?;

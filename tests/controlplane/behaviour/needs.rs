@@ -24,7 +24,7 @@ use crate::support::stage::{Stage, on_stage};
 mod selector_spread;
 
 /// `SelectorSpread` reads services, which no other plugin of its profile has watched.
-pub(crate) fn a_plugin_from_outside_reads_services() -> Result<(), Failed> {
+pub(crate) fn out_of_tree_plugin_reads_services() -> Result<(), Failed> {
     let plane = ControlPlane::start()?;
     let mut registry = plugins::registry();
     registry.register(selector_spread::NAME, selector_spread::factory).map_err(|error| error.to_string())?;

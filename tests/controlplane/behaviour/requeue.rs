@@ -29,7 +29,7 @@ struct Outcome {
 }
 
 /// Plays all trials under both schedulers.
-pub(crate) fn wakes_pods_as_upstream_does() -> Result<(), Failed> {
+pub(crate) fn pods_are_requeued_as_upstream() -> Result<(), Failed> {
     let [theirs, ours]: [Box<dyn FnOnce() -> _ + Send>; 2] =
         [Box::new(|| play(Upstream::start, &RACES)), Box::new(|| play(Ours::start, &[]))];
     let [theirs, ours] = at_once([theirs, ours]);

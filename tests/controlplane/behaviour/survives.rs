@@ -109,7 +109,7 @@ pub(crate) fn survives_being_killed() -> Result<(), Failed> {
 
 /// The API server is killed and another one takes its place, etcd stands still, and a watch has become too old by the time
 /// the scheduler can go on.
-pub(crate) fn survives_what_befalls_the_control_plane() -> Result<(), Failed> {
+pub(crate) fn survives_control_plane_failures() -> Result<(), Failed> {
     let mut scene = Scene::open()?;
     let plane = &mut scene.plane;
     let mut scheduler = start(plane, "scheduler")?;

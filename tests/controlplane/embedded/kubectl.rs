@@ -126,7 +126,7 @@ fn words(line: &str) -> Vec<&str> {
 
 /// get in all of its forms, describe, create, apply of both kinds, patches, labels, deletes and what goes wrong: stdout,
 /// stderr and exit code are the same, and so are the lines of a watch.
-pub(crate) fn kubectl_sees_the_same_on_the_embedded_server() -> Result<(), Failed> {
+pub(crate) fn kubectl_output_equals_the_real_servers() -> Result<(), Failed> {
     let plane = ControlPlane::start()?;
     let embedded = Embedded::start("kubectl")?;
     let real = Side::new(plane.kubeconfig(), plane.folder().join("kubectl"))?;

@@ -16,8 +16,8 @@ use tokio::runtime::Runtime;
 use crate::support::cluster::Process;
 use crate::support::programs::{folder, program};
 
-pub(crate) use kubectl::kubectl_sees_the_same_on_the_embedded_server;
-pub(crate) use thousand::upstream_schedules_a_thousand_pods_on_the_embedded_server;
+pub(crate) use kubectl::kubectl_output_equals_the_real_servers;
+pub(crate) use thousand::both_schedule_1000_pods_on_the_embedded_server;
 
 /// An embedded server that listens, with a folder for what clients of it need. Dropped, it ends.
 struct Embedded {

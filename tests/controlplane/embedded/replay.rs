@@ -56,7 +56,7 @@ struct Pair {
 }
 
 /// Plays all scripts on both servers. `KS_REPLAY` picks those whose file or title has it in its name.
-pub(crate) fn embedded_server_answers_as_the_real_one() -> Result<(), Failed> {
+pub(crate) fn embedded_server_responds_as_the_real_one() -> Result<(), Failed> {
     schema_is_upstreams()?;
     let plane = ControlPlane::start()?;
     let asked_for = std::env::var("KS_REPLAY").ok();

@@ -19,7 +19,7 @@ const BOUND: Duration = Duration::from_mins(3);
 
 /// 1,000 pods on 20 nodes under each scheduler: all are bound, and each has its event; who takes part in elections
 /// holds the lease.
-pub(crate) fn upstream_schedules_a_thousand_pods_on_the_embedded_server() -> Result<(), Failed> {
+pub(crate) fn both_schedule_1000_pods_on_the_embedded_server() -> Result<(), Failed> {
     let [port] = free_ports()?;
     let mut upstream = Command::new(program("kube-scheduler"));
     upstream.args(["--bind-address=127.0.0.1", "--secure-port"]).arg(port.to_string());

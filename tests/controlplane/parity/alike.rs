@@ -42,7 +42,7 @@ const REQUIRED: &[&str] = &[
 ];
 
 /// Compares cycle by cycle, and checks that every way in which results are used or given up was reached.
-pub(crate) fn pods_that_are_alike() -> Result<(), Failed> {
+pub(crate) fn batched_equal_pods_are_placed_as_upstream() -> Result<(), Failed> {
     let cases = from_environment("KS_CASES")?.unwrap_or(CASES);
     let first = from_environment("KS_SEED")?.unwrap_or(0);
     let mut oracles = Oracles::default();

@@ -51,7 +51,7 @@ pub(crate) fn from_environment(name: &str) -> Result<Option<u64>, Failed> {
 
 /// Compares `KS_CASES` cases from seed `KS_SEED` on, and checks that between them they reach what there is to reach. What is
 /// rare may take up to twice as many.
-pub(crate) fn random_clusters() -> Result<(), Failed> {
+pub(crate) fn decisions_on_random_clusters_equal_upstreams() -> Result<(), Failed> {
     let cases = from_environment("KS_CASES")?.unwrap_or(CASES);
     let first = from_environment("KS_SEED")?.unwrap_or(0);
     // A handful of cases says nothing about what is never reached.
@@ -86,7 +86,7 @@ pub(crate) fn random_clusters() -> Result<(), Failed> {
 }
 
 /// The files that failing cases are written to are cluster files: the oracle reads them, and so does the simulator.
-pub(crate) fn cases_are_cluster_files() -> Result<(), Failed> {
+pub(crate) fn written_cases_are_readable_cluster_files() -> Result<(), Failed> {
     let folder = programs::folder().join("cases");
     for seed in 0..FILES {
         let case = generate::case(seed);
@@ -119,7 +119,7 @@ pub(crate) fn cases_are_cluster_files() -> Result<(), Failed> {
 }
 
 /// Asks plugins alone what no pod that waits can make them say.
-pub(crate) fn unreachable_reasons() -> Result<(), Failed> {
+pub(crate) fn reasons_of_single_plugins_equal_upstreams() -> Result<(), Failed> {
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {}});
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "default", "name": "p", "uid": "p"},

@@ -68,7 +68,7 @@ impl Reached {
 }
 
 /// With `KS_RECORD` set, records anew. Otherwise checks that upstream still says what was recorded.
-pub(crate) fn recorded_answers_are_upstreams() -> Result<(), Failed> {
+pub(crate) fn recorded_answers_equal_upstreams() -> Result<(), Failed> {
     let mut oracles = Oracles::default();
     if from_environment("KS_RECORD")?.is_some() {
         return record(&mut oracles);

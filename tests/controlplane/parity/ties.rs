@@ -27,7 +27,7 @@ type Choice = (String, String);
 /// Asks upstream five times about each case. Where no tie is listed, all runs have to nominate the same node and to find the
 /// same victims; where ties are, the runs choose among these and the node that was nominated first, and go on until every
 /// one of these was chosen.
-pub(crate) fn five_runs_agree_but_for_ties() -> Result<(), Failed> {
+pub(crate) fn five_upstream_runs_differ_only_in_ties() -> Result<(), Failed> {
     let mut oracles = Oracles::default();
     let (mut nominations, mut ties, mut wrong) = (0, 0, Vec::new());
     for seed in FIRST..FIRST + CASES {

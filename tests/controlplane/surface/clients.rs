@@ -14,8 +14,8 @@ use kube_scheduler::version;
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
 
-pub(crate) use kubeconfigs::read_kubeconfigs_the_same;
-pub(crate) use servers::outlast_the_same_servers;
+pub(crate) use kubeconfigs::kubeconfigs_are_loaded_as_upstream;
+pub(crate) use servers::server_failures_are_tolerated_as_upstream;
 
 use crate::support::cluster::{ControlPlane, SCHEDULER, wait_for};
 use crate::surface::Whose;
@@ -25,7 +25,7 @@ const BOUND: Duration = Duration::from_mins(1);
 
 /// Who asks for what, by the audit log: the end of each client's name and the resources that it writes.
 /// A pod that fits nowhere makes every client write.
-pub(crate) fn call_themselves_the_same() -> Result<(), Failed> {
+pub(crate) fn user_agents_equal_upstreams() -> Result<(), Failed> {
     let plane = ControlPlane::start()?;
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "waits", "namespace": "default"},

@@ -14,7 +14,7 @@ const FILES: &str = include_str!("configs.txt");
 const HEAD: &str = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
 
 /// Same exit code, same error, and the same configuration written by `--write-config-to`.
-pub(crate) fn configurations_are_read_the_same() -> Result<(), Failed> {
+pub(crate) fn configurations_are_parsed_as_upstream() -> Result<(), Failed> {
     let folder = scratch("configs")?;
     judge(
         &named_cases(FILES, 100)?,

@@ -43,7 +43,7 @@ struct Rights {
     used: BTreeSet<String>,
 }
 
-pub(crate) fn deploys_as_manifests_say() -> Result<(), Failed> {
+pub(crate) fn manifests_work_with_exactly_their_granted_rights() -> Result<(), Failed> {
     let outside = example("myscheduler")?;
     let plays: [Box<dyn FnOnce() -> Result<Rights, String> + Send>; 2] =
         [Box::new(second_scheduler), Box::new(move || plugin_from_outside(&outside))];

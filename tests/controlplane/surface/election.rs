@@ -15,8 +15,8 @@ use crate::support::cluster::{ControlPlane, SCHEDULER, wait_for};
 use crate::support::process::Process;
 use crate::support::programs::program;
 
-pub(crate) use coordinated::elects_by_coordination_as_upstream_does;
-pub(crate) use replicas::three_replicas_take_turns;
+pub(crate) use coordinated::coordinated_leader_election_equals_upstreams;
+pub(crate) use replicas::another_replica_leads_after_each_failure;
 
 /// Long enough for a start and for a lease to run out.
 const BOUND: Duration = Duration::from_mins(1);
@@ -76,7 +76,7 @@ fn normalize(value: &mut Value) {
 }
 
 /// A scheduler that gets the lease, keeps it for a while, and gives it up when it is told to end; then another one.
-pub(crate) fn elects_as_upstream_does() -> Result<(), Failed> {
+pub(crate) fn leader_election_equals_upstreams() -> Result<(), Failed> {
     let play = |ours: bool| -> Result<(Vec<Value>, Vec<Option<i32>>), String> {
         let plane = ControlPlane::start()?;
         let mut codes = Vec::new();

@@ -7,7 +7,8 @@ mod odd;
 mod shape;
 
 pub(crate) use faults::{
-    files_that_change_are_read_again, what_cannot_be_served_is_refused_the_same, who_may_not_is_served_nothing,
+    changed_files_are_reloaded, invalid_serving_options_are_rejected_as_upstream,
+    unauthorized_requests_are_rejected_as_upstream,
 };
 
 use std::collections::BTreeMap;
@@ -181,7 +182,7 @@ struct Both {
     wrong: Vec<String>,
 }
 
-pub(crate) fn endpoints_answer_as_upstreams() -> Result<(), Failed> {
+pub(crate) fn endpoints_respond_as_upstream() -> Result<(), Failed> {
     let plane = ControlPlane::start()?;
     let role = "--clusterrole=system:monitoring";
     plane.kubectl(&["create", "clusterrolebinding", "monitoring", role, &format!("--user={GUEST}")])?;

@@ -59,7 +59,7 @@ struct Family {
 }
 
 /// Plays the scenarios under both and compares what they show.
-pub(crate) fn metrics_are_upstreams() -> Result<(), Failed> {
+pub(crate) fn metrics_equal_upstreams() -> Result<(), Failed> {
     let [theirs, ours] = at_once([false, true].map(|ours| move || scrape(ours)));
     let (theirs, ours) = (theirs?, ours?);
     compare_findings(&theirs, &ours)?;

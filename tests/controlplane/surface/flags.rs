@@ -16,7 +16,7 @@ struct Flag {
 }
 
 /// Same flags, in the same sections, of the same types, with the same defaults.
-pub(crate) fn flags_are_upstreams() -> Result<(), Failed> {
+pub(crate) fn flags_equal_upstreams() -> Result<(), Failed> {
     let folder = scratch("flags")?;
     let help = |whose: Whose| whose.run(&["--help".to_owned()], &folder);
     let (theirs, ours) = (help(Whose::Upstreams)?, help(Whose::Ours)?);

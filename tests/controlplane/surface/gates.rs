@@ -24,7 +24,7 @@ struct Step {
 }
 
 /// Same gates, at each version that can be emulated with the same stage, default and lock, and with the same needs.
-pub(crate) fn gates_are_upstreams() -> Result<(), Failed> {
+pub(crate) fn feature_gates_equal_upstreams() -> Result<(), Failed> {
     let output = Command::new(program("gates")).output().map_err(|error| error.to_string())?;
     let theirs: BTreeMap<String, Theirs> = serde_json::from_slice(&output.stdout)
         .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&output.stderr)))?;

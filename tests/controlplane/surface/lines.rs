@@ -129,7 +129,7 @@ const LINES: &[&str] = &[
 ];
 
 /// Same exit code and same error, and what is printed of the version.
-pub(crate) fn command_lines_are_read_the_same() -> Result<(), Failed> {
+pub(crate) fn command_lines_are_parsed_as_upstream() -> Result<(), Failed> {
     let folder = scratch("lines")?;
     judge(
         LINES,

@@ -16,10 +16,10 @@ pub(crate) mod scraped;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-pub(crate) use configs::configurations_are_read_the_same;
-pub(crate) use flags::flags_are_upstreams;
-pub(crate) use gates::gates_are_upstreams;
-pub(crate) use lines::command_lines_are_read_the_same;
+pub(crate) use configs::configurations_are_parsed_as_upstream;
+pub(crate) use flags::flags_equal_upstreams;
+pub(crate) use gates::feature_gates_equal_upstreams;
+pub(crate) use lines::command_lines_are_parsed_as_upstream;
 
 use crate::support::programs::{folder, program};
 use crate::support::schedulers::all_at_once;

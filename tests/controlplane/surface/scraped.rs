@@ -29,7 +29,7 @@ struct Prometheus {
 }
 
 /// Every expression of the rules and the dashboard finds data in a real Prometheus.
-pub(crate) fn prometheus_finds_what_it_looks_for() -> Result<(), Failed> {
+pub(crate) fn every_monitoring_expression_has_data() -> Result<(), Failed> {
     let plane = ControlPlane::start()?;
     let overlay = Manifests::render(&plane, "overlays/monitoring")?;
     overlay.apply(&plane)?;

@@ -35,7 +35,7 @@ fn check(world: &World, attempts: [u32; 3], flushed: &[(&str, u32)]) {
 }
 
 #[test]
-fn equal_pods_take_the_other_nodes_of_the_first_ones_ranking() {
+fn equal_pods_reuse_the_ranking_of_the_first() {
     let mut world = signing().start();
     world.nodes(["a", "b", "c"]);
     for name in ["p", "q", "r", "s"] {
@@ -58,7 +58,7 @@ fn equal_pods_take_the_other_nodes_of_the_first_ones_ranking() {
 }
 
 #[test]
-fn results_are_of_use_for_half_a_second() {
+fn batch_results_expire_after_half_a_second() {
     let mut world = signing().start();
     world.nodes(["a", "b", "c"]).pod(one_a_node("p")).schedule();
     world.advance(Duration::from_millis(500)).pod(one_a_node("q")).schedule();
@@ -68,7 +68,7 @@ fn results_are_of_use_for_half_a_second() {
 }
 
 #[test]
-fn results_outlive_a_pod_that_cannot_use_them() {
+fn incompatible_pod_keeps_the_batch_results() {
     let mut world = signing().start();
     world.nodes(["a", "b", "c"]).pod(one_a_node("p")).schedule();
     let nowhere = one_a_node("q").cpu("1000");
@@ -81,7 +81,7 @@ fn results_outlive_a_pod_that_cannot_use_them() {
 }
 
 #[test]
-fn a_node_with_room_for_another_might_be_the_best_again() {
+fn batch_results_are_dropped_if_the_node_is_not_full() {
     let mut world = signing().start();
     world.nodes(["a", "b"]);
     for name in ["p", "q"] {
@@ -91,7 +91,7 @@ fn a_node_with_room_for_another_might_be_the_best_again() {
 }
 
 #[test]
-fn nothing_is_kept_where_a_plugin_cannot_sign_or_the_gate_is_off() {
+fn no_batching_with_unsigned_pods_or_gate_off() {
     let mut unsigned = world([crate::world::probe::probe("S").score(|_| Ok(1))]).in_tree(&["NodePorts"]).start();
     unsigned.nodes(["a", "b", "c"]);
     for name in ["p", "q"] {

@@ -23,7 +23,7 @@ fn scheduled(probes: impl IntoIterator<Item = Probe>) -> World {
 }
 
 #[test]
-fn every_point_in_its_order() {
+fn extension_points_run_in_order() {
     let all = |name: &str| {
         reserves(name).permit(|_| Ok(PermitOutcome::Allow)).pre_bind(|_| ready(Ok(Verdict::Pass))).post_bind(|_| ())
     };
@@ -47,7 +47,7 @@ fn every_point_in_its_order() {
 }
 
 #[test]
-fn the_binding_that_is_sent() {
+fn binding_has_the_pods_uid_and_node() {
     let world = scheduled([]);
     let writes = world.take_writes();
     assert_eq!(writes.len(), 1, "{writes:?}");
@@ -70,7 +70,7 @@ fn check_unreserved(second: Probe, before: &[&str]) {
 }
 
 #[test]
-fn what_was_reserved_is_taken_back() {
+fn failure_after_reserve_unreserves_in_reverse_order() {
     let no = || Rejection::unschedulable("no");
     let boom = || PluginError::new("boom");
     check_unreserved(probe("B").reserve(move |_| Ok(Verdict::Reject(no()))), &["Reserve A", "Reserve B"]);
@@ -88,7 +88,7 @@ fn what_was_reserved_is_taken_back() {
 }
 
 #[test]
-fn what_unreserving_wants_written_is_written() {
+fn writes_of_unreserve_are_sent() {
     let check = |fails: fn(Probe) -> Probe| {
         let written = Arc::new(AtomicBool::new(false));
         let writes = written.clone();
@@ -104,7 +104,7 @@ fn what_unreserving_wants_written_is_written() {
 }
 
 #[test]
-fn nobody_binds() {
+fn all_bind_plugins_skipping_is_a_silent_error() {
     let skips = probe("A").bind(|_| ready(Ok(BindOutcome::Skip)));
     let mut world = world([skips]).without_binder().start();
     world.nodes(["a"]).pod(pod("p")).schedule();
@@ -134,7 +134,7 @@ fn check_woken(fails: Probe, other: Place, itself: Place) {
 }
 
 #[test]
-fn a_failed_binding_wakes_others() {
+fn failed_binding_requeues_other_pods() {
     check_woken(probe("B").pre_bind(|_| ready(Err(PluginError::new("boom")))), Place::Backoff, Place::ErrorBackoff);
     check_woken(probe("B").pre_bind(|_| ready(Ok(Verdict::unschedulable("no")))), Place::Backoff, Place::ErrorBackoff);
     // No other pod's attempt can have seen what was given up within one cycle.
@@ -144,7 +144,7 @@ fn a_failed_binding_wakes_others() {
 
 /// Two pods wait without hope; plugins name them while a third is scheduled.
 #[test]
-fn pods_to_activate_are_moved_after_permit_and_after_post_bind() {
+fn activated_pods_move_after_permit_and_post_bind() {
     let picky = probe("F").filter(|seen| {
         Ok(if seen.pod.name().starts_with("waits") { Verdict::unschedulable("full") } else { Verdict::Pass })
     });
@@ -166,7 +166,7 @@ fn pods_to_activate_are_moved_after_permit_and_after_post_bind() {
 }
 
 #[test]
-fn pods_named_before_a_rejection_stay_where_they_are() {
+fn rejected_attempt_activates_no_pods() {
     let picky = probe("F")
         .filter(|seen| Ok(if seen.pod.name() == "waits" { Verdict::unschedulable("full") } else { Verdict::Pass }));
     let names = probe("A").permit(|seen| {

@@ -49,7 +49,7 @@ fn never(reason: &'static str) -> PreFilterOutcome {
 }
 
 #[test]
-fn pre_filter_rejects() {
+fn pre_filter_rejection_names_plugin_and_message() {
     let never_asked = || probe("Z").pre_filter(|_| panic!("PreFilter ends with an unresolvable rejection"));
     unschedulable([pre_filter("A", never("no")), never_asked()], "0/2 nodes are available: no.", &["A"]);
     unschedulable(
@@ -68,7 +68,7 @@ fn pre_filter_rejects() {
 }
 
 #[test]
-fn pre_filter_narrows_the_nodes() {
+fn nodes_left_out_by_pre_filter_are_reported() {
     unschedulable(
         [pre_filter("B", nodes(&["b"])), pre_filter("A", nodes(&["a"]))],
         "0/2 nodes are available: node(s) didn't satisfy plugin(s) [A B] simultaneously.",
@@ -88,7 +88,7 @@ fn pre_filter_narrows_the_nodes() {
 }
 
 #[test]
-fn filters_reject() {
+fn filter_rejections_are_counted_by_reason() {
     let by_node = |name: &str, node: &'static str, rejection: Rejection| {
         probe(name)
             .filter(move |seen| Ok(if seen.node == node { Verdict::Reject(rejection.clone()) } else { Verdict::Pass }))
@@ -112,7 +112,7 @@ fn filters_reject() {
 }
 
 #[test]
-fn what_is_rejected_after_a_node_was_chosen_counts_one_node() {
+fn rejection_by_reserve_or_permit_counts_one_node() {
     let reserve = |verdict: Verdict| probe("R").reserve(move |_| Ok(verdict.clone()));
     unschedulable([reserve(Verdict::unschedulable("no"))], "0/1 nodes are available: 1 no.", &["R"]);
     unschedulable([reserve(Verdict::unresolvable("no"))], "0/1 nodes are available: 1 no.", &["R"]);
@@ -123,7 +123,7 @@ fn what_is_rejected_after_a_node_was_chosen_counts_one_node() {
 }
 
 #[test]
-fn what_is_rejected_while_binding_is_tried_again_after_its_backoff() {
+fn rejection_during_binding_is_retried_after_backoff() {
     let pre_bind = probe("B").pre_bind(|_| ready(Ok(Verdict::unschedulable("no"))));
     check([pre_bind], "Unschedulable: no", Place::ErrorBackoff, &[]);
     let bind = probe("B").bind(|_| ready(Ok(BindOutcome::Reject(Rejection::unresolvable("no")))));
@@ -131,7 +131,7 @@ fn what_is_rejected_while_binding_is_tried_again_after_its_backoff() {
 }
 
 #[test]
-fn what_breaks_names_the_plugin_and_is_tried_again_after_its_backoff() {
+fn plugin_error_names_the_plugin_and_is_retried() {
     let boom = || PluginError::new("boom");
     let check = |probe: Probe, message: &str| {
         check([probe], &format!("SchedulerError: {message}"), Place::ErrorBackoff, &[]);
@@ -156,7 +156,7 @@ fn what_breaks_names_the_plugin_and_is_tried_again_after_its_backoff() {
 }
 
 #[test]
-fn a_filter_that_breaks_on_one_node_ends_the_attempt() {
+fn filter_error_on_one_node_ends_the_attempt() {
     let broken = probe("A").filter(|seen| match seen.node {
         "b" => Err(PluginError::new("boom")),
         _ => Ok(Verdict::Pass),
@@ -165,7 +165,7 @@ fn a_filter_that_breaks_on_one_node_ends_the_attempt() {
 }
 
 #[test]
-fn no_nodes() {
+fn without_nodes_the_pod_is_unschedulable() {
     let mut world = world([probe("A").pre_filter(|_| panic!("nothing is asked without nodes"))]).start();
     world.pod(pod("p")).schedule();
     assert_eq!(world.condition("p"), "Unschedulable: no nodes available to schedule pods");
@@ -176,7 +176,7 @@ fn no_nodes() {
 }
 
 #[test]
-fn no_profile_and_no_cycle() {
+fn pod_of_an_unknown_profile_is_not_scheduled() {
     let mut world = world([]).start();
     world.nodes(["a"]).pod(pod("p").scheduler("another"));
     assert!(!world.schedule());

@@ -36,7 +36,7 @@ fn explains(name: &'static str, kept: &'static str) -> FakeExtender {
 }
 
 #[test]
-fn they_filter_in_order_and_those_that_may_fail_come_last() {
+fn ignorable_extenders_filter_last() {
     let fails = extender("may-fail").ignorable().filter(|_| Err(broken()));
     let world = scheduled([], [fails, extender("first").keeps(&["b", "c"]), extender("second").keeps(&["a", "c"])]);
     assert_eq!(world.node_of("p"), "c");
@@ -44,7 +44,7 @@ fn they_filter_in_order_and_those_that_may_fail_come_last() {
 }
 
 #[test]
-fn they_are_not_asked_when_no_node_is_left_or_the_pod_is_not_theirs() {
+fn extenders_are_skipped_without_nodes_or_interest() {
     let world = scheduled(
         [],
         [extender("theirs").only("another").keeps(&[]), extender("none").keeps(&[]), extender("z").keeps(&[])],
@@ -55,7 +55,7 @@ fn they_are_not_asked_when_no_node_is_left_or_the_pod_is_not_theirs() {
 }
 
 #[test]
-fn their_reasons_count_and_unresolvable_ones_win() {
+fn extender_reasons_are_counted_and_unresolvable_ones_win() {
     let world = scheduled([], [explains("e", "none of them")]);
     assert_eq!(world.condition("p"), "Unschedulable: 0/3 nodes are available: 1 never, 2 busy.");
     let filter =
@@ -66,14 +66,14 @@ fn their_reasons_count_and_unresolvable_ones_win() {
 }
 
 #[test]
-fn one_that_must_not_fail_ends_the_attempt() {
+fn failure_of_a_required_extender_ends_the_attempt() {
     let world = scheduled([], [extender("e").filter(|_| Err(broken()))]);
     assert_eq!(world.condition("p"), "SchedulerError: connection refused");
     assert_eq!(world.waits("p"), Some((Place::ErrorBackoff, vec![])));
 }
 
 #[test]
-fn a_nominated_node_is_asked_about_first_and_counts_once() {
+fn nominated_node_is_filtered_first_and_counted_once() {
     let check = |extender: FakeExtender, expected: &str| {
         let mut world = world([]).extender(extender).start();
         world.nodes(["a", "b"]).pod(pod("p").nominated("b")).schedule();
@@ -86,7 +86,7 @@ fn a_nominated_node_is_asked_about_first_and_counts_once() {
 }
 
 #[test]
-fn scores_are_weighed_against_those_of_plugins() {
+fn extender_scores_are_weighted_against_plugin_scores() {
     // 3 × 2 × 10 against 59 and 61.
     let likes_a = |score: i64| probe("S").score(move |seen| Ok(i64::from(seen.node == "a") * score));
     let scores = || extender("e").scores(&[("b", 3), ("unknown", 10)], 2);
@@ -101,7 +101,7 @@ fn scores_are_weighed_against_those_of_plugins() {
 }
 
 #[test]
-fn chance_decides_only_between_nodes_that_an_extender_lists() {
+fn only_nodes_listed_by_an_extender_tie_at_random() {
     let chosen = |extender: fn() -> FakeExtender| -> BTreeSet<String> {
         let choose = |seed| {
             let mut world = world([]).extender(extender()).seed(seed).start();
@@ -118,7 +118,7 @@ fn chance_decides_only_between_nodes_that_an_extender_lists() {
 }
 
 #[test]
-fn a_binder_binds_instead_of_plugins() {
+fn interested_binder_replaces_bind_plugins() {
     let world = scheduled(
         [probe("P").post_bind(|_| ())],
         [extender("e").only("another").binds(Err(broken())), extender("f").binds(Ok(()))],
@@ -130,7 +130,7 @@ fn a_binder_binds_instead_of_plugins() {
 }
 
 #[test]
-fn a_binder_that_may_fail_leaves_it_to_plugins() {
+fn failed_ignorable_binder_falls_back_to_plugins() {
     let world = scheduled([], [extender("e").ignorable().binds(Err(broken()))]);
     assert_eq!(world.node_of("p"), "a");
     let world = scheduled([], [extender("e").binds(Err(broken()))]);
@@ -139,7 +139,7 @@ fn a_binder_that_may_fail_leaves_it_to_plugins() {
 }
 
 #[test]
-fn nodes_that_an_extender_makes_up_are_what_scores_see() {
+fn scores_see_the_nodes_an_extender_returned() {
     let rebuilds = || {
         extender("e").filter(|nodes| {
             let rebuilt = nodes.iter().rev().map(|node| Arc::new(NodeInfo::new(node.node().clone()))).collect();

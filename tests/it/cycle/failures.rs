@@ -36,7 +36,7 @@ fn hanging() -> (World, Arc<Notify>) {
 const BOOM: &str = "Warning FailedScheduling/Scheduling p: running Bind plugin \"B\": boom";
 
 #[test]
-fn deleted_meanwhile() {
+fn failed_binding_of_a_deleted_pod_is_not_requeued() {
     let (mut world, fail) = hanging();
     world.delete("p");
     fail.notify_one();
@@ -49,7 +49,7 @@ fn deleted_meanwhile() {
 }
 
 #[test]
-fn recreated_meanwhile() {
+fn failed_binding_of_a_recreated_pod_is_not_reported() {
     let (mut world, fail) = hanging();
     world.delete("p").pod(pod("p").uid("another"));
     fail.notify_one();
@@ -62,7 +62,7 @@ fn recreated_meanwhile() {
 }
 
 #[test]
-fn bound_meanwhile() {
+fn failed_binding_of_a_pod_bound_elsewhere_is_not_requeued() {
     let (mut world, fail) = hanging();
     let binding = json!({"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "b"}});
     world.server.bind("default", &binding).expect("somebody else binds the pod");
@@ -77,7 +77,7 @@ fn bound_meanwhile() {
 }
 
 #[test]
-fn a_pod_that_is_being_deleted_is_skipped() {
+fn terminating_pod_is_skipped() {
     let mut world = world([]).start();
     world.nodes(["a"]).pod(pod("p").terminating().set("metadata.finalizers", json!(["example.com/hold"])));
     world.schedule_all();
@@ -88,7 +88,7 @@ fn a_pod_that_is_being_deleted_is_skipped() {
 }
 
 #[test]
-fn a_conflict_is_tried_again_after_the_backoff() {
+fn binding_conflict_is_retried_after_backoff() {
     let mut world = world([]).start();
     let asked = AtomicUsize::new(0);
     world.server.faults().set(move |request| {
@@ -133,7 +133,7 @@ fn retry(world: &mut World) {
 }
 
 #[test]
-fn the_condition_is_written_when_it_changes() {
+fn condition_is_patched_only_when_it_changes() {
     let mut world = world([says(&["full", "full", "fuller"])]).start();
     world.nodes(["a"]).pod(pod("p").nominated("a").set("metadata.generation", json!(3)));
     // The try of the nominated node and the search both ask: "full" twice, and "fuller" from then on.
@@ -172,7 +172,7 @@ fn the_condition_is_written_when_it_changes() {
 }
 
 #[test]
-fn a_long_message_is_cut_in_the_event_only() {
+fn long_message_is_truncated_only_in_the_event() {
     let long: &'static str = "x".repeat(2000).leak();
     let mut world = world([probe("F").filter(move |_| Ok(Verdict::unschedulable(long)))]).start();
     world.nodes(["a"]).pod(pod("p")).schedule();
@@ -183,7 +183,7 @@ fn a_long_message_is_cut_in_the_event_only() {
 }
 
 #[test]
-fn a_status_patch_that_conflicts_is_sent_again() {
+fn conflicting_status_patch_is_retried() {
     let mut world = world([says(&["full"])]).start();
     let asked = AtomicUsize::new(0);
     world.server.faults().set(move |request| {

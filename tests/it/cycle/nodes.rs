@@ -34,7 +34,7 @@ fn filtered(log: &[String]) -> Vec<&str> {
 }
 
 #[test]
-fn the_nominated_node_comes_first_and_moves_no_start() {
+fn nominated_node_is_tried_first_and_keeps_the_start() {
     let mut world = world([passes(), indifferent()]).start();
     world.nodes(["a", "b", "c"]).pod(pod("p").nominated("c")).schedule();
     assert_eq!(world.node_of("p"), "c");
@@ -44,7 +44,7 @@ fn the_nominated_node_comes_first_and_moves_no_start() {
 }
 
 #[test]
-fn a_nominated_node_that_does_not_fit_is_one_of_many() {
+fn unfit_nominated_node_falls_back_to_the_search() {
     let mut world = world([rejects("F", &["c"]), indifferent()]).start();
     world.nodes(["a", "b", "c"]).pod(pod("p").nominated("c")).schedule();
     assert_eq!(filtered(&world.take_log()), ["c", "a", "b", "c"]);
@@ -52,14 +52,14 @@ fn a_nominated_node_that_does_not_fit_is_one_of_many() {
 }
 
 #[test]
-fn a_nominated_node_that_is_gone_is_no_failure() {
+fn deleted_nominated_node_is_ignored() {
     let mut world = world([passes()]).start();
     world.nodes(["a"]).pod(pod("p").nominated("gone")).schedule();
     assert_eq!(world.node_of("p"), "a");
 }
 
 #[test]
-fn a_nominated_node_outside_the_node_set_counts_in_message_rejectors_and_start() {
+fn rejected_nominated_node_outside_the_node_set_counts() {
     let mut world = world([only("N", &["a", "b"]), rejects("F", &["c"]), rejects("G", &["a", "b"])]).start();
     world.nodes(["a", "b", "c", "d"]).pod(pod("p").nominated("c")).schedule();
     // Upstream's list of plugins that narrowed the nodes has by then taken in the one that rejected the nominated node.
@@ -91,7 +91,7 @@ fn check_starts(builder: WorldBuilder, expected: [&str; 4]) {
 }
 
 #[test]
-fn the_search_stops_when_enough_are_found_and_goes_on_from_there() {
+fn next_search_starts_where_the_last_one_stopped() {
     let scored = || world([passes(), indifferent()]);
     check_starts(scored(), ["n000", "n100", "n050", "n000"]);
     check_starts(scored().percentage(80), ["n000", "n120", "n090", "n060"]);
@@ -106,7 +106,7 @@ fn the_search_stops_when_enough_are_found_and_goes_on_from_there() {
 }
 
 #[test]
-fn rejected_nodes_move_the_start_too() {
+fn rejected_nodes_move_the_start() {
     let first_ten = probe("F")
         .filter(|seen| Ok(if seen.node < "n010" { Verdict::unschedulable("one of ten") } else { Verdict::Pass }));
     // 10 rejected and 100 feasible; then 40 feasible, 10 rejected and 60 feasible; then 80 feasible, 10 rejected, 20 feasible.
@@ -133,7 +133,7 @@ fn a_node_set_is_searched_from_the_same_start() {
 }
 
 #[test]
-fn ties_fall_as_in_a_heap() {
+fn ties_are_broken_by_heap_order() {
     let check = |scores: &'static [i64], expected: &str| {
         let names = ["a", "b", "c", "d", "e"];
         let place = move |node: &str| names.iter().position(|name| *name == node).expect("one of the nodes");
@@ -150,7 +150,7 @@ fn ties_fall_as_in_a_heap() {
 }
 
 #[test]
-fn scores_are_weighed_and_skipped_ones_do_not_count() {
+fn skipped_scores_are_left_out_of_the_weighted_sum() {
     let likes = |name: &str, liked: &'static str| probe(name).score(move |seen| Ok(i64::from(seen.node == liked) * 60));
     let mut world = world([
         likes("A", "a"),
@@ -167,7 +167,7 @@ fn scores_are_weighed_and_skipped_ones_do_not_count() {
 }
 
 #[test]
-fn only_calls_up_to_where_the_search_stops_count() {
+fn filter_calls_after_the_stop_are_not_counted() {
     let keeps = probe("K").post_filter(|_| {
         let rejection = Rejection::unschedulable("x");
         Ok(PostFilterOutcome::Reject { rejection, nominated: None })

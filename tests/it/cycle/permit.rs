@@ -32,7 +32,7 @@ fn permit_waits(world: &World, result: &str) -> Option<f64> {
 }
 
 #[test]
-fn the_node_is_announced_and_the_pod_bound_once_all_allow_it() {
+fn waiting_pod_is_bound_once_all_plugins_allow_it() {
     let mut world = waiting();
     let writes = world.take_writes();
     assert_eq!(writes.len(), 1, "{writes:?}");
@@ -70,7 +70,7 @@ fn check_end(end: impl FnOnce(&mut World), condition: &str, result: &str, waits:
 }
 
 #[test]
-fn rejected() {
+fn rejected_waiting_pod_is_unschedulable() {
     let reject = |world: &mut World| {
         let pod = world.handle().waiting_pods().get("p").expect("the pod waits");
         assert!(pod.reject("B", "no") && !pod.reject("A", "too late"));
@@ -80,7 +80,7 @@ fn rejected() {
 }
 
 #[test]
-fn timed_out() {
+fn permit_timeout_makes_the_pod_unschedulable() {
     let message = "Unschedulable: 0/1 nodes are available: 1 rejected due to timeout after waiting 3s at plugin A.";
     let wait = |world: &mut World| {
         world.advance(Duration::from_secs(3));
@@ -89,7 +89,7 @@ fn timed_out() {
 }
 
 #[test]
-fn preempted() {
+fn preempted_waiting_pod_fails_with_an_error() {
     let preempt = |world: &mut World| {
         let pod = world.handle().waiting_pods().get("p").expect("the pod waits");
         assert!(pod.preempt("A", "preempted"));
@@ -99,7 +99,7 @@ fn preempted() {
 }
 
 #[test]
-fn deleted() {
+fn deleted_waiting_pod_is_unreserved_and_forgotten() {
     let mut world = waiting();
     world.delete("p");
     assert_eq!(world.take_log(), ["Unreserve B p a", "Unreserve A p a"]);
@@ -109,7 +109,7 @@ fn deleted() {
 }
 
 #[test]
-fn all_are_asked_unless_one_rejects() {
+fn permit_rejection_stops_further_plugins() {
     use kube_scheduler::framework::Rejection;
     let rejects = probe("R").permit(|_| Ok(PermitOutcome::Reject(Rejection::unschedulable("no"))));
     let mut world = world([waits("A", 3), rejects, waits("B", 3)]).start();
@@ -121,7 +121,7 @@ fn all_are_asked_unless_one_rejects() {
 }
 
 #[test]
-fn an_event_of_the_rejector_during_the_wait_is_not_missed() {
+fn event_during_the_permit_wait_requeues_the_pod() {
     use kube_scheduler::model::{ActionType, ClusterEvent, EventResource};
     let added = ClusterEvent::new(EventResource::Node, ActionType::ADD);
     let mut world = world([waits("A", 3).events([added])]).start();

@@ -35,7 +35,7 @@ fn check(answers: &[Answer<PostFilterOutcome>], asked: usize, said: &str, nomina
 }
 
 #[test]
-fn messages_and_nominations() {
+fn post_filter_outcomes_set_message_and_nomination() {
     let unschedulable = Rejection::unschedulable;
     let success = |nominated: Option<&str>| Ok(PostFilterOutcome::Success { nominated: nominated.map(str::to_owned) });
     check(&[], 0, "", "");
@@ -51,7 +51,7 @@ fn messages_and_nominations() {
 }
 
 #[test]
-fn it_also_runs_when_pre_filter_rejects_but_not_after_an_error() {
+fn post_filter_runs_after_rejections_but_not_errors() {
     use kube_scheduler::framework::PreFilterOutcome;
     let gives_up = || probe("P").post_filter(|_| Ok(no(Rejection::unschedulable("x"), None)));
     let never = Rejection::unresolvable("never");

@@ -44,7 +44,7 @@ fn started(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn neighbours_run_together() {
+fn consecutive_parallel_plugins_run_concurrently() {
     let plugins = [("A", true), ("B", true), ("C", false), ("D", true), ("E", true)];
     let (working, ends): (Vec<Probe>, Vec<Arc<Notify>>) =
         plugins.map(|(name, parallel)| works(name, parallel)).into_iter().unzip();
@@ -67,7 +67,7 @@ fn neighbours_run_together() {
 }
 
 #[test]
-fn the_first_failure_ends_a_group() {
+fn first_failure_cancels_a_parallel_group() {
     let (a, _never) = works("A", true);
     let fails = probe("B").pre_bind(|_| ready(Err(PluginError::new("boom"))));
     let world = scheduled([a, fails.pre_flight(|_| Ok(PreBindPreFlight::Work { parallel: true }))]);
@@ -77,7 +77,7 @@ fn the_first_failure_ends_a_group() {
 }
 
 #[test]
-fn the_node_is_announced_only_if_there_is_work() {
+fn nominated_node_is_patched_only_if_pre_bind_has_work() {
     let world = scheduled([skips("A", false)]);
     let writes: Vec<String> = world.take_writes().into_iter().map(|write| write.what).collect();
     assert_eq!(writes, ["POST /api/v1/namespaces/default/pods/p/binding"]);
@@ -96,7 +96,7 @@ fn the_node_is_announced_only_if_there_is_work() {
 }
 
 #[test]
-fn done_comes_before_pre_bind() {
+fn pod_leaves_in_flight_before_pre_bind() {
     let (a, end) = works("A", false);
     let mut world = scheduled([a]);
     assert!(world.in_flight().is_empty());
@@ -122,14 +122,14 @@ fn check_cancelled(gate: bool) {
 }
 
 #[test]
-fn a_pod_can_be_cancelled_while_it_is_worked_for() {
+fn pod_can_be_cancelled_during_pre_bind() {
     check_cancelled(true);
     // Without the gate nobody is asked beforehand, so every pod can be.
     check_cancelled(false);
 }
 
 #[test]
-fn a_pod_without_work_cannot_be_cancelled() {
+fn pod_without_pre_bind_work_cannot_be_cancelled() {
     let binds = probe("B").bind(|_| futures::future::pending().boxed());
     let world = scheduled([skips("A", false), binds]);
     assert_eq!(world.take_log(), ["PreBindPreFlight A p a", "Bind B p a"]);
@@ -137,7 +137,7 @@ fn a_pod_without_work_cannot_be_cancelled() {
 }
 
 #[test]
-fn without_the_gate_everything_runs_one_after_the_other() {
+fn without_the_gate_pre_bind_plugins_run_sequentially() {
     let (a, end) = works("A", true);
     let (b, _never) = works("B", true);
     let mut world = world([a, b]).gate(Gate::NominatedNodeNameForExpectation, false).start();

@@ -50,7 +50,7 @@ impl World {
 }
 
 #[test]
-fn a_pod_takes_the_place_of_a_less_important_one() {
+fn lower_priority_pod_is_preempted() {
     let mut world = crowded().start();
     world.full(&["a"]).pod(preemptor("p")).schedule();
     assert_eq!(world.condition("p"), "Unschedulable: 0/1 nodes are available: 1 Insufficient cpu.");
@@ -88,7 +88,7 @@ fn a_pod_takes_the_place_of_a_less_important_one() {
 }
 
 #[test]
-fn while_victims_are_sent_away_the_preemptor_is_held_back() {
+fn preemptor_is_gated_while_victims_are_deleted() {
     let mut world = crowded().start();
     world.full(&["a"]).pod(preemptor("p"));
     assert!(world.cycle(), "the pod is tried");
@@ -112,7 +112,7 @@ fn while_victims_are_sent_away_the_preemptor_is_held_back() {
 }
 
 #[test]
-fn without_the_gate_the_cycle_waits_for_the_writes() {
+fn without_async_preemption_the_cycle_deletes_victims() {
     let mut world = crowded().gate(Gate::SchedulerAsyncPreemption, false).start();
     world.full(&["a"]).pod(preemptor("p")).take_writes();
     assert!(world.cycle(), "the pod is tried");
@@ -125,7 +125,7 @@ fn without_the_gate_the_cycle_waits_for_the_writes() {
 }
 
 #[test]
-fn budgets_are_heeded_where_there_is_a_choice() {
+fn nodes_without_budget_violations_are_preferred() {
     let mut world = crowded().start();
     world.load(json!({
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b", "namespace": "default"},
@@ -145,7 +145,7 @@ fn budgets_are_heeded_where_there_is_a_choice() {
 }
 
 #[test]
-fn less_important_pods_lose_their_nomination() {
+fn lower_priority_nominations_are_cleared() {
     let mut world = crowded().start();
     world.full(&["a"]);
     world.pod(pod("low").cpu("1").priority(5).nominated("a").gate("wait"));
@@ -158,7 +158,7 @@ fn less_important_pods_lose_their_nomination() {
 }
 
 #[test]
-fn a_pod_that_waits_on_permit_is_stopped_in_memory() {
+fn victim_waiting_on_permit_is_rejected_in_memory() {
     let wait = probe("W").permit(|seen| {
         let waits = seen.pod.name() == "w";
         Ok(if waits { PermitOutcome::Wait(Duration::from_mins(9), "wait".into()) } else { PermitOutcome::Allow })
@@ -178,7 +178,7 @@ fn a_pod_that_waits_on_permit_is_stopped_in_memory() {
 }
 
 #[test]
-fn a_preemption_that_fails_is_tried_again() {
+fn failed_preemption_is_retried() {
     let mut world = crowded().start();
     world.full(&["a"]);
     world.server.faults().set(|request| (request.method == http::Method::DELETE).then_some(Fault::Status(403, None)));
@@ -209,7 +209,7 @@ fn check_extenders(extenders: Vec<FakeExtender>, expected: Result<&str, &str>) {
 }
 
 #[test]
-fn extenders_have_a_say() {
+fn extenders_restrict_preemption_candidates() {
     fn only(node: &'static str) -> FakeExtender {
         extender("x").preempts(move |candidates| Ok(candidates.into_iter().filter(|(name, _)| name == node).collect()))
     }

@@ -103,7 +103,7 @@ impl World {
 const ALL: &str = "/apis/coordination.k8s.io/v1beta1/namespaces/kube-system/leasecandidates";
 
 #[tokio::test]
-async fn a_candidate_is_made_once_it_is_known_that_there_is_none() {
+async fn missing_lease_candidate_is_created_after_the_list() {
     let world = World::new();
     world.settle().await;
     assert!(world.writes().is_empty() && !(world.is_synced)());
@@ -123,7 +123,7 @@ async fn a_candidate_is_made_once_it_is_known_that_there_is_none() {
 }
 
 #[tokio::test]
-async fn who_pings_is_answered_and_nobody_else_before_five_minutes() {
+async fn pings_are_answered_at_once_and_renewals_wait_five_minutes() {
     let world = World::new();
     world.see(CandidateEvent::Listed(None)).await;
     world.see(CandidateEvent::Applied(World::candidate(0, None))).await;
@@ -150,7 +150,7 @@ async fn who_pings_is_answered_and_nobody_else_before_five_minutes() {
 }
 
 #[tokio::test]
-async fn writes_that_fail_are_tried_again_each_time_later() {
+async fn failed_writes_are_retried_with_backoff() {
     let world = World::new();
     world.refused.lock().expect("no panic").extend([409; 3]);
     world.see(CandidateEvent::Listed(None)).await;

@@ -41,7 +41,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn nobody_takes_the_lease_and_who_is_given_it_keeps_it() {
+async fn candidate_renews_only_a_lease_assigned_to_it() {
     let world = World::new();
     let first = world.coordinated("first");
     let (term, metrics) = (first.term.clone(), first.metrics.clone());
@@ -67,7 +67,7 @@ async fn nobody_takes_the_lease_and_who_is_given_it_keeps_it() {
 }
 
 #[tokio::test]
-async fn a_term_is_over_when_another_one_is_preferred() {
+async fn leader_stops_when_another_holder_is_preferred() {
     let world = World::new();
     world.choose("first", None).await;
     let first = world.coordinated("first");
@@ -88,7 +88,7 @@ async fn a_term_is_over_when_another_one_is_preferred() {
 }
 
 #[tokio::test]
-async fn a_term_counts_from_the_time_that_stands_in_the_lease() {
+async fn term_starts_at_the_renew_time_of_the_lease() {
     let world = World::new();
     world.choose("first", None).await;
     let mut first = world.coordinated("first");

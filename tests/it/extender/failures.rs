@@ -31,7 +31,7 @@ fn check(reply: impl Fn() -> Reply + Send + Sync + 'static, expected: &str) {
 }
 
 #[test]
-fn errors() {
+fn filter_errors_fail_the_attempt() {
     check(|| Reply::Json(json!({"Error": "out of order"})), "out of order");
     check(|| Reply::Code(500), "failed filter with extender at URL URL/filter, code 500");
     check(|| Reply::Code(202), "failed filter with extender at URL URL/filter, code 202");
@@ -43,7 +43,7 @@ fn errors() {
 }
 
 #[test]
-fn nobody_listens() {
+fn unreachable_extender_fails_the_attempt() {
     let address = closed_address();
     let extender = json!({"urlPrefix": format!("http://{address}/"), "filterVerb": "filter"});
     let world = scheduled(extender);
@@ -53,7 +53,7 @@ fn nobody_listens() {
 }
 
 #[test]
-fn silence() {
+fn extender_timeout_fails_the_attempt() {
     let check = |reply: fn() -> Reply, expected: &str| {
         let hook = webhook(move |_| reply());
         let extender = with(filters(&hook), json!({"httpTimeout": "200ms"}));
@@ -68,7 +68,7 @@ fn silence() {
 }
 
 #[test]
-fn nonsense_is_an_error_and_no_panic() {
+fn malformed_filter_responses_are_errors() {
     for text in [
         "",
         "{",
@@ -93,7 +93,7 @@ fn nonsense_is_an_error_and_no_panic() {
 }
 
 #[test]
-fn replies_that_keep_nothing_leave_no_node() {
+fn empty_filter_response_rejects_all_nodes() {
     for text in ["null", "{}", r#"{"NodeNames": []}"#, r#"{"Nodes": {}}"#, r#"{"Nodes": {"items": null}}"#] {
         let hook = webhook(move |_| Reply::Text(text.to_owned()));
         let world = scheduled(filters(&hook));
@@ -103,7 +103,7 @@ fn replies_that_keep_nothing_leave_no_node() {
 }
 
 #[test]
-fn nodes_that_do_not_exist_are_bound_to_in_vain() {
+fn unknown_nodes_in_filter_responses_do_not_panic() {
     for items in
         [json!([{"metadata": {"name": "x"}}]), json!([{}]), json!([null]), json!([null, {"metadata": {"name": "x"}}])]
     {
@@ -118,7 +118,7 @@ fn nodes_that_do_not_exist_are_bound_to_in_vain() {
 }
 
 #[test]
-fn scores_that_fail_count_for_nothing() {
+fn failed_or_invalid_scores_are_ignored() {
     for reply in [
         || Reply::Code(500),
         || Reply::Text("{}".to_owned()),
@@ -132,7 +132,7 @@ fn scores_that_fail_count_for_nothing() {
 }
 
 #[test]
-fn bindings_that_fail() {
+fn failed_bindings_are_errors_unless_ignorable() {
     let bound = |reply: fn() -> Reply, more: Value| {
         let hook = webhook(move |_| reply());
         let mut world = scheduled(with(at(&hook, json!({"bindVerb": "bind"})), more));

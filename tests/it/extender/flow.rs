@@ -23,7 +23,7 @@ fn picky(kept: &'static str) -> Webhook {
 }
 
 #[test]
-fn a_filter_is_sent_whole_objects_and_its_reasons_are_told() {
+fn filter_gets_whole_objects_and_its_reasons_are_reported() {
     let hook = picky("none");
     let mut world = world([]).configured(at(&hook, json!({"filterVerb": "f/ilter"}))).start();
     let sent =
@@ -54,7 +54,7 @@ fn a_filter_is_sent_whole_objects_and_its_reasons_are_told() {
 }
 
 #[test]
-fn a_filter_that_keeps_nodes_itself_is_sent_names_and_answers_with_some() {
+fn node_cache_capable_filter_exchanges_node_names() {
     let hook = webhook(|_| keep(&["c", "b", "b"]));
     let config = at(&hook, json!({"filterVerb": "filter", "nodeCacheCapable": true}));
     let mut world = world([]).configured(config).start();
@@ -66,7 +66,7 @@ fn a_filter_that_keeps_nodes_itself_is_sent_names_and_answers_with_some() {
 }
 
 #[test]
-fn the_next_extender_gets_the_nodes_as_the_one_before_left_them() {
+fn each_extender_gets_the_nodes_of_the_previous_one() {
     let last = webhook(|asked| Reply::Json(json!({"Nodes": {"items": [asked.body["Nodes"]["items"][1]]}})));
     let first = webhook(|asked| {
         let mut nodes = asked.body["Nodes"].clone();
@@ -88,7 +88,7 @@ fn the_next_extender_gets_the_nodes_as_the_one_before_left_them() {
 }
 
 #[test]
-fn scores_are_weighed() {
+fn scores_are_weighted() {
     let likes = |node: &'static str, score: i64| {
         webhook(move |_| Reply::Json(json!([{"Host": node, "Score": score}, {"Host": "unknown", "Score": 10}])))
     };
@@ -107,7 +107,7 @@ fn scores_are_weighed() {
 }
 
 #[test]
-fn nobody_is_asked_about_pods_without_a_managed_resource() {
+fn pods_without_managed_resources_are_not_sent() {
     let hook = webhook(|_| keep(&["a"]));
     let resources = json!([{"name": "example.com/gpu"}]);
     let config = json!({"filterVerb": "filter", "nodeCacheCapable": true, "managedResources": resources});
@@ -126,7 +126,7 @@ fn nobody_is_asked_about_pods_without_a_managed_resource() {
 }
 
 #[test]
-fn what_an_extender_manages_alone_is_none_of_fittings_business() {
+fn resources_ignored_by_the_scheduler_are_not_fitted() {
     let hook = webhook(|_| keep(&["a"]));
     let placed = |ignored: bool| {
         let resources = json!([{"name": "example.com/gpu", "ignoredByScheduler": ignored}]);
@@ -140,7 +140,7 @@ fn what_an_extender_manages_alone_is_none_of_fittings_business() {
 }
 
 #[test]
-fn ignored_resources_replace_those_of_every_profile() {
+fn ignored_resources_replace_the_fit_args_of_every_profile() {
     let own = json!([{"name": "NodeResourcesFit", "args": {"ignoredResources": ["a.com/own"]}}]);
     let ignored = |name: &str| json!({"name": name, "ignoredByScheduler": true});
     let file = json!({
@@ -199,7 +199,7 @@ fn an_extender_binds_instead_of_the_scheduler() {
 }
 
 #[test]
-fn without_a_verb_nothing_is_asked() {
+fn extender_without_verbs_gets_no_requests() {
     let hook = webhook(|_| Reply::Code(500));
     let mut world = world([]).configured(at(&hook, json!({}))).start();
     world.nodes(["a", "b"]).pod(pod("p")).schedule();

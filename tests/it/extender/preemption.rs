@@ -40,7 +40,7 @@ fn ask(hook: &Webhook, more: Value) -> Result<Vec<(String, Vec<String>, i64)>, S
 }
 
 #[test]
-fn whole_pods_or_uids_are_sent_and_uids_come_back() {
+fn preemption_requests_have_pods_or_uids() {
     let hook = webhook(|_| {
         Reply::Json(
             json!({"NodeNameToMetaVictims": {"n": {"Pods": [{"UID": "x"}, {"UID": "v"}], "NumPDBViolations": 7}}}),
@@ -70,7 +70,7 @@ fn whole_pods_or_uids_are_sent_and_uids_come_back() {
 }
 
 #[test]
-fn answers_that_do_not_fit_the_cluster() {
+fn preemption_responses_with_unknown_nodes_or_pods_are_errors() {
     let check = |reply: Value, expected: &str| {
         let hook = webhook(move |_| Reply::Json(reply.clone()));
         let error = ask(&hook, json!({"preemptVerb": "preempt"})).expect_err("it does not fit");
@@ -89,7 +89,7 @@ fn answers_that_do_not_fit_the_cluster() {
 }
 
 #[test]
-fn what_has_to_be_kept_for_an_extender() {
+fn whole_objects_are_kept_as_the_verbs_need() {
     let check = |more: Value, pending_pods: bool, assigned_pods: bool, nodes: bool| {
         let extender: Arc<dyn Extender> =
             only(&super::with(json!({"urlPrefix": "http://host"}), more)).expect("it can be built");

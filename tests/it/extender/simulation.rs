@@ -16,7 +16,7 @@ const CLUSTER: &str = "\
 ";
 
 #[test]
-fn a_simulation_asks_extenders_but_binds_by_itself() {
+fn simulation_calls_extenders_except_for_binding() {
     let hook = webhook(|asked| match asked.path.as_str() {
         "/filter" => Reply::Json(json!({"Nodes": asked.body["Nodes"]})),
         "/prioritize" => Reply::Json(json!([{"Host": "b", "Score": 10}])),
@@ -43,7 +43,7 @@ fn a_simulation_asks_extenders_but_binds_by_itself() {
 }
 
 #[test]
-fn a_configuration_that_cannot_be_used_is_named() {
+fn unusable_extender_configuration_is_an_error() {
     let config = json!({
         "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
         "extenders": [{"urlPrefix": "https://host", "tlsConfig": {"caFile": "/no/such"}}],

@@ -70,7 +70,7 @@ const UNTRUSTED: &str =
     "Post \"URL/filter\": tls: failed to verify certificate: x509: certificate signed by unknown authority";
 
 #[test]
-fn authorities_of_data_and_files() {
+fn ca_bundle_comes_from_data_or_file() {
     let (ours, other) = (authority(), authority());
     let hook = server(&ours.pair("127.0.0.1"), None);
     let with_ca = |pem: &str| json!({"enableHTTPS": true, "tlsConfig": {"caData": data(pem)}});
@@ -85,7 +85,7 @@ fn authorities_of_data_and_files() {
 }
 
 #[test]
-fn an_authority_may_speak_for_itself() {
+fn ca_certificate_may_be_the_server_certificate() {
     let ours = authority();
     let hook = server(&ours.own_pair(), None);
     assert_eq!(ask(&hook, json!({"tlsConfig": {"caData": data(&ours.pem())}})), Ok(()));
@@ -94,7 +94,7 @@ fn an_authority_may_speak_for_itself() {
 }
 
 #[test]
-fn without_authority() {
+fn server_is_not_verified_without_ca_or_if_insecure() {
     let ours = authority();
     let hook = server(&ours.pair("127.0.0.1"), None);
     assert_eq!(ask(&hook, json!({"enableHTTPS": true})), Ok(()), "nothing to check against");
@@ -106,7 +106,7 @@ fn without_authority() {
 }
 
 #[test]
-fn a_server_of_another_name() {
+fn server_name_overrides_the_verified_name() {
     let ours = authority();
     let hook = server(&ours.pair("extender.example"), None);
     let named = |name: &str| json!({"tlsConfig": {"caData": data(&ours.pem()), "serverName": name}});
@@ -116,7 +116,7 @@ fn a_server_of_another_name() {
 }
 
 #[test]
-fn a_server_that_wants_to_know_the_client() {
+fn client_certificate_is_sent() {
     let ours = authority();
     let hook = server(&ours.pair("127.0.0.1"), Some(&ours));
     let client = ours.pair("scheduler");
@@ -135,7 +135,7 @@ fn a_server_that_wants_to_know_the_client() {
 }
 
 #[test]
-fn settings_that_cannot_be_used() {
+fn invalid_tls_settings_are_errors() {
     let build = |tls: Value| only(&json!({"urlPrefix": "https://host", "tlsConfig": tls})).map(|_| ());
     let check =
         |tls: Value, expected: &str| assert_eq!(build(tls), Err(format!("couldn't build extenders: {expected}")));

@@ -12,7 +12,7 @@ use super::world::World;
 
 /// Each task that serves is cut off, whatever it waits for.
 #[test]
-fn a_serving_task_that_is_cut_off_is_heard_of() {
+fn aborted_serving_task_is_reported() {
     let mut world = World::plain();
     let names: BTreeSet<&'static str> = world.engine.tasks.names().into_iter().collect();
     for name in ["dispatcher", "event recorder", "metrics", "pods", "nodes"] {
@@ -40,7 +40,7 @@ fn check_panic(name: &'static str, struck: fn(&Parts) -> bool) {
 }
 
 #[test]
-fn a_task_that_panics_is_heard_of() {
+fn panic_of_a_task_is_reported() {
     check_panic("dispatcher", |parts| parts.method == Method::PATCH && parts.uri.path().ends_with("/status"));
     check_panic("event recorder", |parts| parts.method == Method::POST && parts.uri.path().ends_with("/events"));
     check_panic("nodes", |parts| parts.uri.path().ends_with("/nodes"));
@@ -48,7 +48,7 @@ fn a_task_that_panics_is_heard_of() {
 
 /// What a binding cycle holds is let go when it panics; that this happened is counted.
 #[test]
-fn a_binding_task_that_panics_is_heard_of() {
+fn panic_of_a_binding_cycle_forgets_the_pod() {
     let mut world = World::plain();
     let faults = world.script.cluster.server.faults();
     faults.set(|parts| parts.uri.path().ends_with("/binding").then(|| panic!("boom")));
@@ -64,7 +64,7 @@ fn a_binding_task_that_panics_is_heard_of() {
 
 /// A pod that moves from node to node shows that what the scheduler believes is worth nothing.
 #[test]
-fn a_handler_that_gives_up_is_heard_of() {
+fn corrupted_cache_ends_the_handler_task() {
     let mut world = World::plain();
     world.try_all();
     let server = &world.script.cluster.server;

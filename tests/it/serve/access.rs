@@ -48,7 +48,7 @@ async fn without_an_api_server_only_open_paths_are_served() {
 }
 
 #[tokio::test]
-async fn a_token_is_asked_about_once_while_its_answer_is_good() {
+async fn token_and_access_reviews_are_cached() {
     let (reviewer, running) = start().await;
     let check = async |token: &str, status: u16, asked: [usize; 2]| {
         assert_eq!(running.status("/configz", Some(token)).await, status, "{token}");
@@ -71,7 +71,7 @@ async fn a_token_is_asked_about_once_while_its_answer_is_good() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_taken_back_serves_no_longer_than_its_answer_is_good() {
+async fn revoked_token_is_rejected_after_the_cache_ttl() {
     let (reviewer, running) = start().await;
     assert_eq!(running.status("/configz", Some("a")).await, 200);
     reviewer.known().tokens.clear();
@@ -82,7 +82,7 @@ async fn a_token_that_is_taken_back_serves_no_longer_than_its_answer_is_good() {
 }
 
 #[tokio::test]
-async fn a_right_that_is_taken_back_serves_no_longer_than_its_answer_is_good() {
+async fn revoked_permission_is_rejected_after_the_cache_ttl() {
     let reviewer = Reviewer::new(some_users());
     let authorization = AuthorizationOptions { allow_ttl: Duration::from_secs(5), ..AuthorizationOptions::default() };
     let running = Running::start(Options { authorization, ..options() }, Some(&reviewer)).await;
@@ -98,7 +98,7 @@ async fn a_right_that_is_taken_back_serves_no_longer_than_its_answer_is_good() {
 }
 
 #[tokio::test]
-async fn an_api_server_that_cannot_be_asked_means_no() {
+async fn failed_review_denies_the_request_and_is_not_cached() {
     let (reviewer, running) = start().await;
     assert_eq!(running.status("/configz", Some("a")).await, 200);
     reviewer.known().failure = Some(403);
@@ -114,7 +114,7 @@ async fn an_api_server_that_cannot_be_asked_means_no() {
 
 /// What may pass is asked again, five times in all, with waits in between.
 #[tokio::test]
-async fn an_api_server_that_is_ill_is_asked_again() {
+async fn failed_access_review_is_retried_five_times() {
     let (reviewer, running) = start().await;
     assert_eq!(running.status("/configz", Some("a")).await, 200);
     reviewer.known().failure = Some(500);
@@ -126,7 +126,7 @@ async fn an_api_server_that_is_ill_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_certificate_says_who_one_is_if_its_authority_is_known() {
+async fn client_certificate_of_a_known_ca_authenticates() {
     let (folder, known, stranger) = (Folder::new(), authority("known"), authority("stranger"));
     let reviewer = Reviewer::new(Known { allowed: vec!["carol"], ..some_users() });
     let client_ca_file = folder.write("ca.crt", &known.pem());
@@ -160,7 +160,7 @@ async fn a_certificate_says_who_one_is_if_its_authority_is_known() {
 }
 
 #[tokio::test]
-async fn a_front_proxy_speaks_for_others() {
+async fn front_proxy_headers_authenticate_the_user() {
     let (folder, proxies, stranger) = (Folder::new(), authority("proxies"), authority("stranger"));
     let reviewer = Reviewer::new(some_users());
     let request_header = RequestHeaderOptions {
@@ -187,7 +187,7 @@ async fn a_front_proxy_speaks_for_others() {
 }
 
 #[tokio::test]
-async fn the_cluster_says_who_may_authenticate_and_changes_it() {
+async fn authentication_config_map_is_watched() {
     let (clients, proxies, others) = (authority("clients"), authority("proxies"), authority("others"));
     let reviewer = Reviewer::new(some_users());
     let map = |clients: &super::Authority, user: &str| {
@@ -209,7 +209,7 @@ async fn the_cluster_says_who_may_authenticate_and_changes_it() {
 }
 
 #[tokio::test]
-async fn a_map_that_comes_late_is_taken_then() {
+async fn authentication_config_map_may_appear_later() {
     let clients = authority("clients");
     let (reviewer, running) = start().await;
     let alice = running.client.with(&identity(&clients, "alice", &[], |_| ()));
@@ -220,7 +220,7 @@ async fn a_map_that_comes_late_is_taken_then() {
 }
 
 #[tokio::test]
-async fn a_look_up_that_fails_is_fatal_where_it_is_not_tolerated() {
+async fn failed_config_map_lookup_is_fatal_unless_tolerated() {
     let reviewer = Reviewer::new(Known { failure: Some(403), ..some_users() });
     let strict = AuthenticationOptions { tolerate_lookup_failure: false, ..AuthenticationOptions::default() };
     let error = bind(with_authentication(strict.clone()), Some(&reviewer)).await.map(drop).expect_err("it is fatal");
@@ -235,7 +235,7 @@ async fn a_look_up_that_fails_is_fatal_where_it_is_not_tolerated() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_said_at_the_start() {
+async fn invalid_access_options_are_errors_at_startup() {
     let folder = Folder::new();
     let path = |paths: &[&str]| Options {
         authorization: AuthorizationOptions {

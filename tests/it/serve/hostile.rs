@@ -21,7 +21,7 @@ async fn rest(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> String {
 }
 
 #[tokio::test]
-async fn headers_in_drops_end_the_connection() {
+async fn slow_headers_close_the_connection() {
     let running = Running::start(options(), None).await;
     let (mut stream, _) = running.client.speaking(&["http/1.1"]).connect().await.expect("a connection");
     stream.write_all(b"GET /healthz HTTP/1.1\r\nHost:").await.expect("sent");
@@ -34,7 +34,7 @@ async fn headers_in_drops_end_the_connection() {
 }
 
 #[tokio::test]
-async fn a_handshake_in_drops_ends_the_connection() {
+async fn slow_tls_handshake_closes_the_connection() {
     let running = Running::start(options(), None).await;
     let mut stream = tokio::net::TcpStream::connect(running.client.address).await.expect("it listens");
     stream.write_all(&[22, 3, 1, 2, 0, 1]).await.expect("sent");
@@ -43,7 +43,7 @@ async fn a_handshake_in_drops_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_connection_may_wait_for_its_next_request_but_not_for_ever() {
+async fn idle_connection_is_closed_after_its_timeout() {
     let running = Running::start(options(), None).await;
     let (mut stream, _) = running.client.speaking(&["http/1.1"]).connect().await.expect("a connection");
     let mut ask = async || {
@@ -62,7 +62,7 @@ async fn a_connection_may_wait_for_its_next_request_but_not_for_ever() {
 }
 
 #[tokio::test]
-async fn headers_without_measure_are_refused() {
+async fn too_large_headers_are_rejected() {
     let running = Running::start(options(), None).await;
     let value = "x".repeat(4096);
     let check = async |count: usize, protocol: &'static str, served: bool| {
@@ -82,7 +82,7 @@ async fn headers_without_measure_are_refused() {
 }
 
 #[tokio::test]
-async fn few_may_send_long_headers_at_a_time() {
+async fn concurrent_large_headers_are_limited() {
     let running = Running::start(options(), None).await;
     let mut hoarders = Vec::new();
     let line = format!("X-Long: {}\r\n", "x".repeat(1024));
@@ -117,7 +117,7 @@ async fn few_may_send_long_headers_at_a_time() {
 
 /// Who is known may have as many streams as there are; more wait. Who is not gets one request a connection.
 #[tokio::test]
-async fn strangers_get_one_request_a_connection() {
+async fn anonymous_clients_get_one_request_per_connection() {
     let known = Known { tokens: vec![("a", "alice", vec!["system:masters"])], ..Known::default() };
     let reviewer = Reviewer::new(known);
     let running = Running::start(Options { http2_max_streams: 3, ..options() }, Some(&reviewer)).await;
@@ -151,7 +151,7 @@ async fn strangers_get_one_request_a_connection() {
 }
 
 #[tokio::test]
-async fn at_its_end_the_server_takes_no_more_and_finishes_what_it_has() {
+async fn shutdown_refuses_connections_and_finishes_requests() {
     let mut running = Running::start(options(), None).await;
     let (mut waiting, _) = running.client.speaking(&["http/1.1"]).connect().await.expect("a connection");
     waiting.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("sent");

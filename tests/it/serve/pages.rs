@@ -15,7 +15,7 @@ async fn start() -> Running {
 }
 
 #[tokio::test]
-async fn paths_answer_as_upstreams_do() {
+async fn paths_respond_as_upstream() {
     let running = start().await;
     let plain = "text/plain; charset=utf-8";
     let metrics = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
@@ -53,7 +53,7 @@ async fn paths_answer_as_upstreams_do() {
     }
     check("GET", "/debug/pprof/", 200, Some("text/html; charset=utf-8"), "<a href='heap?debug=1'>heap</a>").await;
     check("GET", "/debug/pprof/cmdline", 404, Some(plain), "Unknown profile\n").await;
-    check("GET", "/debug/pprof/trace", 501, Some(plain), "There is no trace").await;
+    check("GET", "/debug/pprof/trace", 501, Some(plain), "Execution traces are not supported").await;
     check("POST", "/debug/pprof/symbol", 200, Some(plain), "num_symbols: 1\n").await;
     check("GET", "/debug/pprof", 302, Some("text/html; charset=utf-8"), "<a href=\"/debug/pprof/\">Found</a>.\n\n")
         .await;
@@ -63,7 +63,7 @@ async fn paths_answer_as_upstreams_do() {
 }
 
 #[tokio::test]
-async fn what_is_asked_for_by_its_head_has_no_body() {
+async fn head_response_has_no_body() {
     let running = start().await;
     for protocol in ["h2", "http/1.1"] {
         let got = running.client.speaking(&[protocol]).ask("HEAD", "/healthz", ROOT, "").await.expect("an answer");
@@ -72,7 +72,7 @@ async fn what_is_asked_for_by_its_head_has_no_body() {
 }
 
 #[tokio::test]
-async fn what_is_ill_is_withheld_from_strangers() {
+async fn failed_check_reason_is_withheld_from_anonymous_users() {
     let running = start().await;
     running.dials.ill.store(true, Ordering::Relaxed);
     let got = running.client.get("/readyz", None).await;
@@ -87,7 +87,7 @@ async fn what_is_ill_is_withheld_from_strangers() {
 }
 
 #[tokio::test]
-async fn metrics_are_forgotten_when_asked() {
+async fn delete_resets_metrics() {
     let running = start().await;
     running.dials.counted.inc();
     assert_eq!(running.client.get("/healthz", None).await.status, 200);
@@ -103,7 +103,7 @@ async fn metrics_are_forgotten_when_asked() {
 }
 
 #[tokio::test]
-async fn a_leader_says_what_pods_ask_for() {
+async fn leader_serves_resource_metrics() {
     let running = start().await;
     running.dials.leads.store(true, Ordering::Relaxed);
     let got = running.client.ask("GET", "/metrics/resources", ROOT, "").await.expect("an answer");
@@ -119,7 +119,7 @@ fn burn() -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_profile_names_what_takes_the_time_and_only_one_is_taken_at_a_time() {
+async fn cpu_profile_has_symbols_and_runs_one_at_a_time() {
     let running = start().await;
     let client = running.client.clone();
     let ask = async move || client.ask("GET", "/debug/pprof/profile?seconds=1", ROOT, "").await.expect("an answer");
@@ -144,7 +144,7 @@ async fn a_profile_names_what_takes_the_time_and_only_one_is_taken_at_a_time() {
 }
 
 #[tokio::test]
-async fn how_much_is_logged_can_be_set() {
+async fn put_sets_the_log_verbosity() {
     let running = start().await;
     let check = async |method: &str, body: &str, status: u16, expected: &str| {
         let got = running.client.ask(method, "/debug/flags/v", ROOT, body).await.expect("an answer");

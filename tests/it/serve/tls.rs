@@ -26,7 +26,7 @@ async fn shown(client: &Client, name: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_made_is_kept_where_there_is_a_folder() {
+async fn self_signed_certificate_is_kept_in_cert_dir() {
     let folder = Folder::new();
     let kept = Options { cert_dir: Some(folder.path().join("new")), ..options() };
     let first = Running::start(kept.clone(), None).await;
@@ -49,7 +49,7 @@ async fn a_certificate_that_is_made_is_kept_where_there_is_a_folder() {
 }
 
 #[tokio::test]
-async fn the_name_that_is_asked_for_decides_which_certificate_is_shown() {
+async fn sni_name_selects_the_certificate() {
     let folder = Folder::new();
     let (cert_file, key_file, plain) = pair(&folder, "plain", "plain.example");
     let sni = |file: &str, name: &str, names: &[&str]| {
@@ -78,7 +78,7 @@ async fn the_name_that_is_asked_for_decides_which_certificate_is_shown() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_replaced_is_shown_from_then_on() {
+async fn replaced_serving_certificate_is_reloaded() {
     let folder = Folder::new();
     let (cert_file, key_file, first) = pair(&folder, "one", "one.example");
     let running = Running::start(Options { cert_file, key_file, ..options() }, None).await;
@@ -91,7 +91,7 @@ async fn a_certificate_that_is_replaced_is_shown_from_then_on() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_shown_is_said_at_the_start() {
+async fn invalid_serving_certificates_are_errors_at_startup() {
     let folder = Folder::new();
     let (cert_file, key_file, _) = pair(&folder, "one", "one.example");
     let (_, other_key, _) = pair(&folder, "other", "one.example");
@@ -118,7 +118,7 @@ async fn what_cannot_be_shown_is_said_at_the_start() {
 }
 
 #[tokio::test]
-async fn old_versions_are_spoken_only_where_they_may() {
+async fn tls_1_2_is_refused_if_1_3_is_the_minimum() {
     let check = async |version: &str, spoken: bool| {
         let tls = TlsOptions { min_version: version.to_owned(), ..TlsOptions::default() };
         let running = Running::start(Options { tls, ..options() }, None).await;
@@ -132,7 +132,7 @@ async fn old_versions_are_spoken_only_where_they_may() {
 }
 
 #[tokio::test]
-async fn http2_is_spoken_unless_it_is_turned_off() {
+async fn http2_is_served_unless_disabled() {
     let check = async |disable_http2: bool, offered: &[&'static str], expected: Option<Version>| {
         let running = Running::start(Options { disable_http2, ..options() }, None).await;
         let got = running.client.speaking(offered).ask("GET", "/healthz", &[], "").await;
@@ -146,7 +146,7 @@ async fn http2_is_spoken_unless_it_is_turned_off() {
 }
 
 #[tokio::test]
-async fn who_speaks_no_tls_is_told_so() {
+async fn plain_http_request_gets_400() {
     let running = Running::start(options(), None).await;
     let mut stream = TcpStream::connect(running.client.address).await.expect("it listens");
     stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("sent");

@@ -289,12 +289,12 @@ mod tests {
     }
 
     #[test]
-    fn conditions_that_bind_are_no_values() {
+    fn let_conditions_are_not_mutated() {
         check("fn f() { if let Some(a) = b && !c {} }", &["!c → c"]);
     }
 
     #[test]
-    fn predicates_methods_variants_and_statements() {
+    fn predicates_methods_variants_and_statements_are_mutated() {
         check("fn f() { a.any(|b| b.c()) }", &["a.any(|b| b.c()) → a.all(|b| b.c())", "b.c() → true", "b.c() → false"]);
         check("fn f() { QueueingHint::Skip }", &["QueueingHint::Skip → QueueingHint::Queue"]);
         check(
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_alone() {
+    fn tests_constants_and_patterns_are_not_mutated() {
         check("const A: i32 = 1 + 1; fn f(a: [u8; 4]) { match a { [1, ..] => {} _ => b!(2) } }", &[]);
         check("#[cfg(test)] mod tests { fn f() -> i32 { 1 } } #[cfg(test)] fn g() -> i32 { 1 }", &[]);
         check("impl Debug for A { fn f() -> i32 { 1 } } const fn h() -> i32 { 1 }", &[]);

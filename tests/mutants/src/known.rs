@@ -51,7 +51,7 @@ mod tests {
     use super::read;
 
     #[test]
-    fn four_lines_make_an_entry() {
+    fn entry_has_four_lines() {
         let known = read("# said first\n\na.rs\n  let b = 1;\n1 → 0\nwhy\n\n\nc.rs\nd\ne\nf\n").expect("two entries");
         assert_eq!((known.len(), &*known[0].code, &*known[1].why), (2, "let b = 1;", "f"));
         assert!(read("a.rs\nlet b = 1;\n1 → 0\n").is_err());

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_has_the_switches_within() {
+    fn original_branch_has_the_inner_switches() {
         check(
             "fn f() { a + (b + c) }",
             &[],
@@ -125,14 +125,14 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_compile_is_left_out() {
+    fn mutants_that_do_not_compile_are_dropped() {
         let text = "fn f() { a + (b + c) }";
         check(text, &[1], "fn f() { a + ((if crate::mutant::is(2) { (b) - (c) } else { b + c })) }");
         check(text, &[1, 2], text);
     }
 
     #[test]
-    fn statements_are_switched_off() {
+    fn statement_mutants_remove_the_statement() {
         check("fn f() { a.b(); }", &[], "fn f() { if crate::mutant::is(1) {  } else { a.b(); } }");
     }
 }

@@ -79,7 +79,7 @@ fn event(victim: &str) -> String {
 }
 
 #[test]
-fn nominations_go_first_and_the_last_victim_last() {
+fn nominations_are_cleared_before_the_last_eviction() {
     let nominated = vec![
         pod("low").priority(1).nominated("n"),
         pod("unwritten").priority(1),
@@ -107,7 +107,7 @@ fn nominations_go_first_and_the_last_victim_last() {
 }
 
 #[test]
-fn a_failure_spares_the_last_victim_and_brings_the_preemptor_back() {
+fn failed_eviction_spares_the_last_victim() {
     let world = world(true, Vec::new());
     world.asked.failing.lock().expect("no test panics here").push("a");
     world.carry_out(&[pod("a"), pod("b")]).expect("it is only begun");
@@ -117,7 +117,7 @@ fn a_failure_spares_the_last_victim_and_brings_the_preemptor_back() {
 }
 
 #[test]
-fn a_nomination_that_stays_is_a_failure_though_victims_go() {
+fn failed_nomination_clear_still_evicts_victims() {
     let world = world(true, vec![pod("low").nominated("n")]);
     world.asked.failing.lock().expect("no test panics here").push("low");
     world.carry_out(&[pod("a")]).expect("it is only begun");
@@ -126,7 +126,7 @@ fn a_nomination_that_stays_is_a_failure_though_victims_go() {
 }
 
 #[test]
-fn the_preemptor_is_held_back_until_the_last_victim_is_ending() {
+fn preemptor_is_gated_until_the_last_victim_terminates() {
     let world = world(true, Vec::new());
     world.carry_out(&[pod("a")]).expect("it is only begun");
     world.executor.lock().insert("p".into(), Progress::Last("default/a".into()));
@@ -138,7 +138,7 @@ fn the_preemptor_is_held_back_until_the_last_victim_is_ending() {
 }
 
 #[test]
-fn while_the_last_victim_is_sent_away_the_preemptor_waits_for_that_one() {
+fn preemptor_is_gated_during_the_last_eviction() {
     let world = world(true, Vec::new());
     world.asked.silent.store(true, Ordering::Relaxed);
     world.carry_out(&[pod("a")]).expect("it is only begun");
@@ -151,7 +151,7 @@ fn while_the_last_victim_is_sent_away_the_preemptor_waits_for_that_one() {
 }
 
 #[test]
-fn sixteen_victims_are_sent_away_at_once() {
+fn sixteen_victims_are_evicted_in_parallel() {
     let world = world(true, Vec::new());
     world.asked.silent.store(true, Ordering::Relaxed);
     let victims: Vec<PodFixture> = (0..20).map(|at| pod(&format!("v{at}"))).collect();
@@ -162,7 +162,7 @@ fn sixteen_victims_are_sent_away_at_once() {
 }
 
 #[test]
-fn victims_that_are_all_ending_leave_nothing_to_do() {
+fn terminating_victims_are_not_evicted_again() {
     let world = world(true, vec![pod("low").nominated("n")]);
     world.carry_out(&[pod("a").terminating()]).expect("nothing to do");
     world.run();
@@ -171,7 +171,7 @@ fn victims_that_are_all_ending_leave_nothing_to_do() {
 }
 
 #[test]
-fn pods_that_are_gone_are_no_failure_and_no_event() {
+fn deleted_victims_are_no_error_and_no_event() {
     let world = world(true, Vec::new());
     world.asked.gone.lock().expect("no test panics here").push("a");
     world.carry_out(&[pod("a"), pod("b")]).expect("it is only begun");
@@ -180,7 +180,7 @@ fn pods_that_are_gone_are_no_failure_and_no_event() {
 }
 
 #[test]
-fn without_the_gate_victims_go_before_the_nominations_and_at_once() {
+fn without_async_preemption_victims_are_evicted_first() {
     let world = world(false, vec![pod("low").nominated("n")]);
     world.carry_out(&[pod("a").terminating(), pod("b")]).expect("it works");
     assert_eq!(world.asked.take(), ["evict b for p", &event("b"), "clear low"]);
@@ -194,7 +194,7 @@ fn without_the_gate_victims_go_before_the_nominations_and_at_once() {
 }
 
 #[test]
-fn pods_that_wait_or_are_about_to_be_bound_are_stopped_in_memory() {
+fn victims_in_permit_or_pre_bind_are_cancelled_in_memory() {
     let world = world(true, Vec::new());
     let timeouts = vec![(Arc::from("W"), Duration::from_secs(9))];
     let waiting = world.handle.waiting_pods().add(&pod("a").info(), timeouts, Mono::ZERO);

@@ -8,7 +8,7 @@ use super::{World, run, shorten};
 use crate::apiserver::{Fault, kinds};
 
 #[test]
-fn a_server_that_cannot_begin_a_watch_with_all_objects_is_listed() {
+fn server_without_watch_list_is_listed() {
     run(async {
         let world = World::new();
         world.create("a");
@@ -24,7 +24,7 @@ fn a_server_that_cannot_begin_a_watch_with_all_objects_is_listed() {
 }
 
 #[test]
-fn a_later_list_is_no_older_and_not_in_pages() {
+fn relist_uses_the_last_version_and_no_pages() {
     run(async {
         let world = World::new();
         world.create("a");
@@ -64,20 +64,20 @@ fn check_pages(gone: &'static [&'static str], requests: &str) {
 }
 
 #[test]
-fn many_objects_come_in_pages() {
+fn long_lists_are_read_in_pages() {
     // Without a watch cache, the newest state is listed in pages.
     check_pages(&["list 500 0"], "watch-list, list 500 0, list 500, list 500 continued");
 }
 
 #[test]
-fn pages_that_are_forgotten_meanwhile_are_read_in_one() {
+fn expired_continue_token_falls_back_to_a_full_list() {
     let gone = &["list 500 0", "list 500 continued"];
     check_pages(gone, "watch-list, list 500 0, list 500, list 500 continued, list");
 }
 
 /// A server without a watch cache returns pages even if any version is accepted. Later lists ask for pages too.
 #[test]
-fn a_server_that_always_answers_in_pages() {
+fn server_without_watch_cache_is_relisted_in_pages() {
     run(async {
         let world = World::new();
         let requests = world.requests.clone();

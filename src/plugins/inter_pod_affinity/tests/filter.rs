@@ -35,7 +35,7 @@ fn check(pod: &PodFixture, existing: &[PodFixture], expected: &str) {
 }
 
 #[test]
-fn a_pod_goes_near_to_one_that_all_its_terms_are_about() {
+fn required_affinity_needs_a_pod_matching_all_terms() {
     let (zone, host) = (app("zone", "a"), app("host", "a"));
     check(&pod("p"), &[of("a", "a").on("n1")], "skip");
     check(&near(pod("p"), []), &[of("a", "a").on("n1")], "skip");
@@ -52,7 +52,7 @@ fn a_pod_goes_near_to_one_that_all_its_terms_are_about() {
 }
 
 #[test]
-fn the_first_of_its_kind_need_not_be_near_to_another() {
+fn first_pod_matching_its_own_terms_is_accepted() {
     let zone = app("zone", "a");
     check(&near(of("p", "a"), [zone.clone()]), &[], "+++n");
     check(&near(pod("p"), [zone.clone()]), &[], "nnnn");
@@ -63,7 +63,7 @@ fn the_first_of_its_kind_need_not_be_near_to_another() {
 }
 
 #[test]
-fn a_pod_stays_away_from_those_that_any_term_is_about() {
+fn anti_affinity_rejects_domains_with_matching_pods() {
     let (zone, host) = (app("zone", "a"), app("host", "b"));
     let existing = [of("a", "a").on("n1"), of("b", "b").on("n4")];
     check(&away(pod("p"), [zone.clone()]), &existing, "aa++");
@@ -74,7 +74,7 @@ fn a_pod_stays_away_from_those_that_any_term_is_about() {
 }
 
 #[test]
-fn a_pod_stays_away_from_those_whose_terms_are_about_it() {
+fn anti_affinity_of_existing_pods_rejects() {
     let exclusive = || away(of("e", "b"), [app("zone", "a")]).on("n1");
     check(&of("p", "a"), &[exclusive()], "ee++");
     check(&pod("p"), &[exclusive()], "skip");
@@ -86,7 +86,7 @@ fn a_pod_stays_away_from_those_whose_terms_are_about_it() {
 }
 
 #[test]
-fn affinity_goes_before_anti_affinity_and_pods_that_end_count() {
+fn affinity_is_checked_first_and_terminating_pods_count() {
     let existing = [of("a", "a").on("n1").terminating(), away(of("e", "e"), [app("host", "p")]).on("n3").terminating()];
     // Node n3 has no pod with `app: a`. It has a pod with `app: e`, whose anti-affinity selects `p`.
     let torn = away(near(of("p", "p"), [app("zone", "a")]), [app("host", "e")]);
@@ -96,7 +96,7 @@ fn affinity_goes_before_anti_affinity_and_pods_that_end_count() {
 }
 
 #[test]
-fn own_terms_reach_into_namespaces() {
+fn own_terms_match_the_selected_namespaces() {
     let existing = [of("a", "a").on("n1").namespace("other"), of("b", "a").on("n3").namespace("unknown")];
     let check = |field: &str, value: &serde_json::Value, expected: &str| {
         check(&near(pod("p"), [and(app("host", "a"), field, value)]), &existing, expected);
@@ -115,7 +115,7 @@ fn own_terms_reach_into_namespaces() {
 }
 
 #[test]
-fn terms_of_others_reach_by_the_labels_of_the_namespace() {
+fn existing_terms_match_by_namespace_labels() {
     let check = |namespace: &str, field: &str, value: &serde_json::Value, expected: &str| {
         let exclusive = away(pod("e"), [and(app("host", "a"), field, value)]).on("n1");
         check(&of("p", "a").namespace(namespace), &[exclusive], expected);
@@ -138,7 +138,7 @@ fn a_malformed_term_rejects_its_pod() {
 }
 
 #[test]
-fn without_pre_filter_there_is_nothing_to_read() {
+fn filter_without_pre_filter_is_an_error() {
     let harness = harness(&[]);
     let node = NodeRef::all(&harness.snapshot)[0];
     let error = harness.filter(&pod("p"), node, &mut CycleState::default()).expect_err("nothing to read");
@@ -169,7 +169,7 @@ fn what_if(
 }
 
 #[test]
-fn what_ifs_count_pods_that_come_and_go() {
+fn add_and_remove_pod_update_the_state() {
     let existing = [of("a", "a").on("n1"), of("b", "b").on("n3"), away(pod("e"), [app("host", "p")]).on("n4")];
     let incoming = away(near(of("p", "p"), [app("zone", "a")]), [app("host", "b")]);
     let harness = harness(&existing);
@@ -197,7 +197,7 @@ fn what_ifs_count_pods_that_come_and_go() {
 }
 
 #[test]
-fn the_last_one_that_leaves_makes_room_for_a_first() {
+fn removing_the_last_match_allows_the_first_pod() {
     let existing = [of("a", "a").on("n1")];
     let incoming = near(of("p", "a"), [app("zone", "a"), app("zone", "a")]);
     let harness = harness(&existing);

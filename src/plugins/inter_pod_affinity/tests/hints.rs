@@ -24,12 +24,12 @@ fn check_nodes(pod: &PodFixture, old: Option<NodeFixture>, new: NodeFixture, hel
 }
 
 #[test]
-fn registered_events() {
+fn pod_and_node_events_are_registered() {
     assert_eq!(harness(&[]).events(), ["Pod", "Node"]);
 }
 
 #[test]
-fn other_pods_that_come_or_change_help() {
+fn added_or_updated_matching_pods_requeue() {
     let waiting = near(pod("p"), [app("zone", "a")]);
     let both = near(pod("p"), [app("zone", "a"), json!({"topologyKey": "host", "labelSelector": {}})]);
     let a = || of("a", "a").on("n1");
@@ -53,7 +53,7 @@ fn other_pods_that_come_or_change_help() {
 }
 
 #[test]
-fn namespaces_are_not_looked_up() {
+fn hints_do_not_look_up_namespaces() {
     let selecting =
         |selector: serde_json::Value| near(pod("p"), [and(app("zone", "a"), "namespaceSelector", &selector)]);
     let other = || Some(of("a", "a").on("n1").namespace("other"));
@@ -64,7 +64,7 @@ fn namespaces_are_not_looked_up() {
 }
 
 #[test]
-fn other_pods_that_go_help() {
+fn deleted_anti_affinity_matches_requeue() {
     let apart = away(pod("p"), [app("zone", "a")]);
     check_pods(&apart, Some(of("a", "a").on("n1")), None, true);
     check_pods(&apart, Some(of("b", "b").on("n1")), None, false);
@@ -77,7 +77,7 @@ fn other_pods_that_go_help() {
 }
 
 #[test]
-fn nodes_help_by_their_topology() {
+fn node_topology_changes_requeue() {
     let (near, away) = (near(pod("p"), [app("zone", "a")]), away(pod("p"), [app("zone", "a")]));
     let zone = |zone: &str| host("n").label("zone", zone);
     check_nodes(&near, None, zone("a"), true);

@@ -18,7 +18,7 @@ fn check(harness: &Harness, pod: &PodFixture, expected: Option<([i64; 4], [i64; 
 }
 
 #[test]
-fn own_preferences_draw_and_push() {
+fn own_preferred_terms_raise_and_lower_scores() {
     let existing = [of("a", "a").on("n1"), of("b", "a").on("n1"), of("c", "a").on("n3"), of("d", "b").on("n2")];
     let harness = with_args(&existing, 1, false);
     let likes = |key: &str| rather(pod("p"), "podAffinity", 10, &app(key, "a"));
@@ -37,7 +37,7 @@ fn own_preferences_draw_and_push() {
 }
 
 #[test]
-fn own_preferences_reach_into_namespaces() {
+fn own_preferred_terms_match_the_selected_namespaces() {
     let existing = [of("a", "a").on("n1").namespace("other")];
     let harness = with_args(&existing, 1, false);
     let likes = |field: &str, value: serde_json::Value| {
@@ -51,7 +51,7 @@ fn own_preferences_reach_into_namespaces() {
 }
 
 #[test]
-fn terms_of_others_draw_and_push() {
+fn terms_of_existing_pods_raise_and_lower_scores() {
     let likes = rather(pod("l"), "podAffinity", 10, &app("zone", "a")).on("n1");
     let dislikes = rather(pod("d"), "podAntiAffinity", 4, &app("host", "a")).on("n2");
     let needs = near(pod("r"), [app("zone", "a")]).on("n3");
@@ -67,7 +67,7 @@ fn terms_of_others_draw_and_push() {
 }
 
 #[test]
-fn malformed_terms_and_states_that_are_missing_are_errors() {
+fn malformed_terms_and_missing_state_are_errors() {
     let harness = with_args(&[], 1, false);
     let bad = rather(pod("p"), "podAntiAffinity", 1, &malformed());
     let error = harness.pre_score(&bad).0.expect_err("it cannot be compiled").to_string();
@@ -85,7 +85,7 @@ fn malformed_terms_and_states_that_are_missing_are_errors() {
 /// Follows `pkg/scheduler/framework/plugins/interpodaffinity/scoring.go#InterPodAffinity.Score @v1.36.3`, which reads the
 /// labels of the node object that it gets.
 #[test]
-fn nodes_that_an_extender_returned_go_by_their_labels() {
+fn extender_nodes_are_scored_by_their_labels() {
     let harness = with_args(&[of("a", "a").on("n1")], 1, false);
     let pod = rather(pod("p"), "podAffinity", 10, &app("zone", "a"));
     let mut state = harness.pre_score(&pod).1;

@@ -62,7 +62,7 @@ fn three_zones() -> Vec<NodeFixture> {
 }
 
 #[test]
-fn domains_stay_within_the_skew_of_the_emptiest() {
+fn max_skew_is_relative_to_the_emptiest_domain() {
     let check = |more: Value, counts: &[(&str, usize)], expected: &str| {
         check(spreading(&[constraint("zone", &more)]), three_zones(), &crowd(counts), expected);
     };
@@ -80,7 +80,7 @@ fn domains_stay_within_the_skew_of_the_emptiest() {
 }
 
 #[test]
-fn pods_that_leave_or_live_elsewhere_do_not_count() {
+fn terminating_and_other_namespace_pods_do_not_count() {
     let check = |pod: PodFixture, expected: &str| {
         check(spreading(&[constraint("zone", &json!({}))]), three_zones(), &[pod], expected);
     };
@@ -90,7 +90,7 @@ fn pods_that_leave_or_live_elsewhere_do_not_count() {
 }
 
 #[test]
-fn selectors_of_everything_and_of_nothing_count_no_pod() {
+fn empty_and_absent_selectors_count_no_pod() {
     let check = |selector: Value, expected: &str| {
         let own = constraint("zone", &json!({"labelSelector": selector}));
         check(spreading(&[own]), three_zones(), &crowd(&[("a", 5)]), expected);
@@ -100,7 +100,7 @@ fn selectors_of_everything_and_of_nothing_count_no_pod() {
 }
 
 #[test]
-fn too_few_domains_make_the_emptiest_one_empty() {
+fn fewer_domains_than_min_domains_count_as_zero() {
     let check = |min_domains: usize, expected: &str| {
         let own = constraint("zone", &json!({"minDomains": min_domains}));
         check(spreading(&[own]), three_zones(), &crowd(&[("a", 1), ("b", 1), ("d", 1)]), expected);
@@ -110,7 +110,7 @@ fn too_few_domains_make_the_emptiest_one_empty() {
 }
 
 #[test]
-fn nodes_need_every_label() {
+fn nodes_without_every_topology_key_are_rejected() {
     let own = || [constraint("zone", &json!({})), constraint("kubernetes.io/hostname", &json!({}))];
     let nameless = || node("e").set("metadata.labels", json!({"zone": "x"}));
     check(spreading(&own()), vec![zone("a", "x"), node("b"), nameless()], &[], ".ll");
@@ -121,14 +121,14 @@ fn nodes_need_every_label() {
 }
 
 #[test]
-fn every_constraint_has_to_hold() {
+fn every_constraint_must_be_satisfied() {
     let own = [constraint("zone", &json!({})), constraint("kubernetes.io/hostname", &json!({}))];
     check(spreading(&own), three_zones(), &crowd(&[("a", 1), ("b", 1), ("d", 1)]), "ss.s");
     check(spreading(&own), three_zones(), &crowd(&[("b", 1)]), ".ss.");
 }
 
 #[test]
-fn policies_leave_nodes_out_of_the_count() {
+fn node_inclusion_policies_exclude_nodes() {
     let check = |more: Value, expected: &str| {
         let own = spreading(&[constraint("zone", &more)]).node_selector("disk", "ssd");
         let ssd = |name, at| zone(name, at).label("disk", "ssd");
@@ -142,7 +142,7 @@ fn policies_leave_nodes_out_of_the_count() {
 }
 
 #[test]
-fn defaults_may_be_hard() {
+fn default_constraints_may_be_hard() {
     let own = json!({"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"});
     let check = |args: PodTopologySpreadArgs, selector: Value, expected: Option<&str>| {
         let harness = Harness::with_args(args, factory).cluster(three_zones(), &crowd(&[("a", 1)]));
@@ -159,7 +159,7 @@ fn defaults_may_be_hard() {
 }
 
 #[test]
-fn without_hard_constraints_nothing_is_filtered() {
+fn without_hard_constraints_the_filter_is_skipped() {
     let harness = Harness::with_args(system(), factory).cluster(three_zones(), &[]);
     let check = |pod: PodFixture| assert_eq!(harness.pre_filter(&pod).0, Ok(PreFilterOutcome::Skip));
     check(pod("p"));
@@ -203,7 +203,7 @@ fn check_moves(own: &[Value], counts: &[(&str, usize)], moves: &[(char, PodFixtu
 }
 
 #[test]
-fn what_ifs_move_pods() {
+fn add_and_remove_pod_update_the_counts() {
     let own = [constraint("zone", &json!({}))];
     let check = |counts: &[(&str, usize)], moves: &[(char, PodFixture)], expected: &str| {
         check_moves(&own, counts, moves, expected);
@@ -221,7 +221,7 @@ fn what_ifs_move_pods() {
 }
 
 #[test]
-fn what_ifs_on_nodes_that_do_not_count_change_nothing() {
+fn add_pod_on_an_excluded_node_changes_nothing() {
     let check = |more: Value, expected: &str| {
         let moved = [('+', running("q", "a"))];
         let picky = constraint("zone", &more);
@@ -242,7 +242,7 @@ fn what_ifs_on_nodes_that_do_not_count_change_nothing() {
 }
 
 #[test]
-fn nodes_with_another_object_go_by_their_labels() {
+fn extender_nodes_are_filtered_by_their_labels() {
     let harness = Harness::with_args(system(), factory).cluster(three_zones(), &crowd(&[("a", 1)]));
     let pod = spreading(&[constraint("zone", &json!({}))]);
     let (_, mut state) = harness.pre_filter(&pod);

@@ -37,7 +37,7 @@ fn check_node(waiting: &PodFixture, old: Option<NodeFixture>, new: Option<NodeFi
 }
 
 #[test]
-fn pods_that_come_or_go_help_if_a_constraint_selects_them() {
+fn added_or_deleted_selected_pods_requeue() {
     let check = |pod: PodFixture, expected: QueueingHint| {
         check_pod(&waiting(&json!({})), None, Some(pod.clone()), expected);
         check_pod(&waiting(&json!({})), Some(pod), None, expected);
@@ -51,7 +51,7 @@ fn pods_that_come_or_go_help_if_a_constraint_selects_them() {
 }
 
 #[test]
-fn labels_that_change_what_is_selected_help() {
+fn label_changes_that_change_the_selection_requeue() {
     let check = |old: PodFixture, new: PodFixture, expected: QueueingHint| {
         check_pod(&waiting(&json!({})), Some(old), Some(new), expected);
     };
@@ -67,7 +67,7 @@ fn labels_that_change_what_is_selected_help() {
 }
 
 #[test]
-fn own_tolerations_help_where_taints_are_honoured() {
+fn own_toleration_requeues_with_taints_policy_honor() {
     let check = |more: Value, by: PodFixture, tolerates: bool, expected: QueueingHint| {
         let new = if tolerates { by.clone().toleration("t", "", "NoSchedule") } else { by.clone() };
         check_pod(&waiting(&more), Some(by), Some(new), expected);
@@ -85,7 +85,7 @@ fn own_tolerations_help_where_taints_are_honoured() {
 }
 
 #[test]
-fn nodes_help_that_have_every_key() {
+fn nodes_with_every_topology_key_requeue() {
     let both = || node("n").label("zone", "x").label("rack", "1");
     let waits = || waiting(&json!({}));
     check_node(&waits(), None, Some(both()), Queue);
@@ -109,7 +109,7 @@ fn nodes_help_that_have_every_key() {
 }
 
 #[test]
-fn broken_selectors_and_other_objects_are_errors() {
+fn malformed_selectors_and_wrong_objects_are_errors() {
     let error = |waiting: &PodFixture, at: usize, objects: EventObjects| {
         let harness = harness(true);
         let hint = harness.registered[at].hint.as_ref().expect("a hint");
@@ -125,7 +125,7 @@ fn broken_selectors_and_other_objects_are_errors() {
 }
 
 #[test]
-fn events() {
+fn registered_events_depend_on_hints() {
     let actions = |hints: bool| {
         let registered = harness(hints).registered;
         registered.iter().map(|entry| entry.event.action).collect::<Vec<ActionType>>()

@@ -38,7 +38,7 @@ fn two_zones() -> Vec<NodeFixture> {
 }
 
 #[test]
-fn fuller_domains_get_fewer_points() {
+fn fuller_domains_score_lower() {
     let check = |own: &[Value], counts: &[(&str, usize)], raw: &[i64], normal: &[i64]| {
         check_with(system(), spreading(own), two_zones(), &crowd(counts), raw, normal);
     };
@@ -58,7 +58,7 @@ fn fuller_domains_get_fewer_points() {
 }
 
 #[test]
-fn built_in_constraints_do_without_labels() {
+fn system_defaults_score_nodes_without_labels() {
     let check = |counts: &[(&str, usize)], raw: &[i64], normal: &[i64]| {
         check_with(system(), pod("p").label("app", "a"), two_zones(), &crowd(counts), raw, normal);
     };
@@ -68,14 +68,14 @@ fn built_in_constraints_do_without_labels() {
 }
 
 #[test]
-fn listed_constraints_do_not() {
+fn list_defaults_ignore_nodes_without_labels() {
     let listed = |key: &str| json!({"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway"});
     let args = list(&[listed(HOSTNAME), listed(ZONE)]);
     check_with(args, pod("p").label("app", "a"), two_zones(), &crowd(&[("a", 1)]), &[3, 1, 0, 0], &[0, 66, 100, 0]);
 }
 
 #[test]
-fn no_label_and_an_empty_one_are_one_domain() {
+fn missing_and_empty_labels_are_one_domain() {
     let nodes = vec![node("a").zone(""), node("b"), node("c").zone("x")];
     let pod = pod("p").label("app", "a");
     // ln 5 per pod on a node, ln 4 per pod in a zone. Both pods count for the zone with the empty name.
@@ -83,7 +83,7 @@ fn no_label_and_an_empty_one_are_one_domain() {
 }
 
 #[test]
-fn policies_leave_nodes_out_of_the_count() {
+fn node_inclusion_policies_exclude_nodes() {
     let check = |more: Value, raw: &[i64]| {
         let mut own = soft(ZONE, 1);
         own.as_object_mut().expect("an object").extend(more.as_object().expect("fields").clone());
@@ -121,7 +121,7 @@ fn only_domains_of_feasible_nodes_count() {
 }
 
 #[test]
-fn a_zone_that_only_an_extender_knows_is_not_the_one_of_nodes_without() {
+fn zone_known_only_to_an_extender_counts_no_pods() {
     let crowd = crowd(&[("d", 2)]);
     let harness = Harness::with_args(system(), factory).cluster(two_zones(), &crowd);
     add_service(harness.handle.listers(), &json!({"app": "a"}));
@@ -138,7 +138,7 @@ fn a_zone_that_only_an_extender_knows_is_not_the_one_of_nodes_without() {
 }
 
 #[test]
-fn without_soft_constraints_nothing_is_scored() {
+fn without_soft_constraints_scoring_is_skipped() {
     let check = |args: PodTopologySpreadArgs, nodes: Vec<NodeFixture>, pod: PodFixture| {
         let harness = Harness::with_args(args, factory).cluster(nodes, &[]);
         assert_eq!(harness.pre_score(&pod).0, Ok(PreScoreOutcome::Skip));
@@ -150,7 +150,7 @@ fn without_soft_constraints_nothing_is_scored() {
 }
 
 #[test]
-fn errors() {
+fn missing_state_and_malformed_selectors_are_errors() {
     let harness = Harness::with_args(system(), factory).cluster(two_zones(), &[]);
     let error = harness.scores(&pod("p"), &mut CycleState::default()).expect_err("no state");
     assert_eq!(error.to_string(), "error reading \"PreScorePodTopologySpread\" from cycleState: not found");

@@ -16,7 +16,7 @@ const HEAD: &str = "apiVersion: v1\nkind: Config\n";
 const CONTEXT: &str = "contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n";
 
 /// Same exit code and same error. A good one gets as far as `--write-config-to`, for which clients have to be made.
-pub(crate) fn read_kubeconfigs_the_same() -> Result<(), Failed> {
+pub(crate) fn kubeconfigs_are_loaded_as_upstream() -> Result<(), Failed> {
     let folder = scratch("kubeconfigs")?;
     let files = Files::write(&folder)?;
     judge(

@@ -27,7 +27,7 @@ struct Case {
 }
 
 /// Each is said, and the scheduler still runs; told to end, it does so in the same way.
-pub(crate) fn outlast_the_same_servers() -> Result<(), Failed> {
+pub(crate) fn server_failures_are_tolerated_as_upstream() -> Result<(), Failed> {
     let folder = scratch("servers")?;
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
     let (cases, _servers) = runtime.block_on(cases(&folder))?;

@@ -34,7 +34,7 @@ struct Story {
 
 /// A scheduler is chosen and pinged; another one that emulates an older version is preferred, so that the first one's term
 /// ends; the other one is told to end.
-pub(crate) fn elects_by_coordination_as_upstream_does() -> Result<(), Failed> {
+pub(crate) fn coordinated_leader_election_equals_upstreams() -> Result<(), Failed> {
     let [theirs, ours] = crate::support::schedulers::at_once([false, true].map(|ours| move || play(ours)));
     let (theirs, ours) = (theirs?, ours?);
     if theirs.readyz != ours.readyz {

@@ -118,7 +118,7 @@ impl Replica {
 
 /// Three replicas: what may befall one befalls the one that leads. Each time another one takes over in time, and in the end
 /// all pods are bound, each once.
-pub(crate) fn three_replicas_take_turns() -> Result<(), Failed> {
+pub(crate) fn another_replica_leads_after_each_failure() -> Result<(), Failed> {
     let scene = Scene::open()?;
     let plane = &scene.plane;
     let mut replicas = Vec::new();

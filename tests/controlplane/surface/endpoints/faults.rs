@@ -102,7 +102,7 @@ const REFUSED: &[&str] = &[
 ];
 
 /// Same exit code and same error.
-pub(crate) fn what_cannot_be_served_is_refused_the_same() -> Result<(), Failed> {
+pub(crate) fn invalid_serving_options_are_rejected_as_upstream() -> Result<(), Failed> {
     let folder = scratch("unservable")?;
     write_files(&folder)?;
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(text)?;
@@ -232,7 +232,7 @@ impl<'a> Served<'a> {
 }
 
 /// While the API server cannot be asked who somebody is, or whether they may, and with tokens whose time is over.
-pub(crate) fn who_may_not_is_served_nothing() -> Result<(), Failed> {
+pub(crate) fn unauthorized_requests_are_rejected_as_upstream() -> Result<(), Failed> {
     let plane = ControlPlane::start()?;
     let tokens = tokens(&plane)?;
     let reachable = plane.scheduler_kubeconfig();
@@ -315,7 +315,7 @@ fn expired(token: &str, key: &[u8]) -> Result<String, String> {
 }
 
 /// Files that become others while a scheduler runs are read again, unless there is nothing in them to be used.
-pub(crate) fn files_that_change_are_read_again() -> Result<(), Failed> {
+pub(crate) fn changed_files_are_reloaded() -> Result<(), Failed> {
     let plane = ControlPlane::start()?;
     let folder = scratch("changing")?;
     let [first, second] = ["first", "second"].map(|name| Authority::of(params_of_subject(name)));
