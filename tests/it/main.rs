@@ -8,6 +8,7 @@ mod examples;
 mod explain;
 mod extender;
 mod faults;
+mod inputs;
 mod metrics;
 mod needs;
 mod preempted;
