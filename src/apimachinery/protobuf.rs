@@ -74,7 +74,7 @@ pub fn for_each_field<'a>(
                 bytes = rest;
                 Field::Bytes(found)
             }
-            other => return Err(format!("wire type {other} is not one of the API's")),
+            other => return Err(format!("unsupported wire type {other}")),
         };
         visit(key >> 3, field)?;
     }
@@ -92,7 +92,7 @@ pub fn varint(bytes: &mut &[u8]) -> Result<u64, String> {
             return Ok(value);
         }
     }
-    Err("a number has too many bytes".to_owned())
+    Err("varint is too long".to_owned())
 }
 
 /// Decodes the string value of a field.

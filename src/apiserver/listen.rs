@@ -129,7 +129,7 @@ async fn serve(server: ApiServer, listener: TcpListener) {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => drop(connections.spawn(connection(server.clone(), stream))),
                 Err(error) => {
-                    tracing::warn!(%error, "the API server could not accept a connection");
+                    tracing::warn!(%error, "failed to accept a connection");
                     clock.sleep(PAUSE).await;
                 }
             },
@@ -139,7 +139,7 @@ async fn serve(server: ApiServer, listener: TcpListener) {
 
 fn report(ended: Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended {
-        tracing::error!(%error, "a connection of the API server has ended");
+        tracing::error!(%error, "connection task of the API server failed");
     }
 }
 
@@ -149,7 +149,7 @@ async fn connection(server: ApiServer, stream: TcpStream) {
     let undelayed = stream.set_nodelay(true);
     let served = http1::Builder::new().serve_connection(TokioIo::new(stream), Requests(server)).await;
     if let Err(error) = undelayed.map_err(|error| error.to_string()).and(served.map_err(|error| error.to_string())) {
-        tracing::debug!(error, "a client's connection has broken");
+        tracing::debug!(error, "connection of a client failed");
     }
 }
 

@@ -14,7 +14,9 @@ use crate::version;
 pub(super) fn transport(config: &Config, flags: &Flags, clock: &Clock) -> anyhow::Result<Transport> {
     let connection = &config.client_connection;
     if let (Some(_), Some(file)) = (&flags.deprecated.kubeconfig, &flags.misc.config) {
-        tracing::warn!("--kubeconfig is ignored, as --config is given: {file} has clientConnection.kubeconfig for it");
+        tracing::warn!(
+            "Ignoring --kubeconfig because --config is set; use clientConnection.kubeconfig in {file} instead"
+        );
     }
     let master = flags.misc.master.as_deref().unwrap_or_default();
     let transport = access(&connection.kubeconfig, master, clock)?;
@@ -34,7 +36,7 @@ fn tell_content(connection: &ClientConnection) {
         connection.accept_content_types.split(',').map(|asked| asked.split(';').next().unwrap_or_default().trim());
     for content in asked.chain([connection.content_type.as_str()]) {
         if !known.contains(&content) && content != "*/*" {
-            tracing::warn!("clientConnection asks for content of type {content}: JSON is spoken with the API server");
+            tracing::warn!("Content type {content} in clientConnection is not supported, using JSON");
         }
     }
 }

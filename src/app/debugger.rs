@@ -16,7 +16,7 @@ pub(super) async fn on_signal(shared: Arc<SchedulerContext>) {
     let mut asked = match signal(SignalKind::user_defined2()) {
         Ok(asked) => asked,
         Err(error) => {
-            warn!(%error, "SIGUSR2 cannot be listened for");
+            warn!(%error, "Failed to listen for SIGUSR2");
             // A serving task must not end.
             return std::future::pending().await;
         }

@@ -152,7 +152,7 @@ pub(super) async fn until_told(engine: Engine, ingest: Ingest, turn: Replica) ->
         thread = Some(handle);
         tasks.serve("debugger", debugger::on_signal(shared.clone()));
         let _ = ended.await;
-        End::Wrong(anyhow!("the scheduling thread ended before its time"))
+        End::Wrong(anyhow!("the scheduling thread ended unexpectedly"))
     };
     let end = tokio::select! {
         biased;
@@ -311,7 +311,7 @@ mod tests {
     async fn a_panic_of_the_scheduling_thread_ends_the_process() {
         let (engine, ingest) = start(true).await;
         let end = until_told(engine, ingest, alone()).await.expect_err("it does not just end");
-        assert_eq!(end.to_string(), "the scheduling thread ended before its time");
+        assert_eq!(end.to_string(), "the scheduling thread ended unexpectedly");
     }
 
     #[tokio::test]
@@ -319,6 +319,6 @@ mod tests {
         let (engine, ingest) = start(false).await;
         assert_eq!(engine.tasks.kill("dispatcher"), 1);
         let end = until_told(engine, ingest, alone()).await.expect_err("it does not just end");
-        assert_eq!(end.to_string(), "task \"dispatcher\" ended before its time");
+        assert_eq!(end.to_string(), "task \"dispatcher\" ended unexpectedly");
     }
 }

@@ -68,11 +68,11 @@ struct Commands {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Schedule the pods of cluster files against a cluster in memory
+    /// Schedule the pods of cluster files on a simulated cluster
     Simulate(SimulateArgs),
-    /// Say why a pod would go where it would go, or nowhere
+    /// Explain where a pending pod would be scheduled, or why it is unschedulable
     Explain(ExplainArgs),
-    /// Print the version of this program and of the Kubernetes release that it stands in for
+    /// Print the version of this program and of the compatible Kubernetes release
     Version(VersionArgs),
 }
 

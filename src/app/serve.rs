@@ -192,7 +192,7 @@ async fn schedule(
         "Running {} instead of upstream's kube-scheduler",
         version::PROGRAM
     );
-    tracing::warn!("Pods with persistent volume claims or claims of devices are not scheduled yet: they stay pending");
+    tracing::warn!("Pods with PersistentVolumeClaims or ResourceClaims are not supported yet and stay pending");
     let candidacy = candidacy.map(|candidacy| {
         let seen = watch(client.clone(), candidacy.name(), clock);
         Box::pin(candidacy.run(seen)) as BoxFuture<'static, ()>
@@ -200,7 +200,7 @@ async fn schedule(
     let check = node_check(engine.profiles[0].handle()).map_err(|error| anyhow::anyhow!("{error}"))?;
     let ingest =
         Ingest::new(&engine.shared, &engine.profiles, &engine.gates, client).with_seed(seed()).with_node_check(check);
-    info!(resources = ingest.resources(), "Watching");
+    info!(resources = ingest.resources(), "Watching resources");
     engine.start_metrics();
     let elector = candidate.map(|candidate| {
         engine.tasks.serve("event recorder of the lease", candidate.events.run());

@@ -22,7 +22,7 @@ impl Serving {
             let (tell, ended) = oneshot::channel();
             tasks.serve(NAME, async move {
                 if let Err(error) = apart(server.run(async { drop(stopped.await) })).await {
-                    error!(err = %error, "The endpoints could not be served");
+                    error!(err = %error, "Failed to serve the endpoints");
                 }
                 // Nothing waits for this after a second signal.
                 let _ = tell.send(());
@@ -53,7 +53,7 @@ async fn apart(future: impl Future<Output = ()> + Send + 'static) -> std::io::Re
     match ended.await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(panic)) => std::panic::resume_unwind(panic),
-        Err(_) => Err(std::io::Error::other("the thread of the endpoints has ended")),
+        Err(_) => Err(std::io::Error::other("the endpoints thread ended unexpectedly")),
     }
 }
 

@@ -5,12 +5,12 @@ use serde::Serialize;
 
 use crate::version;
 
-/// Print the version of this program and of the Kubernetes release that it stands in for
+/// Print the version of this program and of the compatible Kubernetes release
 ///
-/// `kube-scheduler --version` prints the version of Kubernetes alone, as upstream's kube-scheduler does.
+/// `kube-scheduler --version` prints only the version of Kubernetes, as upstream's kube-scheduler does.
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct VersionArgs {
-    /// Output format; lines for people without it
+    /// Output format; text by default
     #[arg(short, long, value_enum)]
     output: Option<VersionOutput>,
 }

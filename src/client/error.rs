@@ -26,7 +26,7 @@ pub enum ApiError {
     /// The server answered with an error.
     #[error("{}", .0.message)]
     Status(Box<Status>),
-    /// The server did not answer.
+    /// The server did not respond.
     #[error("{message}")]
     Transport {
         /// The method, the URL and the connection's error.
@@ -38,7 +38,7 @@ pub enum ApiError {
     #[error("{0}")]
     Request(String),
     /// This process is no longer the leader, so it must not write.
-    #[error("the lease has run out")]
+    #[error("this process no longer holds the lease")]
     NotLeading,
     /// The dispatcher was closed before the request was sent.
     #[error("context canceled")]
@@ -58,7 +58,7 @@ pub enum TransportKind {
 
 /// The error of a request without a response, with the URL of the request.
 #[derive(Debug, thiserror::Error)]
-#[error("{url} did not answer")]
+#[error("no response from {url}")]
 pub(super) struct Unanswered {
     pub(super) url: Uri,
     pub(super) source: BoxError,

@@ -1,5 +1,9 @@
 //! A fake API server that records requests and answers from a script, so that tests need no network.
 
+#[expect(dead_code, reason = "shared with the integration tests, which use more of it")]
+#[path = "../../tests/it/certificates.rs"]
+pub(crate) mod certificates;
+
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex};

@@ -53,7 +53,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
     let mut data = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut data).map_err(|error| failed("read", &error))?;
     if data.len() as u64 > MAX_FILE_BYTES {
-        let text = format!("read {}: larger than {MAX_FILE_BYTES} bytes, which is no configuration", path.display());
+        let text = format!("read {}: file is larger than {MAX_FILE_BYTES} bytes", path.display());
         return Err(ConfigError::new(text));
     }
     Ok(data)
@@ -72,6 +72,6 @@ mod tests {
         assert_eq!(error.to_string(), "read /: is a directory");
         // `/dev/zero` never ends, so this tests the size limit.
         let error = Config::load(Path::new("/dev/zero"), &gates, &plugins).expect_err("endless");
-        assert_eq!(error.to_string(), "read /dev/zero: larger than 16777216 bytes, which is no configuration");
+        assert_eq!(error.to_string(), "read /dev/zero: file is larger than 16777216 bytes");
     }
 }

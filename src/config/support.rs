@@ -19,7 +19,7 @@ impl Config {
         let names = changed.into_iter().filter(|(_, changed)| *changed).map(|(name, _)| name.to_owned());
         let binders = self.extenders.iter().enumerate().filter(|(_, extender)| !extender.bind_verb.is_empty());
         let binders = binders.map(|(at, _)| format!("extenders[{at}].bindVerb"));
-        names.chain(binders).map(|name| format!("{name}: has no effect here")).collect()
+        names.chain(binders).map(|name| format!("{name}: has no effect on this command")).collect()
     }
 }
 
@@ -44,7 +44,7 @@ mod tests {
         );
         check(
             "leaderElection: {leaderElect: no}\ndelayCacheUntilActive: yes\n",
-            &["leaderElection: has no effect here", "delayCacheUntilActive: has no effect here"],
+            &["leaderElection: has no effect on this command", "delayCacheUntilActive: has no effect on this command"],
         );
     }
 
@@ -52,7 +52,7 @@ mod tests {
     fn names_extenders_that_bind() {
         check(
             "extenders: [{urlPrefix: u, filterVerb: f}, {urlPrefix: v, bindVerb: b}]\n",
-            &["extenders[1].bindVerb: has no effect here"],
+            &["extenders[1].bindVerb: has no effect on this command"],
         );
     }
 }

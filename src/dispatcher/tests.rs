@@ -4,6 +4,8 @@ use std::io;
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use super::*;
 use crate::client::RateLimiter;
@@ -25,6 +27,23 @@ fn world_with(change: impl FnOnce(RestClient) -> RestClient) -> World {
     let (writes, dispatcher) = ApiWrites::new(change(api.rest(&sim)), Rng::from_seed(1));
     tokio::spawn(dispatcher.run());
     World { api, sim, writes }
+}
+
+impl World {
+    /// Writes the status of pod `p`. The patch stays in flight until the returned sender sends.
+    async fn patch_in_flight(&self, message: &str) -> oneshot::Sender<()> {
+        let (held, release) = Answer::held();
+        self.api.script([held]);
+        self.writes.patch_status(&pod("p"), failed(&pod("p"), message));
+        settle().await;
+        release
+    }
+
+    /// Starts to bind pod `p`.
+    fn start_binding(&self) -> JoinHandle<Result<(), ApiError>> {
+        let writes = self.writes.clone();
+        tokio::spawn(async move { writes.bind(&pod("p"), "n1").await })
+    }
 }
 
 fn pod(name: &str) -> Arc<Pod> {
@@ -81,78 +100,60 @@ async fn patches_are_sent_without_being_waited_for() {
 
 #[tokio::test]
 async fn what_has_not_been_sent_is_merged() {
-    let World { api, writes, .. } = world();
-    let (held, release) = Answer::held();
-    api.script([held]);
-    writes.patch_status(&pod("p"), failed(&pod("p"), "first"));
+    let world = world();
+    let release = world.patch_in_flight("first").await;
+    world.writes.patch_status(&pod("p"), failed(&pod("p"), "second"));
+    world.writes.patch_status(&pod("p"), StatusUpdate::nominate("n1"));
+    world.writes.patch_status(&pod("p"), failed(&pod("p"), "third"));
     settle().await;
-    writes.patch_status(&pod("p"), failed(&pod("p"), "second"));
-    writes.patch_status(&pod("p"), StatusUpdate::nominate("n1"));
-    writes.patch_status(&pod("p"), failed(&pod("p"), "third"));
-    settle().await;
-    assert_eq!((writes.pending(), api.lines().len()), (2, 1));
+    assert_eq!((world.writes.pending(), world.api.lines().len()), (2, 1));
     release.send(()).unwrap();
     settle().await;
-    assert_eq!(writes.pending(), 0);
+    assert_eq!(world.writes.pending(), 0);
     let expected = json!({"status": {
         "$setElementOrder/conditions": [{"type": "PodScheduled"}],
         "conditions": [{"message": "third", "type": "PodScheduled"}],
         "nominatedNodeName": "n1",
     }});
-    assert_eq!(api.requests()[1].body, expected, "and the first patch is known to have been written");
+    assert_eq!(world.api.requests()[1].body, expected, "and the first patch is known to have been written");
 }
 
 #[tokio::test]
 async fn repeating_what_is_in_flight_writes_nothing() {
-    let World { api, writes, .. } = world();
-    let (held, release) = Answer::held();
-    api.script([held]);
-    writes.patch_status(&pod("p"), failed(&pod("p"), "same"));
-    settle().await;
-    writes.patch_status(&pod("p"), failed(&pod("p"), "same"));
+    let world = world();
+    let release = world.patch_in_flight("same").await;
+    world.writes.patch_status(&pod("p"), failed(&pod("p"), "same"));
     release.send(()).unwrap();
     settle().await;
-    assert_eq!((writes.pending(), api.lines().len()), (0, 1));
+    assert_eq!((world.writes.pending(), world.api.lines().len()), (0, 1));
 }
 
 #[tokio::test]
 async fn a_binding_waits_for_a_patch_in_flight_and_drops_one_that_waits() {
-    let World { api, writes, .. } = world();
-    let (held, release) = Answer::held();
-    api.script([held]);
-    writes.patch_status(&pod("p"), failed(&pod("p"), "in flight"));
+    let world = world();
+    let release = world.patch_in_flight("in flight").await;
+    world.writes.patch_status(&pod("p"), failed(&pod("p"), "dropped"));
+    let binding = world.start_binding();
     settle().await;
-    writes.patch_status(&pod("p"), failed(&pod("p"), "dropped"));
-    let binding = tokio::spawn({
-        let writes = writes.clone();
-        async move { writes.bind(&pod("p"), "n1").await }
-    });
-    settle().await;
-    assert_eq!((api.lines(), writes.pending()), (vec![PATCH.to_owned()], 3));
+    assert_eq!((world.api.lines(), world.writes.pending()), (vec![PATCH.to_owned()], 3));
     release.send(()).unwrap();
     binding.await.unwrap().unwrap();
     settle().await;
-    assert_eq!((api.lines(), writes.pending()), (vec![PATCH.to_owned(), BIND.to_owned()], 0));
+    assert_eq!((world.api.lines(), world.writes.pending()), (vec![PATCH.to_owned(), BIND.to_owned()], 0));
 }
 
 #[tokio::test]
 async fn a_binding_that_is_given_up_leaves_the_line() {
-    let World { api, writes, .. } = world();
-    let (held, release) = Answer::held();
-    api.script([held]);
-    writes.patch_status(&pod("p"), failed(&pod("p"), "in flight"));
-    settle().await;
-    let binding = tokio::spawn({
-        let writes = writes.clone();
-        async move { writes.bind(&pod("p"), "n1").await }
-    });
+    let world = world();
+    let release = world.patch_in_flight("in flight").await;
+    let binding = world.start_binding();
     settle().await;
     binding.abort();
     settle().await;
-    assert_eq!(writes.pending(), 1);
+    assert_eq!(world.writes.pending(), 1);
     release.send(()).unwrap();
     settle().await;
-    assert_eq!((api.lines(), writes.pending()), (vec![PATCH.to_owned()], 0));
+    assert_eq!((world.api.lines(), world.writes.pending()), (vec![PATCH.to_owned()], 0));
 }
 
 #[tokio::test]
@@ -214,10 +215,7 @@ async fn other_failures_of_a_patch_end_it() {
 async fn an_overloaded_server_is_asked_again_ten_times() {
     let world = world();
     world.api.script((0..11).map(|_| Answer::retry_after(429, "2")));
-    let binding = tokio::spawn({
-        let writes = world.writes.clone();
-        async move { writes.bind(&pod("p"), "n1").await }
-    });
+    let binding = world.start_binding();
     let times = request_times(&world).await;
     let seconds: Vec<u64> = times.iter().map(Duration::as_secs).collect();
     assert_eq!(seconds, [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20]);
@@ -263,23 +261,17 @@ async fn requests_keep_to_the_limit() {
 
 #[tokio::test]
 async fn closing_drops_what_waits_and_lets_go_what_runs() {
-    let World { api, writes, .. } = world();
-    let (held, release) = Answer::held();
-    api.script([held]);
-    writes.patch_status(&pod("p"), failed(&pod("p"), "in flight"));
+    let world = world();
+    let release = world.patch_in_flight("in flight").await;
+    world.writes.patch_status(&pod("p"), failed(&pod("p"), "dropped"));
+    let binding = world.start_binding();
     settle().await;
-    writes.patch_status(&pod("p"), failed(&pod("p"), "dropped"));
-    let binding = tokio::spawn({
-        let writes = writes.clone();
-        async move { writes.bind(&pod("p"), "n1").await }
-    });
-    settle().await;
-    writes.close();
+    world.writes.close();
     assert!(matches!(binding.await.unwrap(), Err(ApiError::Closed)));
-    writes.patch_status(&pod("q"), failed(&pod("q"), "too late"));
+    world.writes.patch_status(&pod("q"), failed(&pod("q"), "too late"));
     release.send(()).unwrap();
     settle().await;
-    assert_eq!((api.lines(), writes.pending()), (vec![PATCH.to_owned()], 0));
+    assert_eq!((world.api.lines(), world.writes.pending()), (vec![PATCH.to_owned()], 0));
 }
 
 #[tokio::test]

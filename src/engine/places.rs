@@ -71,12 +71,12 @@ const BOUND: &str = "the cache, bound";
 impl fmt::Display for Misplaced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pod { pod, places } if places.is_empty() => write!(f, "pod {pod} is nowhere"),
+            Self::Pod { pod, places } if places.is_empty() => write!(f, "pod {pod} is neither queued nor in the cache"),
             Self::Pod { pod, places } => write!(f, "pod {pod} is in {}", places.join(" and ")),
-            Self::Leftover { pod, place } => write!(f, "pod {pod} is gone and still in {place}"),
-            Self::InFlight { pod } => write!(f, "pod {pod} is marked as in flight and is not"),
-            Self::NotInFlight { pod } => write!(f, "pod {pod} is in flight and not marked as such"),
-            Self::Sums { node } => write!(f, "the sums of node {node} are not those of its pods"),
+            Self::Leftover { pod, place } => write!(f, "pod {pod} was deleted and is still in {place}"),
+            Self::InFlight { pod } => write!(f, "pod {pod} is marked as in flight but is not"),
+            Self::NotInFlight { pod } => write!(f, "pod {pod} is in flight but not marked as such"),
+            Self::Sums { node } => write!(f, "the resource sums of node {node} differ from those of its pods"),
         }
     }
 }

@@ -27,7 +27,7 @@ pub enum TaskEnd {
         message: String,
     },
     /// A task ended although it has to run as long as the process.
-    #[error("task {name:?} ended before its time")]
+    #[error("task {name:?} ended unexpectedly")]
     Ended {
         /// Name of the task.
         name: &'static str,

@@ -34,7 +34,7 @@ pub enum LiveError {
     #[error(transparent)]
     Access(#[from] AccessError),
     /// The API server is unreachable.
-    #[error("the API server {url} cannot be reached: {error}")]
+    #[error("the API server {url} is unreachable: {error}")]
     Unreachable {
         /// URL of the API server.
         url: String,
@@ -109,7 +109,9 @@ fn read_only(client: kube::Client) -> kube::Client {
             if request.method() == Method::GET {
                 client.send(request).await
             } else {
-                Err(kube::Error::Service(format!("{} {}: only reading", request.method(), request.uri()).into()))
+                Err(kube::Error::Service(
+                    format!("{} {}: this client is read-only", request.method(), request.uri()).into(),
+                ))
             }
         }
     });
@@ -146,8 +148,8 @@ impl Reader {
         check(unread)?;
         match ingest.unreadable() {
             0 => {}
-            1 => say(format_args!("warning: 1 object cannot be read and is not considered")),
-            count => say(format_args!("warning: {count} objects cannot be read and are not considered")),
+            1 => say(format_args!("warning: ignoring 1 object that cannot be decoded")),
+            count => say(format_args!("warning: ignoring {count} objects that cannot be decoded")),
         }
         let loading = Loading::of(&engine, preemption, clock.now());
         // As with files, the engine is not dropped, since the process ends soon.
@@ -163,7 +165,7 @@ async fn reach(client: &kube::Client, clock: &Clock) -> Result<(), String> {
     match clock.timeout_at(clock.mono() + REACHED, client.request_text(request)).await {
         Ok(Ok(_) | Err(kube::Error::Api(_))) => Ok(()),
         Ok(Err(error)) => Err(ApiError::from_transport(&Method::GET, VERSION, &error).to_string()),
-        Err(_) => Err(format!("no answer within {} s", REACHED.as_secs())),
+        Err(_) => Err(format!("no response within {} s", REACHED.as_secs())),
     }
 }
 
@@ -171,7 +173,7 @@ async fn reach(client: &kube::Client, clock: &Clock) -> Result<(), String> {
 fn check(unread: Vec<Unread>) -> Result<(), LiveError> {
     if let Some(Unread { kind, code, message }) = unread.iter().find(|kind| REQUIRED.contains(&&*kind.kind)).cloned() {
         let hint = match code {
-            Some(403) => "; deploy/explain-role.yaml is a role that may do all that is needed",
+            Some(403) => "; deploy/explain-role.yaml has a ClusterRole with the required permissions",
             _ => "",
         };
         return Err(LiveError::Kind { kind, message, hint });
@@ -193,8 +195,8 @@ fn without(kind: &str) -> &'static str {
         "services" | "replicationcontrollers" | "replicasets" | "statefulsets" => {
             "default spreading does not know which pods belong to them"
         }
-        "poddisruptionbudgets" => "preemption respects no disruption budget",
-        _ => "what depends on them is not considered",
+        "poddisruptionbudgets" => "preemption ignores disruption budgets",
+        _ => "anything that depends on them is ignored",
     }
 }
 

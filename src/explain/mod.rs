@@ -30,33 +30,33 @@ use crate::model::PodInfo;
 use crate::scheduler::{Evaluation, evaluate_then};
 use crate::simulate::{Loading, Progress, SimulateArgs, SimulateError, load_cluster, say};
 
-/// Says for a pending pod what each plugin makes of each node: which nodes are ruled out and why, how the others rank and what
-/// sets them apart, and for a pod that fits nowhere which single change would let it in.
+/// Explains where a pending pod would be scheduled, or why it is unschedulable. Prints the rejected nodes with the reasons, and
+/// the feasible nodes with their scores. For an unschedulable pod, also prints single changes that would make it schedulable.
 ///
-/// The cluster is that of files, which are what `simulate` takes, or a running one, of which everything that scheduling reads
-/// is listed and nothing is written. Without files it is the one of the kubeconfig that kubectl would use: `--kubeconfig`, or
-/// `$KUBECONFIG`, or `~/.kube/config`. Without POD every pending pod is explained.
+/// The cluster is read from files in the formats of `simulate`, or from a running cluster. A running cluster is only read:
+/// nothing is written to it. It is found as kubectl finds it: by `--kubeconfig`, `$KUBECONFIG` or `~/.kube/config`. Without POD,
+/// all pending pods are explained.
 #[derive(Args, Clone, Debug)]
 #[command(group = ArgGroup::new("cluster"))]
-#[command(after_help = "Exit code: 0 when the pods were explained, 1 on bad input or usage.")]
+#[command(after_help = "Exit code: 0 if the pods were explained, 1 for invalid input or usage.")]
 pub struct ExplainArgs {
-    /// Files and folders to load; `-` is standard input
+    /// Files and folders to load, or `-` for standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE", group = "cluster")]
     pub files: Vec<PathBuf>,
 
-    /// A kubeconfig of the running cluster to read, instead of `$KUBECONFIG` or `~/.kube/config`
+    /// Path to the kubeconfig file of the running cluster
     #[arg(long, value_name = "FILE", group = "cluster")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// The context of the kubeconfig, instead of its current one
+    /// Context of the kubeconfig to use
     #[arg(long, value_name = "NAME", conflicts_with = "files")]
     pub context: Option<String>,
 
-    /// The pod, by name or as `namespace/name`
+    /// Pod to explain: its name, or `namespace/name`
     #[arg(value_name = "POD")]
     pub pod: Option<String>,
 
-    /// Explain pods of this namespace only
+    /// Explain only pods of this namespace
     #[arg(short, long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 
@@ -64,15 +64,15 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// Feature gates, as `Name=true,Other=false`
+    /// Comma-separated list of feature gates: `Name=true,Other=false`
     #[arg(long, value_name = "GATES")]
     pub feature_gates: Vec<String>,
 
-    /// Kubernetes version whose feature gates apply, from 1.33 to 1.36
+    /// Emulated Kubernetes version, from 1.33 to 1.36. It decides the defaults of feature gates
     #[arg(long, value_name = "VERSION")]
     pub emulated_version: Vec<String>,
 
-    /// Output format: a page for people, or a document for tools
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Form::Table)]
     pub output: Form,
 }
@@ -80,7 +80,7 @@ pub struct ExplainArgs {
 /// Output format of an explanation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Form {
-    /// A page for people.
+    /// A human-readable page.
     #[default]
     Table,
     /// A JSON document with every node and every plugin.
@@ -110,7 +110,7 @@ pub enum ExplainError {
         place: &'static str,
     },
     /// Several namespaces have a pod of this name.
-    #[error("pod {name:?} is in several namespaces: name one of {keys}")]
+    #[error("pod {name:?} exists in several namespaces: specify one of {keys}")]
     Ambiguous {
         /// The name that was given.
         name: String,
@@ -118,7 +118,7 @@ pub enum ExplainError {
         keys: String,
     },
     /// The pod already has a node.
-    #[error("pod {pod} is on node {node} already")]
+    #[error("pod {pod} is already assigned to node {node}")]
     Placed {
         /// Key of the scheduled pod.
         pod: String,
@@ -126,7 +126,9 @@ pub enum ExplainError {
         node: String,
     },
     /// No profile schedules the pod.
-    #[error("pod {pod}: no profile has the schedulerName {scheduler:?}; --config takes the configuration that has it")]
+    #[error(
+        "pod {pod}: no profile has the schedulerName {scheduler:?}; pass a configuration that has it with --config"
+    )]
     NotOurs {
         /// Key of the pod.
         pod: String,
@@ -199,7 +201,7 @@ pub fn explain(args: &ExplainArgs, plugins: Registry) -> Result<Explanation, Exp
     let loaded = Instant::now();
     if cluster.has_extenders {
         say(format_args!(
-            "warning: the configured extenders are not asked, and may rule nodes out or rank them otherwise"
+            "warning: the configured extenders are not called, but could reject nodes or change their scores"
         ));
     }
     let pods = match &args.pod {
@@ -257,9 +259,9 @@ fn find(cluster: &Loading, name: &str, args: &ExplainArgs) -> Result<Arc<PodInfo
     }
     let Some(other) = cluster.others.iter().find(|pod| is_it(pod)) else {
         let place = if args.reads_files() {
-            "in these files; of a workload, name the pod that `simulate` shows"
+            "in these files; for a pod of a workload, use the name that `simulate` prints"
         } else {
-            "in this cluster, or it has ended"
+            "in this cluster, or it is completed"
         };
         return Err(ExplainError::NoPod { name: name.to_owned(), place });
     };

@@ -39,8 +39,8 @@ impl fmt::Display for Explanation {
         }
         match self.pending.saturating_sub(1) {
             0 => {}
-            1 => f.write_str("\nAs the cluster stands; the other pending pod is not placed.\n")?,
-            others => writeln!(f, "\nAs the cluster stands; the other {others} pending pods are not placed.")?,
+            1 => f.write_str("\nThe other pending pod is assumed to stay pending.\n")?,
+            others => writeln!(f, "\nThe other {others} pending pods are assumed to stay pending.")?,
         }
         self.foreign(f)
     }
@@ -53,8 +53,8 @@ impl Explanation {
             let (pods, are) = if *count == 1 { ("pod", "is") } else { ("pods", "are") };
             writeln!(
                 f,
-                "\n{count} {pods} {are} pending for {scheduler:?}, which is no profile here; --config takes the configuration \
-                 that has it."
+                "\n{count} {pods} {are} pending for schedulerName {scheduler:?}, which is no profile of this configuration. Use \
+                 --config to pass a configuration that has it."
             )?;
         }
         Ok(())
@@ -71,12 +71,12 @@ impl fmt::Display for PodExplanation {
             writeln!(f, "\nPreemption: {preemption}")?;
         }
         if !self.changes.is_empty() {
-            f.write_str("\nAny one of these would let it in:\n")?;
+            f.write_str("\nAny one of these changes would make it schedulable:\n")?;
             for change in &self.changes {
                 writeln!(f, "  {change}")?;
             }
         } else if self.evaluation.host.is_empty() && self.evaluation.error.is_empty() {
-            f.write_str("\nNo single change that was tried would let it in.\n")?;
+            f.write_str("\nNo single change that was tried would make it schedulable.\n")?;
         }
         Ok(())
     }
@@ -88,18 +88,18 @@ impl PodExplanation {
         let said = &self.evaluation;
         let feasible = said.nodes.iter().filter(|node| is_feasible(node)).count();
         if !said.error.is_empty() {
-            writeln!(f, "the attempt breaks off: {}", said.error)?;
+            writeln!(f, "the scheduling attempt fails: {}", said.error)?;
         } else if said.host.is_empty() {
-            writeln!(f, "fits nowhere as it is\n{}", said.message)?;
+            writeln!(f, "unschedulable\n{}", said.message)?;
         } else {
             let (all, host) = (said.nodes.len(), &said.host);
-            writeln!(f, "{feasible} of {all} nodes can take it, and {host} is the one for {}", said.scheduler)?;
+            writeln!(f, "{feasible} of {all} nodes are feasible, and {} selects {host}", said.scheduler)?;
         }
         if !said.skipped.is_empty() {
-            writeln!(f, "It is not scheduled, though: it is being deleted.")?;
+            writeln!(f, "It is not scheduled because it is being deleted.")?;
         }
         match &said.pre_enqueue {
-            Some(held) => writeln!(f, "{} holds it back, though: {}", held.plugin, held.reasons.join(", ")),
+            Some(held) => writeln!(f, "It is gated by {}: {}", held.plugin, held.reasons.join(", ")),
             None => Ok(()),
         }
     }
@@ -117,7 +117,7 @@ impl PodExplanation {
         let mut groups: Vec<((&str, String), Vec<&str>)> = groups.into_iter().collect();
         groups.sort_by_key(|(_, nodes)| std::cmp::Reverse(nodes.len()));
         let more = groups.len().saturating_sub(ROWS);
-        let mut rows = vec![row(["COUNT", "RULED OUT BY", "REASON", "NODES"])];
+        let mut rows = vec![row(["COUNT", "REJECTED BY", "REASON", "NODES"])];
         rows.extend(groups.into_iter().take(ROWS).map(|((plugin, reason), nodes)| {
             row([&nodes.len().to_string(), plugin, &reason, &Nodes(&nodes).to_string()])
         }));
@@ -129,7 +129,7 @@ impl PodExplanation {
     /// Writes the feasible nodes, best first, each with the score differences to the previous one.
     fn ranking(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.evaluation.score_error.is_empty() {
-            writeln!(f, "\nScoring breaks off: {}", self.evaluation.score_error)?;
+            writeln!(f, "\nScoring fails: {}", self.evaluation.score_error)?;
         }
         let mut nodes: Vec<(&NodeEvaluation, i64)> =
             self.evaluation.nodes.iter().filter_map(|node| Some((node, node.total?))).collect();
@@ -139,7 +139,7 @@ impl PodExplanation {
         // The sort is stable. Among equal totals the chosen node comes first, then the others in evaluation order.
         nodes.sort_by_key(|(node, total)| (std::cmp::Reverse(*total), *node.node != *self.evaluation.host));
         let more = nodes.len().saturating_sub(ROWS);
-        let mut rows = vec![row(["NODE", "TOTAL", "DIFFERENCE TO THE ONE ABOVE"])];
+        let mut rows = vec![row(["NODE", "TOTAL", "DIFFERENCE TO PREVIOUS"])];
         for (at, (node, total)) in nodes.iter().enumerate().take(ROWS) {
             let difference = match at.checked_sub(1).map(|above| nodes[above].0) {
                 None => String::new(),

@@ -60,10 +60,10 @@ impl fmt::Display for PreemptionExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(node) = &self.node else { return f.write_str(&self.message) };
         let victims: Vec<&str> = self.victims.iter().map(|victim| &**victim).collect();
-        write!(f, "would send {} away from {node}", Nodes(&victims))?;
+        write!(f, "would preempt {} on {node}", Nodes(&victims))?;
         match self.pdb_violations {
             0 => Ok(()),
-            violations => write!(f, ", {violations} of them against a disruption budget"),
+            violations => write!(f, ", {violations} in violation of a disruption budget"),
         }
     }
 }

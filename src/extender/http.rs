@@ -237,12 +237,12 @@ fn each_node<'a, P>(
 }
 
 fn whole_pod(pod: &Pod) -> Result<Cow<'_, RawValue>, PluginError> {
-    pod.whole().ok_or_else(|| PluginError::new(format!("the JSON of pod {} was not kept", pod.key())))
+    pod.whole().ok_or_else(|| PluginError::new(format!("the original JSON of pod {} is missing", pod.key())))
 }
 
 fn whole_node(node: &Node) -> Result<&RawValue, PluginError> {
     let original = node.original.as_ref().map(Original::json);
-    original.ok_or_else(|| PluginError::new(format!("the JSON of node {} was not kept", node.name())))
+    original.ok_or_else(|| PluginError::new(format!("the original JSON of node {} is missing", node.name())))
 }
 
 /// Parses a node from a reply. The next extender may receive it.

@@ -68,7 +68,7 @@ impl ResolvesClientCert for Identity {
             return Some(fixed.clone());
         }
         let pair = || certified(&self.certificate.read()?, &self.key.read()?, &tls::provider());
-        pair().inspect_err(|error| tracing::error!(error, "The client certificate for an extender cannot be used")).ok()
+        pair().inspect_err(|error| tracing::error!(error, "Failed to load the client certificate of an extender")).ok()
     }
 
     fn has_certs(&self) -> bool {

@@ -79,19 +79,18 @@ impl<'a> Candidates<'a> {
         let Self { nodes, outcomes, alive, scratch, plugin } = self;
         alive.retain(|&at| {
             let mut slot = Scratch::default();
-            let outcome = match decide(nodes[at as usize], &mut slot) {
-                Ok(Verdict::Pass) => NodeOutcome::Feasible,
-                Ok(Verdict::Reject(rejection)) => NodeOutcome::Rejected(*plugin, rejection),
-                Err(error) => NodeOutcome::Failed(Some(*plugin), error),
-            };
+            let verdict = decide(nodes[at as usize], &mut slot);
             if !slot.is_empty() {
                 scratch.push((at, *plugin, slot));
             }
-            let feasible = matches!(outcome, NodeOutcome::Feasible);
-            if !feasible {
-                record(outcomes, nodes.len(), at, outcome);
-            }
-            feasible
+            // Nearly all nodes pass, so no outcome is built for them.
+            let outcome = match verdict {
+                Ok(Verdict::Pass) => return true,
+                Ok(Verdict::Reject(rejection)) => NodeOutcome::Rejected(*plugin, rejection),
+                Err(error) => NodeOutcome::Failed(Some(*plugin), error),
+            };
+            record(outcomes, nodes.len(), at, outcome);
+            false
         });
     }
 }

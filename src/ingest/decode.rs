@@ -116,7 +116,7 @@ impl Unreadable {
 
     fn note(&self, kind: &str, object: &str, error: &serde_json::Error) {
         self.0.fetch_add(1, Ordering::Relaxed);
-        tracing::error!(kind, object, %error, "Object cannot be read and is left as it was");
+        tracing::error!(kind, object, %error, "Failed to decode object, keeping its previous version");
     }
 }
 
@@ -148,7 +148,7 @@ fn item<K: kube::Resource>(raw: &RawValue, reading: &Reading<K>) -> Option<Item<
             object.meta_mut().managed_fields = None;
             return Some(Item::Read(object));
         }
-        Ok(_) => serde::de::Error::custom("it has no name"),
+        Ok(_) => serde::de::Error::custom("object has no name"),
         Err(error) => error,
     };
     let identity =

@@ -84,7 +84,7 @@ impl<S: Sink> Feed for FeedOf<S> {
         });
         Box::pin(async move {
             let error = reflector.run().await;
-            tracing::error!(%error, "The scheduler has to end");
+            tracing::error!(%error, "Fatal error while handling a watch event, exiting");
         })
     }
 

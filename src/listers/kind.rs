@@ -16,7 +16,7 @@ pub struct Kind {
 
 /// Error for a text that is not of the form `<plural>.<version>.<group>`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is not <plural>.<version>.<group>")]
+#[error("{0} does not have the form <plural>.<version>.<group>")]
 pub struct MalformedKind(String);
 
 impl Kind {

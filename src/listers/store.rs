@@ -12,7 +12,7 @@ use crate::k8s::object_key;
 
 /// Error for a lister, index or observer that was requested after watches had started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} was asked for after the scheduler began to watch: a plugin asks for it in its factory")]
+#[error("{0} was requested after watches had started; request it in the plugin's factory")]
 pub struct Sealed(pub(super) String);
 
 /// The objects of one kind, sorted by key: `namespace/name`, or only the name for kinds without namespace.

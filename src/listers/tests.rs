@@ -36,7 +36,7 @@ fn kinds_are_spelled_as_urls_and_kubectl_spell_them() {
     let pods = Kind::of::<Pod>();
     assert_eq!((pods.path().as_str(), pods.resource().as_str()), ("/api/v1/pods", "pods"));
     let error = "bad.v1".parse::<Kind>().expect_err("two parts");
-    assert_eq!(error.to_string(), "bad.v1 is not <plural>.<version>.<group>");
+    assert_eq!(error.to_string(), "bad.v1 does not have the form <plural>.<version>.<group>");
 }
 
 /// Index of volumes by the name of their storage class.
@@ -125,9 +125,8 @@ fn nothing_new_can_be_asked_for_once_watching_has_begun() {
     let volumes = listers.ask::<PersistentVolume>().expect("not sealed");
     assert!(listers.store::<Service>().is_none(), "nobody asked");
     listers.seal();
-    let refused = |what: &str| {
-        format!("{what} was asked for after the scheduler began to watch: a plugin asks for it in its factory")
-    };
+    let refused =
+        |what: &str| format!("{what} was requested after watches had started; request it in the plugin's factory");
     let error = listers.ask::<Service>().expect_err("sealed").to_string();
     assert_eq!(error, refused("a lister of services.v1"));
     let foos = Kind::new("example.com", "v1", "foos");

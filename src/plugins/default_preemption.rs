@@ -220,6 +220,15 @@ mod tests {
         }
     }
 
+    /// Runs `PostFilter` for a pod that no node has room for.
+    fn preempt(harness: &Harness, preemptor: &Arc<PodInfo>) -> Result<PostFilterOutcome, PluginError> {
+        let (mut state, now) = (CycleState::default(), harness.handle.clock().now());
+        let mut cx = CycleContext { pod: preemptor, snapshot: &harness.snapshot, state: &mut state, now };
+        let diagnosis = Diagnosis { absent: Some(Rejection::unschedulable("full")), ..Diagnosis::default() };
+        let failed = PostFilterContext { diagnosis: &diagnosis, filters: &Empty, extenders: &(), random: 0 };
+        harness.registration.post_filter.as_ref().expect("PostFilter").post_filter(&mut cx, &failed)
+    }
+
     #[test]
     fn a_pod_whose_victims_are_being_sent_away_is_held_back() {
         let check = |asynchronous: bool, expected: Verdict| {
@@ -227,13 +236,8 @@ mod tests {
             let harness = plugin(gates).cluster(vec![node("n")], &[pod("v").on("n"), pod("w").on("n")]);
             let preemptor = pod("p").priority(1);
             harness.handle.listers().put(preemptor.clone().build());
-            let (info, mut state) = (preemptor.info(), CycleState::default());
-            let now = harness.handle.clock().now();
-            let mut cx = CycleContext { pod: &info, snapshot: &harness.snapshot, state: &mut state, now };
-            let absent = Some(Rejection::unschedulable("full"));
-            let diagnosis = Diagnosis { absent, ..Diagnosis::default() };
-            let failed = PostFilterContext { diagnosis: &diagnosis, filters: &Empty, extenders: &(), random: 0 };
-            let outcome = harness.registration.post_filter.as_ref().expect("PostFilter").post_filter(&mut cx, &failed);
+            let info = preemptor.info();
+            let outcome = preempt(&harness, &info);
             // Synchronous preemption waits for the evictions, which the effects of this harness refuse.
             assert_eq!(outcome.is_ok(), asynchronous, "{outcome:?}");
             let pre_enqueue = harness.registration.pre_enqueue.as_ref().expect("PreEnqueue");
@@ -263,31 +267,6 @@ mod tests {
         }
     }
 
-    /// Filters that pass only nodes without pods.
-    struct Alone;
-
-    impl FilterRunner for Alone {
-        fn run_filters(&self, _: &CycleContext<'_>, node: NodeRef<'_>) -> Result<Verdict, PluginError> {
-            Ok(if node.pods().is_empty() { Verdict::Pass } else { Verdict::unschedulable("taken") })
-        }
-
-        fn run_filters_with_nominated_pods(
-            &self,
-            cx: &CycleContext<'_>,
-            on: NodeRef<'_>,
-        ) -> Result<Verdict, PluginError> {
-            self.run_filters(cx, on)
-        }
-
-        fn add_pod(&self, _: &mut CycleContext<'_>, _: &PodInfo, _: NodeRef<'_>) -> Result<(), PluginError> {
-            Ok(())
-        }
-
-        fn remove_pod(&self, _: &mut CycleContext<'_>, _: &PodInfo, _: NodeRef<'_>) -> Result<(), PluginError> {
-            Ok(())
-        }
-    }
-
     #[test]
     fn a_pod_whose_victims_are_being_sent_away_waits_for_that() {
         let preemptor = pod("p").priority(1);
@@ -297,12 +276,8 @@ mod tests {
         listers.put(pod("v").on("n").build());
         let timeouts = vec![("W".into(), Duration::from_secs(9))];
         let waiting = harness.handle.waiting_pods().add(&pod("v").on("n").info(), timeouts, Mono::ZERO);
-        let (info, mut state, now) = (preemptor.info(), CycleState::default(), harness.handle.clock().now());
-        let mut cx = CycleContext { pod: &info, snapshot: &harness.snapshot, state: &mut state, now };
-        let diagnosis = Diagnosis { absent: Some(Rejection::unschedulable("taken")), ..Diagnosis::default() };
-        let failed = PostFilterContext { diagnosis: &diagnosis, filters: &Alone, extenders: &(), random: 0 };
-        let outcome = harness.registration.post_filter.as_ref().expect("PostFilter").post_filter(&mut cx, &failed);
-        assert_eq!(outcome, Ok(PostFilterOutcome::Success { nominated: Some("n".to_owned()) }));
+        let info = preemptor.info();
+        assert_eq!(preempt(&harness, &info), Ok(PostFilterOutcome::Success { nominated: Some("n".to_owned()) }));
         let pre_enqueue = harness.registration.pre_enqueue.as_ref().expect("PreEnqueue");
         let waits = Verdict::unresolvable("waiting for the preemption for this pod to be finished");
         assert_eq!(pre_enqueue.pre_enqueue(&info), waits);

@@ -85,7 +85,11 @@ impl PodNominator {
         // The pod may have been deleted or bound since the caller looked at it.
         match self.pods.get(pod.key()) {
             Some(current) if current.node_name().is_none() => nominations.insert(node, pod),
-            _ => tracing::debug!(pod = &**pod.key(), node, "Pod is gone or assigned, no node is held for it"),
+            _ => tracing::debug!(
+                pod = &**pod.key(),
+                node,
+                "Pod is deleted or already assigned to a node, aborting adding it to the nominator"
+            ),
         }
     }
 

@@ -46,7 +46,7 @@ impl State {
             return if for_it { QueueingStrategy::AfterBackoff } else { QueueingStrategy::Skip };
         }
         let Some(profile) = profile else {
-            tracing::error!(pod = &**info.pod.key(), "No profile is registered under the pod's schedulerName");
+            tracing::error!(pod = &**info.pod.key(), "No profile found for the pod's schedulerName");
             return QueueingStrategy::AfterBackoff;
         };
         let hints = &event.hints[profile];
@@ -157,10 +157,7 @@ impl State {
         }
         let class = self.class_of(info);
         let Some(missed) = self.in_flight.missed(info.pod.uid()) else {
-            tracing::error!(
-                pod = &**info.pod.key(),
-                "Pod comes back to the scheduling queue without having been popped"
-            );
+            tracing::error!(pod = &**info.pod.key(), "Pod returned to the scheduling queue is not in flight");
             return QueueingStrategy::AfterBackoff;
         };
         let mut strategy = QueueingStrategy::Skip;

@@ -115,7 +115,9 @@ impl Batches {
         let started = clock.mono();
         let hint = batch.next(framework, cx, attempt, started);
         match &hint {
-            Some(node) => tracing::debug!(pod = &**cx.pod.key(), node = &**node, "An equal pod's results name a node"),
+            Some(node) => {
+                tracing::debug!(pod = &**cx.pod.key(), node = &**node, "OpportunisticBatch provided node hint");
+            }
             None => framework.metrics().batch_attempt(BatchAttempt::NoHint),
         }
         framework.metrics().node_hint_asked(hint.is_some(), clock.mono().seconds_since(started));

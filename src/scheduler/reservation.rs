@@ -89,7 +89,11 @@ impl Drop for Reservation {
             return;
         }
         self.shared.count_bug();
-        tracing::error!(pod = &**self.pod.key(), node = &*self.node, "A reservation was dropped without being settled");
+        tracing::error!(
+            pod = &**self.pod.key(),
+            node = &*self.node,
+            "Assumed pod was neither bound nor forgotten, forgetting it"
+        );
         let _ = self.forget();
     }
 }

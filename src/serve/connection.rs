@@ -69,7 +69,7 @@ pub(super) async fn serve(shared: Arc<ConnectionContext>, stream: TcpStream, rem
     let stream = match shaken {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return trace!(%remote, %error, "TLS handshake error"),
-        Err(_) => return trace!(%remote, "TLS handshake error: it took too long"),
+        Err(_) => return trace!(%remote, "TLS handshake error: timed out"),
     };
     let tls = stream.get_ref().1;
     let chain = tls.peer_certificates().unwrap_or_default().iter().map(|one| one.clone().into_owned()).collect();
@@ -201,8 +201,8 @@ async fn drive<C, E>(
     .await;
     match end {
         Some(Ok(())) => {}
-        Some(Err(error)) => trace!(%remote, %error, "A connection has failed"),
-        None => trace!(%remote, "A connection was idle or slow for too long"),
+        Some(Err(error)) => trace!(%remote, %error, "Connection failed"),
+        None => trace!(%remote, "Connection timed out"),
     }
 }
 

@@ -89,10 +89,10 @@ impl Gauges {
         let attempts = |names, label, buckets, what| Attempts::new(registry, names, label, buckets, what);
         let users = Opts::new("authenticated_user_requests", "[ALPHA] Number of authenticated requests by user.");
         let fetches = Opts::new("authentication_token_cache_fetch_total", "[ALPHA] Number of token reviews.");
-        let fetching = Opts::new("authentication_token_cache_active_fetch_count", "[ALPHA] Token reviews under way.");
+        let fetching = Opts::new("authentication_token_cache_active_fetch_count", "[ALPHA] Token reviews in progress.");
         let left = HistogramOpts::new(
             "apiserver_client_certificate_expiration_seconds",
-            "[ALPHA] Seconds that certificates of clients had left when they were used.",
+            "[ALPHA] Remaining lifetime in seconds of client certificates when they were used.",
         );
         Ok(Arc::new(Self {
             users: keep(registry, IntCounterVec::new(users, &["username"])?)?,
@@ -112,7 +112,7 @@ impl Gauges {
                 ["authentication_token_cache_request_total", "authentication_token_cache_request_duration_seconds"],
                 "status",
                 prometheus::DEFAULT_BUCKETS.to_vec(),
-                "look-ups of tokens",
+                "lookups in the token cache",
             )?,
             token_fetches: keep(registry, IntCounterVec::new(fetches, &["status"])?)?,
             token_fetching: keep(registry, IntGaugeVec::new(fetching, &["status"])?)?,
@@ -120,13 +120,13 @@ impl Gauges {
                 ["apiserver_delegated_authn_request_total", "apiserver_delegated_authn_request_duration_seconds"],
                 "code",
                 reviews(),
-                "reviews of tokens by the API server",
+                "TokenReview requests to the API server",
             )?,
             authorization_reviews: attempts(
                 ["apiserver_delegated_authz_request_total", "apiserver_delegated_authz_request_duration_seconds"],
                 "code",
                 reviews(),
-                "reviews of access by the API server",
+                "SubjectAccessReview requests to the API server",
             )?,
             certificate_left: keep(registry, Histogram::with_opts(left.buckets(LEFT_BUCKETS.to_vec()))?)?,
         }))

@@ -82,12 +82,16 @@ impl<T: Send + Sync> Refresh for ReloadedFiles<T> {
             Ok(None) => self.last().trouble = None,
             Ok(Some((contents, value))) => {
                 *self.last() = LastRead { contents, value: Arc::new(value), trouble: None };
-                info!(name = self.name, "Loaded what has changed");
+                info!(name = self.name, "Reloaded changed files");
             }
             Err(text) => {
                 let mut last = self.last();
                 if last.trouble.as_ref() != Some(&text) {
-                    error!(name = self.name, err = text, "What is in use stays: what is there now cannot be used");
+                    error!(
+                        name = self.name,
+                        err = text,
+                        "Failed to reload changed files, keeping the previous contents"
+                    );
                     last.trouble = Some(text);
                 }
             }

@@ -175,7 +175,7 @@ async fn accept(listener: &TcpListener, shared: &Arc<ConnectionContext>, connect
                 }
                 Err(error) => {
                     // The usual cause is too many open files, which ends when connections are closed.
-                    error!(%error, "A connection could not be accepted");
+                    error!(%error, "Failed to accept a connection");
                     shared.clock.sleep(wait).await;
                     wait = (wait * 2).min(ACCEPT_WAITS.1);
                 }
@@ -369,7 +369,7 @@ async fn request_header(
             let (trust, names) = (Arc::new(Trust::Cluster(LatestValue::empty())), Arc::new(LatestValue::empty()));
             (cluster.proxies, cluster.names) = (Some(trust.clone()), Some(names.clone()));
             if let Some(Err(error)) = map.map(|map| cluster.take(&map)) {
-                warn!(err = error, "Not all of kube-system/extension-apiserver-authentication can be used");
+                warn!(err = error, "ConfigMap kube-system/extension-apiserver-authentication is invalid in part");
             }
             Ok(Some(RequestHeader { trust, names }))
         }

@@ -87,7 +87,7 @@ pub(super) fn resolve(options: &TlsOptions, disable_http2: bool) -> Result<TlsSe
     let newest = version(&options.min_version)?;
     let older_suites = provider.cipher_suites.iter().any(|suite| suite.tls13().is_none());
     if !newest && !older_suites {
-        warn!("None of the chosen cipher suites can be spoken with TLS 1.2, so only TLS 1.3 is");
+        warn!("No supported TLS 1.2 cipher suite is configured, so only TLS 1.3 is enabled");
     }
     let has_required = options.cipher_suites.iter().any(|name| REQUIRED_BY_HTTP2.contains(&name.as_str()));
     if !disable_http2 && !newest && !options.cipher_suites.is_empty() && !has_required {
@@ -109,7 +109,7 @@ fn suites(names: &[String]) -> Result<BTreeSet<u16>, ServeError> {
         if let Some((_, suite)) = SUITES.iter().find(|(known, _)| known == name) {
             chosen.insert(u16::from(*suite));
         } else if GO_SUITES.contains(&name.as_str()) {
-            warn!(suite = name, "This cipher suite is not considered safe any more, and is not spoken");
+            warn!(suite = name, "Cipher suite is insecure and not supported, ignoring it");
         } else {
             return Err(ServeError(format!("Cipher suite {name} not supported or doesn't exist")));
         }
@@ -135,10 +135,10 @@ fn groups(
     }
     let spoken: Vec<_> = known.iter().copied().filter(|group| chosen.contains(&u16::from(group.name()))).collect();
     for id in chosen.iter().filter(|id| !spoken.iter().any(|group| u16::from(group.name()) == **id)) {
-        warn!(curve = ?NamedGroup::from(*id), "This key exchange cannot be spoken");
+        warn!(curve = ?NamedGroup::from(*id), "Key exchange is not supported, ignoring it");
     }
     if spoken.is_empty() {
-        return Err(ServeError::new("none of the curve preferences can be spoken: 23, 24 and 29 can"));
+        return Err(ServeError::new("none of the curve preferences is supported; supported are 23, 24 and 29"));
     }
     Ok(spoken)
 }
@@ -149,7 +149,7 @@ fn version(name: &str) -> Result<bool, ServeError> {
         "" | "VersionTLS12" => Ok(false),
         "VersionTLS13" => Ok(true),
         "VersionTLS10" | "VersionTLS11" => {
-            warn!(version = name, "This version is not considered safe any more: TLS 1.2 is the oldest that is spoken");
+            warn!(version = name, "TLS version is insecure and not supported, using TLS 1.2 as the minimum");
             Ok(false)
         }
         _ => Err(ServeError(format!("unknown tls version {}", quote(name)))),
@@ -180,7 +180,7 @@ mod tests {
         check(options("", &[], &[0]), "curve preference 0 is out of range (must be 1-65535)");
         check(options("", &[], &[29, 29]), "duplicate curve preference 29");
         check(options("", &[], &[7]), "curve preference 7 is not supported by the current Go version");
-        check(options("", &[], &[25]), "none of the curve preferences can be spoken: 23, 24 and 29 can");
+        check(options("", &[], &[25]), "none of the curve preferences is supported; supported are 23, 24 and 29");
         let missing = "failed to start secure server: error configuring http2: http2: TLSConfig.CipherSuites is missing \
             an HTTP/2-required AES_128_GCM_SHA256 cipher (need at least one of TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or \
             TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256)";

@@ -134,30 +134,17 @@ impl Bundle {
 
 #[cfg(test)]
 mod tests {
-    use rcgen::{
-        BasicConstraints, CertificateParams, CertifiedIssuer, CustomExtension, DnType, ExtendedKeyUsagePurpose, IsCa,
-        KeyPair,
-    };
+    use rcgen::{CertificateParams, CustomExtension, DnType, ExtendedKeyUsagePurpose, KeyPair};
 
     use super::*;
+    use crate::client::testing::certificates::{Authority, params_of_client};
 
-    type Issuer = CertifiedIssuer<'static, KeyPair>;
-
-    fn authority() -> Issuer {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Issuer::self_signed(params, KeyPair::generate().expect("a key")).expect("a certificate")
-    }
-
-    fn leaf(issuer: &Issuer, change: impl FnOnce(&mut CertificateParams)) -> CertificateDer<'static> {
-        let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, "alice");
-        params.distinguished_name.push(DnType::OrganizationName, "team");
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    fn leaf(issuer: &Authority, change: impl FnOnce(&mut CertificateParams)) -> CertificateDer<'static> {
+        let mut params = params_of_client("alice", &["team"]);
         params.not_before = at(1_000);
         params.not_after = at(2_000);
         change(&mut params);
-        params.signed_by(&KeyPair::generate().expect("a key"), issuer).expect("a certificate").into()
+        issuer.pair_of(&params).der.into()
     }
 
     fn at(second: i64) -> time::OffsetDateTime {
@@ -166,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_subject_is_read() {
-        let issuer = authority();
+        let issuer = Authority::new();
         let subject = Subject::of(&leaf(&issuer, |params| {
             params.distinguished_name.push(DnType::CustomDnType(UID.to_vec()), "u-1");
         }))
@@ -179,7 +166,7 @@ mod tests {
 
     #[test]
     fn only_what_an_authority_has_signed_for_a_client_and_for_now_is_taken() {
-        let (issuer, stranger) = (authority(), authority());
+        let (issuer, stranger) = (Authority::new(), Authority::new());
         let bundle = Bundle::parse("b", issuer.pem().as_bytes()).expect("a bundle");
         let check = |certificate: CertificateDer<'static>, second: i64, taken: bool| {
             let now = Timestamp::from_second(second).expect("a time");

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// Schedules the pods of cluster files against a cluster in memory, in virtual time, and says where each went or why it
-/// could not.
+/// Schedules the pending pods of cluster files on a simulated cluster, in virtual time. Prints the node of each pod, or the
+/// reason why it is pending.
 ///
-/// FILE is YAML or JSON as `kubectl get -o yaml` or a manifest has it: several documents, lists, whole folders, or `-` for
-/// standard input. Deployments and other workloads get the pods that they lack. The same input and seed give the same
-/// output, byte for byte.
+/// FILE is a manifest or the output of `kubectl get -o yaml` or `-o json`, a folder of such files, or `-` for standard input. A
+/// file may have several documents and lists. Missing pods of Deployments and other workloads are created. The same input and
+/// seed always give the same output.
 #[derive(Args, Clone, Debug, Default)]
-#[command(after_help = "Exit code: 0 when all pods were placed, 2 when some are pending, 1 on bad input or usage.")]
+#[command(after_help = "Exit code: 0 if all pods were placed, 2 if some are pending, 1 for invalid input or usage.")]
 pub struct SimulateArgs {
-    /// Files and folders to load; `-` is standard input
+    /// Files and folders to load, or `-` for standard input
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
@@ -21,31 +21,31 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// Seed of all random choices: names of generated pods, UIDs, ties that extenders leave
+    /// Seed for random names, UIDs, and choices between nodes with equal scores
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// Number of nodes of a cluster to generate instead of reading files
+    /// Generate a cluster with this number of nodes instead of reading files
     #[arg(long, value_name = "N", requires = "pods", conflicts_with = "files")]
     pub nodes: Option<usize>,
 
-    /// Number of pods to place on the generated cluster
+    /// Number of pending pods in the generated cluster
     #[arg(long, value_name = "M", requires = "nodes", conflicts_with = "files")]
     pub pods: Option<usize>,
 
-    /// Feature gates, as `Name=true,Other=false`
+    /// Comma-separated list of feature gates: `Name=true,Other=false`
     #[arg(long, value_name = "GATES")]
     pub feature_gates: Vec<String>,
 
-    /// Kubernetes version whose feature gates apply, from 1.33 to 1.36
+    /// Emulated Kubernetes version, from 1.33 to 1.36. It decides the defaults of feature gates
     #[arg(long, value_name = "VERSION")]
     pub emulated_version: Vec<String>,
 
-    /// Output format: tables for people, or a document for tools
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     pub output: Output,
 
-    /// Print the events that the scheduler wrote, too
+    /// Also print the events that the scheduler wrote
     #[arg(long)]
     pub events: bool,
 }
@@ -53,11 +53,11 @@ pub struct SimulateArgs {
 /// Output format of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// Tables that people read.
+    /// Human-readable tables.
     #[default]
     Table,
-    /// A document in JSON.
+    /// A JSON document.
     Json,
-    /// A document in YAML.
+    /// A YAML document.
     Yaml,
 }

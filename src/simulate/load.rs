@@ -154,7 +154,7 @@ impl Input {
     fn take(&mut self, value: Value, origin: &Origin) -> Result<(), LoadError> {
         let failed = |error: String| Err(LoadError::Document { origin: origin.to_string(), error });
         let Value::Object(mut object) = value else {
-            return failed("an object with apiVersion and kind is expected".to_owned());
+            return failed("expected an object with apiVersion and kind".to_owned());
         };
         let kind = match field(&object, "kind") {
             Ok(kind) => kind,
@@ -170,7 +170,7 @@ impl Input {
             let items = match object.remove("items") {
                 Some(Value::Array(items)) => items,
                 Some(Value::Null) | None => Vec::new(),
-                Some(_) => return failed("items: a list is expected".to_owned()),
+                Some(_) => return failed("items: must be a list".to_owned()),
             };
             for (number, mut item) in items.into_iter().enumerate() {
                 // The items of a typed list may have no type of their own.
@@ -187,11 +187,11 @@ impl Input {
             return Ok(());
         }
         if version.starts_with("kubescheduler.config.k8s.io/") {
-            return failed(format!("{kind} is a configuration, which --config takes"));
+            return failed(format!("{kind} is a configuration: pass it with --config"));
         }
         if kinds::by_name(&version, &kind).is_none() {
             if let Some(known) = misnamed(&version, &kind) {
-                return failed(format!("no kind {kind:?} is read in version {version:?}, but {known}"));
+                return failed(format!("no kind {kind:?} in version {version:?}: did you mean {known}?"));
             }
             if others(&version).is_some_and(|others| !others.contains(&kind.as_str())) {
                 return failed(format!("no kind {kind:?} in version {version:?}"));
@@ -246,7 +246,7 @@ fn field(object: &Map<String, Value>, name: &str) -> Result<String, String> {
     match object.get(name) {
         Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
         Some(Value::String(_) | Value::Null) | None => Err(format!("{name}: Required value")),
-        Some(other) => Err(format!("{name}: Invalid value: {other}: a string is expected")),
+        Some(other) => Err(format!("{name}: Invalid value: {other}: must be a string")),
     }
 }
 
@@ -384,15 +384,12 @@ mod tests {
         check("apiVersion: v1\nkind: ComponentStatus\n", Ok(&[]));
         check(
             "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n",
-            Err("c.yaml: document 1: KubeSchedulerConfiguration is a configuration, which --config takes"),
+            Err("c.yaml: document 1: KubeSchedulerConfiguration is a configuration: pass it with --config"),
         );
         check("apiVersion: serving.knative.dev/v1\nkind: Service\n", Ok(&[]));
-        check("- a\n", Err("c.yaml: document 1: an object with apiVersion and kind is expected"));
+        check("- a\n", Err("c.yaml: document 1: expected an object with apiVersion and kind"));
         check("kind: Pod\n", Err("c.yaml: document 1: apiVersion: Required value"));
-        check(
-            "apiVersion: v1\nkind: [a]\n",
-            Err("c.yaml: document 1: kind: Invalid value: [\"a\"]: a string is expected"),
-        );
+        check("apiVersion: v1\nkind: [a]\n", Err("c.yaml: document 1: kind: Invalid value: [\"a\"]: must be a string"));
         check(
             "apiVersion: v1\nkind: Node\nkind: Pod\n",
             Err("c.yaml: document 1: yaml: unmarshal errors:\n  line 3: key \"kind\" already set in map"),

@@ -57,7 +57,7 @@ const EPOCH_SECONDS: u64 = 1_767_225_600;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SimulateError {
     /// Neither files nor numbers were given.
-    #[error("nothing to simulate: name files, or give --nodes and --pods")]
+    #[error("nothing to simulate: specify files, or --nodes and --pods")]
     NoInput,
     /// A file cannot be read.
     #[error(transparent)]
@@ -84,13 +84,13 @@ pub enum SimulateError {
         error: String,
     },
     /// The API server rejects a generated object.
-    #[error("making a cluster up: {0}")]
+    #[error("generating a cluster: {0}")]
     Generate(String),
     /// The scheduler cannot be built.
     #[error("{0}")]
     Engine(String),
     /// The requested number of objects is too large.
-    #[error("--{flag} {number}: a simulation makes {most} at most")]
+    #[error("--{flag} {number}: must be at most {most}")]
     TooMany {
         /// Name of the flag.
         flag: &'static str,
@@ -100,13 +100,13 @@ pub enum SimulateError {
         most: usize,
     },
     /// The async runtime cannot be started.
-    #[error("starting: {0}")]
+    #[error("starting the async runtime: {0}")]
     Runtime(String),
     /// A task that must not end has ended.
     #[error(transparent)]
     Task(Arc<TaskEnd>),
     /// Pods are being scheduled or terminated, but no event is due that could move them.
-    #[error("pods are on their way, but nothing is going to happen")]
+    #[error("simulation is stuck: pods are in flight or terminating, but no event is due")]
     Stuck,
 }
 
@@ -186,7 +186,7 @@ pub fn simulate(args: &SimulateArgs, plugins: Registry) -> Result<Report, Simula
     let seconds = began.elapsed().as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     let rate = report.totals.placed as f64 / seconds;
-    say(format_args!("took {seconds:.2} s of real time, {rate:.0} pods placed a second"));
+    say(format_args!("took {seconds:.2} s of real time, {rate:.0} pods placed per second"));
     Ok(report)
 }
 
@@ -206,7 +206,7 @@ fn start(args: &SimulateArgs, plugins: Registry) -> Result<Running, SimulateErro
         _ => {
             let input = load(&args.files)?;
             for (kind, count) in &input.ignored {
-                say(format_args!("warning: {count} × {kind} left out: scheduling does not read it"));
+                say(format_args!("warning: ignoring {count} × {kind}: not used by scheduling"));
             }
             world.load(input.objects)?;
         }

@@ -205,11 +205,11 @@ impl PodReport {
                 (Some("SchedulingGated".to_owned()), Some(message))
             }
             None if !pod["metadata"]["deletionTimestamp"].is_null() => {
-                let message = "it is being deleted, and so left alone";
+                let message = "the pod is being deleted and is not scheduled";
                 (Some("Terminating".to_owned()), Some(message.to_owned()))
             }
             None if !ours => {
-                let message = format!("no profile is named {scheduler:?}");
+                let message = format!("no profile has the schedulerName {scheduler:?}");
                 (Some("NotOurs".to_owned()), Some(message))
             }
             None => {

@@ -31,8 +31,8 @@ pub(crate) fn columns(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::
 
 fn pod_row(pod: &PodReport, nodes: &BTreeSet<&str>) -> Vec<String> {
     let (node, reason) = match (&pod.node, &pod.reason) {
-        (Some(node), _) if !nodes.contains(node.as_str()) => (node.clone(), "there is no such node".to_owned()),
-        (Some(node), _) => (node.clone(), if pod.was_placed { "was there".to_owned() } else { String::new() }),
+        (Some(node), _) if !nodes.contains(node.as_str()) => (node.clone(), "node does not exist".to_owned()),
+        (Some(node), _) => (node.clone(), if pod.was_placed { "already placed".to_owned() } else { String::new() }),
         (None, reason) => {
             let reason = reason.as_deref().unwrap_or("Pending");
             let message = pod.message.as_deref().unwrap_or_default();
@@ -110,7 +110,7 @@ impl fmt::Display for Report {
         writeln!(f)?;
         write!(
             f,
-            "{} placed, {} pending, {} already there",
+            "{} placed, {} pending, {} already placed",
             count(totals.placed, "pod"),
             totals.pending,
             totals.already_placed,

@@ -142,7 +142,7 @@ impl Expansion<'_> {
         if more <= MAX_MADE - self.made {
             return Ok(());
         }
-        Err(format!("{field}: {more} more pods: a simulation makes {MAX_MADE} at most"))
+        Err(format!("{field}: {more} more pods would exceed the limit of {MAX_MADE} pods"))
     }
 
     /// Creates a replica set for a deployment that has none.

@@ -153,7 +153,7 @@ impl World {
             self.origins.get(self.server.get(kind, namespace, name)?.uid())
         });
         match first.flatten() {
-            Some(origin) => format!("{}, from {origin}", status.message),
+            Some(origin) => format!("{}, first defined in {origin}", status.message),
             None => status.message,
         }
     }
@@ -161,7 +161,7 @@ impl World {
     /// Generates the objects of a cluster.
     pub(super) fn generate(&self, nodes: usize, pods: usize) -> Result<(), SimulateError> {
         let objects = (0..nodes).map(generate::node).chain((0..pods).map(generate::pod));
-        let mut progress = Progress::new(nodes + pods, "objects made");
+        let mut progress = Progress::new(nodes + pods, "objects created");
         for (number, object) in objects.enumerate() {
             progress.show(number);
             self.server.load(object).map_err(|status| SimulateError::Generate(status.message))?;
@@ -231,11 +231,11 @@ impl UnknownMembers {
 
     fn warn(&self) {
         for ((_, path), (first, count)) in self.found.iter().take(Self::SHOWN) {
-            let others = if *count > 1 { format!(" (and of {} others)", count - 1) } else { String::new() };
-            say(format_args!("warning: {first}{others}: {path}: unknown field, which counts for nothing"));
+            let others = if *count > 1 { format!(" (and {} others)", count - 1) } else { String::new() };
+            say(format_args!("warning: {first}{others}: {path}: unknown field, ignored"));
         }
         if let Some(more @ 1..) = self.found.len().checked_sub(Self::SHOWN) {
-            say(format_args!("warning: {more} more unknown fields, which count for nothing"));
+            say(format_args!("warning: {more} more unknown fields, ignored"));
         }
     }
 }
@@ -282,7 +282,7 @@ impl Running {
             }
             if self.controllers.preempted().len() > most_victims {
                 say(format_args!(
-                    "warning: the simulation ends after {} preemptions: pods are replaced as often as they are preempted",
+                    "warning: simulation stopped after {} preemptions: preempted pods are replaced and preempted again",
                     self.controllers.preempted().len()
                 ));
                 return Ok(());

@@ -96,7 +96,7 @@ impl<'a> Part<'a> {
             (Some(Ok(Value::Array(items))), true) => Ok(items),
             (Some(Err(error)), _) => Err(error),
             // A line break that only YAML recognizes may end the list within a part.
-            _ => Err("items: one list is expected".to_owned()),
+            _ => Err("items: must be one list".to_owned()),
         }
     }
 }
@@ -195,7 +195,7 @@ impl<'a> List<'a> {
                     Ok(part) => items.extend(part),
                     Err(error) if self.document.text.len() > WHOLE => {
                         let hint = if error.contains(" anchor ") {
-                            format!("; of anchors, only those of the same {PART} bytes are known in lists this long")
+                            format!("; in a list this long, an alias must be within {PART} bytes of its anchor")
                         } else {
                             String::new()
                         };

@@ -13,12 +13,12 @@
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+#[expect(dead_code, reason = "shared with the tests, which use more of it")]
+#[path = "../it/certificates.rs"]
+mod certificates;
 #[expect(dead_code, reason = "shared with the tests on loopback sockets, which use more of it")]
 #[path = "../it/serve/client.rs"]
 mod client;
-#[expect(dead_code, reason = "shared with the tests of clients, which use more of it")]
-#[path = "../it/client/server.rs"]
-mod tls_server;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -28,6 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use certificates::{Authority, params_of_client};
 use client::{Client, Identity};
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
@@ -36,9 +37,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube_scheduler::apiserver::kinds::{EVENTS, PODS};
 use kube_scheduler::apiserver::{ApiServer, DeleteOptions, Options};
 use kube_scheduler::clock::Clock;
-use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair};
 use serde_json::{Value, json};
-use tls_server::Authority;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
@@ -206,17 +205,12 @@ fn write_files(folder: &Path, server: &str) -> Identity {
          contexts: [{{name: test, context: {{cluster: test, user: admin}}}}]\n"
     );
     let authority = Authority::new();
-    let mut operator = CertificateParams::default();
-    operator.distinguished_name.push(DnType::OrganizationName, "system:masters");
-    operator.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-    let pair = authority.pair_of(&operator);
     for (path, text) in
         [(kubeconfig, text), (folder.join("config.json"), config.to_string()), (folder.join("ca.crt"), authority.pem())]
     {
         std::fs::write(path, text).expect("written");
     }
-    let key = KeyPair::from_pem(&pair.key).expect("a key").serialize_der();
-    Identity { chain: vec![pair.der.into()], key }
+    authority.pair_of(&params_of_client("operator", &["system:masters"])).into()
 }
 
 impl Scheduler {

@@ -4,8 +4,12 @@
 //! `tests/parity` are recorded anew.
 
 mod behaviour;
+#[expect(dead_code, reason = "shared with the tests in one process, which use more of it")]
+#[path = "../it/certificates.rs"]
+mod certificates;
 mod citations;
 mod embedded;
+mod figures;
 mod parity;
 mod support;
 mod surface;
@@ -32,6 +36,10 @@ fn main() {
         Trial::test("binds_500_pods", behaviour::binds::binds_500_pods),
         Trial::test("writes_what_upstream_writes", behaviour::effects::writes_what_upstream_writes),
         Trial::test("a_plugin_from_outside_reads_services", behaviour::needs::a_plugin_from_outside_reads_services),
+        Trial::test(
+            "a_plugin_from_outside_reads_custom_objects",
+            behaviour::needs::a_plugin_from_outside_reads_custom_objects,
+        ),
         Trial::test("wakes_pods_as_upstream_does", behaviour::requeue::wakes_pods_as_upstream_does),
         Trial::test(
             "both_write_the_same_in_random_sequences",
@@ -90,6 +98,7 @@ fn main() {
         Trial::test("surface::who_may_not_is_served_nothing", surface::endpoints::who_may_not_is_served_nothing),
         Trial::test("surface::files_that_change_are_read_again", surface::endpoints::files_that_change_are_read_again),
         Trial::test("surface::deploys_as_manifests_say", surface::deploy::deploys_as_manifests_say),
+        Trial::test("measures_both_schedulers", figures::measures_both_schedulers).with_ignored_flag(true),
     ];
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -11,10 +11,10 @@ use kube_scheduler::client::Transport;
 use kube_scheduler::client::kubeconfig::{self, InCluster};
 use kube_scheduler::client::{ApiError, Call, RestClient, Target};
 use kube_scheduler::clock::{Clock, SimClock};
-use rcgen::CertificateParams;
 use serde_json::json;
 
-use server::{Authority, Server, proxy};
+use crate::certificates::{Authority, Pair, params_of_host};
+use server::{Asked, Server, proxy};
 
 const POD: Target<'static> = Target::pod("ns", "p");
 
@@ -59,7 +59,7 @@ impl Folder {
         self.write("answer", &answer.to_string());
     }
 
-    /// What the plugin was told, each time that it ran.
+    /// Input of the plugin for each run.
     fn ran(&self) -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(self.0.join("ran")).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
@@ -74,6 +74,17 @@ fn client_of(path: &str, clock: Clock) -> RestClient {
 
 fn cluster(server: &Server) -> serde_json::Value {
     json!({"server": format!("https://127.0.0.1:{}", server.port), "certificate-authority": "ca.crt"})
+}
+
+/// Starts a server that a new authority signed. Returns a folder with the authority's certificate in `ca.crt`, and both.
+async fn trusted(
+    name: &str,
+    answer: impl Fn(&Asked) -> u16 + Clone + Send + Sync + 'static,
+) -> (Folder, Authority, Server) {
+    let (folder, authority) = (Folder::new(name), Authority::new());
+    folder.write("ca.crt", &authority.pem());
+    let server = Server::start(authority.config(&authority.pair("127.0.0.1")), answer).await;
+    (folder, authority, server)
 }
 
 /// Reads a pod; in what is said of a failure the server's address is `SERVER`.
@@ -91,12 +102,9 @@ async fn asks(client: &RestClient) -> Result<(), String> {
 
 #[tokio::test]
 async fn a_certificate_that_is_replaced_is_shown_by_new_connections() {
-    let folder = Folder::new("certificate");
-    let authority = Authority::new();
-    folder.write("ca.crt", &authority.pem());
-    let server = Server::start(authority.config(&authority.pair("127.0.0.1")), |_| 200).await;
+    let (folder, authority, server) = trusted("certificate", |_| 200).await;
     let [first, second] = ["one", "two"].map(|name| authority.pair(name));
-    let put = |pair: &server::Pair| {
+    let put = |pair: &Pair| {
         folder.write("client.crt", &pair.certificate);
         folder.write("client.key", &pair.key);
     };
@@ -121,10 +129,7 @@ async fn a_certificate_that_is_replaced_is_shown_by_new_connections() {
 
 #[tokio::test]
 async fn a_certificate_that_cannot_be_read_is_named() {
-    let folder = Folder::new("unreadable");
-    let authority = Authority::new();
-    folder.write("ca.crt", &authority.pem());
-    let server = Server::start(authority.config(&authority.pair("127.0.0.1")), |_| 200).await;
+    let (folder, authority, server) = trusted("unreadable", |_| 200).await;
     let pair = authority.pair("one");
     let (certificate, key) = (folder.write("client.crt", &pair.certificate), folder.write("client.key", &pair.key));
     let user = json!({"client-certificate": certificate, "client-key": key});
@@ -166,7 +171,7 @@ async fn servers_that_are_not_to_be_trusted_are_told_in_gos_words() {
     let folder = Folder::new("untrusted");
     let authority = Authority::new();
     folder.write("ca.crt", &authority.pem());
-    let check = async |pair: server::Pair, cluster_has: (&str, serde_json::Value), expected: &str| {
+    let check = async |pair: Pair, cluster_has: (&str, serde_json::Value), expected: &str| {
         let server = Server::start(authority.config(&pair), |_| 200).await;
         let mut cluster = cluster(&server);
         cluster[cluster_has.0] = cluster_has.1;
@@ -179,10 +184,10 @@ async fn servers_that_are_not_to_be_trusted_are_told_in_gos_words() {
     };
     let none = || ("extensions", json!(null));
     check(authority.pair("127.0.0.1"), none(), "").await;
-    let mut old = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("a name");
+    let mut old = params_of_host("127.0.0.1");
     old.not_after = rcgen::date_time_ymd(2020, 1, 1);
     check(authority.pair_of(&old), none(), "certificate has expired or is not yet valid: current time 20").await;
-    let mut young = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("a name");
+    let mut young = params_of_host("127.0.0.1");
     young.not_before = rcgen::date_time_ymd(2200, 1, 1);
     check(authority.pair_of(&young), none(), "certificate has expired or is not yet valid: current time 20").await;
     let sans = "cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs";
@@ -196,10 +201,7 @@ async fn servers_that_are_not_to_be_trusted_are_told_in_gos_words() {
 
 #[tokio::test]
 async fn whoever_is_impersonated_is_named() {
-    let folder = Folder::new("impersonation");
-    let authority = Authority::new();
-    folder.write("ca.crt", &authority.pem());
-    let server = Server::start(authority.config(&authority.pair("127.0.0.1")), |_| 200).await;
+    let (folder, _, server) = trusted("impersonation", |_| 200).await;
     let user = json!({"username": "a", "password": "b", "as": "jane", "as-groups": ["g", "h"], "as-uid": "7"});
     let client = client_of(&folder.kubeconfig(&cluster(&server), &user), Clock::real());
     assert_eq!(asks(&client).await, Ok(()));
@@ -213,10 +215,7 @@ async fn whoever_is_impersonated_is_named() {
 
 #[tokio::test]
 async fn a_token_that_is_no_headers_value_is_told_and_not_a_panic() {
-    let folder = Folder::new("token");
-    let authority = Authority::new();
-    folder.write("ca.crt", &authority.pem());
-    let server = Server::start(authority.config(&authority.pair("127.0.0.1")), |_| 200).await;
+    let (folder, _, server) = trusted("token", |_| 200).await;
     let client = client_of(&folder.kubeconfig(&cluster(&server), &json!({"token": "a b\n"})), Clock::real());
     let expected =
         "Get \"SERVER/api/v1/namespaces/ns/pods/p\": net/http: invalid header field value for \"Authorization\"";
@@ -225,10 +224,7 @@ async fn a_token_that_is_no_headers_value_is_told_and_not_a_panic() {
 
 #[tokio::test]
 async fn a_proxy_is_gone_through() {
-    let folder = Folder::new("proxy");
-    let authority = Authority::new();
-    folder.write("ca.crt", &authority.pem());
-    let server = Server::start(authority.config(&authority.pair("127.0.0.1")), |_| 200).await;
+    let (folder, _, server) = trusted("proxy", |_| 200).await;
     let (address, heads) = proxy().await;
     let mut cluster = cluster(&server);
     cluster["proxy-url"] = json!(format!("http://user:pa%40ss@{address}"));
@@ -242,11 +238,8 @@ async fn a_proxy_is_gone_through() {
 
 #[tokio::test]
 async fn lists_are_sent_again_when_the_server_says_and_as_often_as_client_go_does() {
-    let folder = Folder::new("busy");
-    let authority = Authority::new();
-    folder.write("ca.crt", &authority.pem());
-    let busy = |asked: &server::Asked| if asked.number < 2 { 429 } else { 200 };
-    let server = Server::start(authority.config(&authority.pair("127.0.0.1")), busy).await;
+    let busy = |asked: &Asked| if asked.number < 2 { 429 } else { 200 };
+    let (folder, authority, server) = trusted("busy", busy).await;
     let path = folder.kubeconfig(&cluster(&server), &json!({"token": "t"}));
     let list = async || {
         let access = kubeconfig::access(&path, "", &InCluster::new("", "", "")).expect("a good kubeconfig");
@@ -263,11 +256,8 @@ async fn lists_are_sent_again_when_the_server_says_and_as_often_as_client_go_doe
 
 #[tokio::test]
 async fn a_plugin_is_asked_again_once_its_token_is_refused_or_expired() {
-    let folder = Folder::new("plugin");
-    let authority = Authority::new();
-    folder.write("ca.crt", &authority.pem());
-    let answer = |asked: &server::Asked| if asked.header("authorization") == "Bearer bad" { 401 } else { 200 };
-    let server = Server::start(authority.config(&authority.pair("127.0.0.1")), answer).await;
+    let answer = |asked: &Asked| if asked.header("authorization") == "Bearer bad" { 401 } else { 200 };
+    let (folder, _, server) = trusted("plugin", answer).await;
     folder.plugin();
     folder.answer(&json!({"token": "bad"}));
     let user = json!({"exec": {
@@ -298,13 +288,13 @@ async fn a_plugin_is_asked_again_once_its_token_is_refused_or_expired() {
 
 #[tokio::test]
 async fn a_plugins_certificate_is_shown_and_its_successor_by_a_new_connection() {
-    let folder = Folder::new("plugin-certificate");
-    let authority = Authority::new();
-    folder.write("ca.crt", &authority.pem());
-    let server = Server::start(authority.config(&authority.pair("127.0.0.1")), |_| 200).await;
+    let (folder, authority, server) = trusted("plugin-certificate", |_| 200).await;
     folder.plugin();
     let [first, second] = ["one", "two"].map(|name| authority.pair(name));
-    let status = |pair: &server::Pair, until: &str| json!({"clientCertificateData": pair.certificate, "clientKeyData": pair.key, "expirationTimestamp": until});
+    let status = |pair: &Pair, until: &str| {
+        let (certificate, key) = (&pair.certificate, &pair.key);
+        json!({"clientCertificateData": certificate, "clientKeyData": key, "expirationTimestamp": until})
+    };
     folder.answer(&status(&first, "1970-01-01T01:00:00Z"));
     let exec =
         json!({"apiVersion": "client.authentication.k8s.io/v1", "command": "./plugin", "interactiveMode": "Never"});

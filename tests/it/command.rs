@@ -45,10 +45,7 @@ fn usage() {
     check_failure(&["simulate"], "nothing to simulate");
     check_failure(&["simulate", "--nodes", "3"], "--pods");
     check_failure(&["simulate", "--bogus"], "--bogus");
-    check_failure(
-        &["simulate", "--nodes", "1", "--pods", "1000001"],
-        "--pods 1000001: a simulation makes 1000000 at most",
-    );
+    check_failure(&["simulate", "--nodes", "1", "--pods", "1000001"], "--pods 1000001: must be at most 1000000");
     check_failure(&["simulate", "no-such-file.yaml"], "no-such-file.yaml: No such file or directory");
     check_failure(&["--bogus"], "unknown flag: --bogus");
     check_failure(&["stray"], "\"kube-scheduler\" does not take any arguments, got [\"stray\"]");
@@ -88,13 +85,13 @@ fn version_command_prints_both_versions() {
 fn bad_input_is_named_by_file_document_object_and_field() {
     check_bad_file("empty.yaml", "", "empty.yaml: no objects");
     check_bad_file("binary.yaml", [0_u8, 159, 146, 150], "binary.yaml: document 1: ");
-    check_bad_file("scalar.yaml", "42", "scalar.yaml: document 1: an object with apiVersion and kind is expected");
+    check_bad_file("scalar.yaml", "42", "scalar.yaml: document 1: expected an object with apiVersion and kind");
     check_bad_file("unclosed.yaml", "apiVersion: [v1", "unclosed.yaml: document 1: ");
     check_bad_file("json.json", r#"{"apiVersion": "v1""#, "json.json: document 1: ");
     check_bad_file(
         "twice.yaml",
         format!("{NODE}{NODE}"),
-        "twice.yaml: document 2: Node node-1: nodes \"node-1\" already exists, from ",
+        "twice.yaml: document 2: Node node-1: nodes \"node-1\" already exists, first defined in ",
     );
     check_bad_file(
         "quantity.yaml",
@@ -194,7 +191,7 @@ fn workloads_that_cannot_have_their_pods_are_named() {
             "many.yaml",
             dumped(kind, &format!("{{replicas: 2000000000, selector: {{matchLabels: {{a: b}}}}, {TEMPLATE}}}"), ""),
             &format!(
-                "many.yaml: document 2: {kind} default/w: spec.replicas: 2000000000 more pods: a simulation makes 1000000 at most"
+                "many.yaml: document 2: {kind} default/w: spec.replicas: 2000000000 more pods would exceed the limit of 1000000 pods"
             ),
         );
     }
@@ -294,7 +291,7 @@ fn what_every_cluster_has_may_be_in_the_files() {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let output = simulated(&format!("{content}{own}"));
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    let expected = "Namespace default: namespaces \"default\" already exists, from ";
+    let expected = "Namespace default: namespaces \"default\" already exists, first defined in ";
     assert!(output.status.code() == Some(1) && stderr.contains(expected), "{stderr}");
 }
 
@@ -305,9 +302,7 @@ fn unknown_fields_of_manifests_are_warned_of() {
         let output = run(&["simulate", &file("unknown.yaml", content).display().to_string()]);
         assert_eq!(output.status.code(), Some(0));
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        stderr.contains(
-            "unknown.yaml: document 2: Pod p: spec.containers[0].resource: unknown field, which counts for nothing",
-        )
+        stderr.contains("unknown.yaml: document 2: Pod p: spec.containers[0].resource: unknown field, ignored")
     };
     assert!(warned(&content));
     assert!(!warned(&content.replace("name: p", "name: p, namespace: default, uid: u")));
@@ -325,17 +320,13 @@ fn pods_that_are_not_to_be_placed_say_why() {
     check(
         "leaving.yaml",
         pod(&format!("{{{container}}}")).replace("name: p", leaving),
-        "default    p    -     Terminating: it is being deleted, and so left alone",
+        "default    p    -     Terminating: the pod is being deleted and is not scheduled",
     );
-    check(
-        "stray.yaml",
-        pod(&format!("{{{container}, nodeName: gone}}")),
-        "default    p    gone  there is no such node",
-    );
+    check("stray.yaml", pod(&format!("{{{container}, nodeName: gone}}")), "default    p    gone  node does not exist");
     check(
         "other.yaml",
         pod(&format!("{{{container}, schedulerName: theirs}}")),
-        "default    p    -     NotOurs: no profile is named \"theirs\"",
+        "default    p    -     NotOurs: no profile has the schedulerName \"theirs\"",
     );
 }
 

@@ -295,7 +295,10 @@ async fn a_process_that_was_stopped_writes_nothing_when_it_goes_on() {
     // No task has run meanwhile: nobody has noticed yet.
     world.time.advance(Duration::from_secs(16));
     assert!(first.term.leads());
-    assert_eq!(fenced.send(&write, &pod).await.expect_err("refused").to_string(), "the lease has run out");
+    assert_eq!(
+        fenced.send(&write, &pod).await.expect_err("refused").to_string(),
+        "this process no longer holds the lease"
+    );
     assert!(fenced.send(&Call::Get, &pod).await.expect_err("no such pod").is_not_found(), "reading is harmless");
 }
 

@@ -52,13 +52,13 @@ fn a_pod_that_fits_is_ranked() {
     let (code, page, stderr) = explain("", "", &["p"]);
     assert_eq!(
         page,
-        "Pod default/p: 1 of 3 nodes can take it, and c is the one for default-scheduler
+        "Pod default/p: 1 of 3 nodes are feasible, and default-scheduler selects c
 
-COUNT  RULED OUT BY       REASON                            NODES
+COUNT  REJECTED BY        REASON                            NODES
 1      NodeUnschedulable  node(s) were unschedulable        b
 1      TaintToleration    node(s) had untolerated taint(s)  a
 
-NODE  TOTAL  DIFFERENCE TO THE ONE ABOVE
+NODE  TOTAL  DIFFERENCE TO PREVIOUS
 c     370
 "
     );
@@ -69,12 +69,12 @@ c     370
 #[test]
 fn pods_of_other_schedulers_are_counted() {
     let (code, page, _) = explain("", ", schedulerName: second", &[]);
-    let expected = "No pod is pending for the profiles of this configuration.\n\n1 pod is pending for \"second\", which is no \
-                    profile here; --config takes the configuration that has it.\n";
+    let expected = "No pod is pending for the profiles of this configuration.\n\n1 pod is pending for schedulerName \"second\", \
+                    which is no profile of this configuration. Use --config to pass a configuration that has it.\n";
     assert_eq!((code, &*page), (Some(0), expected));
     let (code, _, stderr) = explain("", ", schedulerName: second", &["p"]);
     let expected =
-        "pod default/p: no profile has the schedulerName \"second\"; --config takes the configuration that has it";
+        "pod default/p: no profile has the schedulerName \"second\"; pass a configuration that has it with --config";
     assert!(code == Some(1) && stderr.contains(expected), "{stderr}");
 }
 
@@ -82,10 +82,10 @@ fn pods_of_other_schedulers_are_counted() {
 fn check(resources: &str, spec: &str, expected: &[&str]) {
     let (code, page, _) = explain(resources, spec, &["default/p"]);
     assert_eq!(code, Some(0));
-    assert!(page.starts_with("Pod default/p: fits nowhere as it is\n0/3 nodes are available: "), "{page}");
-    let offered = page.split("Any one of these would let it in:\n").nth(1).unwrap_or_default();
+    assert!(page.starts_with("Pod default/p: unschedulable\n0/3 nodes are available: "), "{page}");
+    let offered = page.split("Any one of these changes would make it schedulable:\n").nth(1).unwrap_or_default();
     assert_eq!(offered.lines().map(str::trim).collect::<Vec<_>>(), expected, "{page}");
-    let none = page.ends_with("\nNo single change that was tried would let it in.\n");
+    let none = page.ends_with("\nNo single change that was tried would make it schedulable.\n");
     assert_eq!(none, expected.is_empty(), "{page}");
 }
 
@@ -119,7 +119,7 @@ fn preemption_says_whom_it_would_send_away() {
         let (_, page, stderr) = explain(", resources: {requests: {cpu: '2'}}", spec, &["p"]);
         assert!(page.contains(&format!("\nPreemption: {expected}\n")), "{page}{stderr}");
     };
-    check(", priorityClassName: system-cluster-critical", "would send default/there away from c");
+    check(", priorityClassName: system-cluster-critical", "would preempt default/there on c");
     check(
         "",
         "0/3 nodes are available: 1 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling.",
@@ -148,7 +148,7 @@ fn pods_that_cannot_be_explained_say_why() {
         assert!(stderr.contains(expected), "{stderr}");
     };
     check("q", "error: no pod \"q\" in these files");
-    check("there", "error: pod default/there is on node c already");
+    check("there", "error: pod default/there is already assigned to node c");
     let (code, _, stderr) = explain("", ", schedulerName: mine", &["p"]);
     assert_eq!(code, Some(1));
     assert!(stderr.contains("error: pod default/p: no profile has the schedulerName \"mine\""), "{stderr}");
@@ -161,8 +161,8 @@ fn pods_of_one_namespace() {
         assert_eq!(code, Some(i32::from(page.is_empty())), "{stderr}");
         assert!(format!("{page}{stderr}").contains(expected), "{page}{stderr}");
     };
-    check(&["-n", "default"], "Pod default/p: 1 of 3 nodes can take it");
-    check(&["p", "--namespace", "default"], "Pod default/p: 1 of 3 nodes can take it");
+    check(&["-n", "default"], "Pod default/p: 1 of 3 nodes are feasible");
+    check(&["p", "--namespace", "default"], "Pod default/p: 1 of 3 nodes are feasible");
     check(&["-n", "other"], "No pod is pending in this namespace.\n");
     check(&["p", "-n", "other"], "error: no pod \"p\" in these files");
 }
@@ -214,7 +214,7 @@ fn a_running_cluster_that_cannot_be_read_says_why() {
         contexts: [{name: c, context: {cluster: k, user: u}}], \
         clusters: [{name: k, cluster: {server: 'https://127.0.0.1:1'}}]}";
     check("kubeconfig-context", config, &["--context", "other"], "context \"other\" does not exist");
-    check("kubeconfig-nobody", config, &[], "the API server https://127.0.0.1:1/ cannot be reached: ");
+    check("kubeconfig-nobody", config, &[], "the API server https://127.0.0.1:1/ is unreachable: ");
     check("kubeconfig-refused", config, &["p"], "dial tcp 127.0.0.1:1: connect: connection refused");
     let missing = config.replace("token: t", "client-certificate: /no/such.crt, client-key: /no/such.key");
     check("kubeconfig-certificate", &missing, &[], "/no/such.crt");
@@ -251,10 +251,10 @@ fn kubeconfigs_are_found_and_merged_as_kubectl_does() {
     );
     let list = format!("/no/such/file:{clusters}:{contexts}");
     let (code, page, stderr) = explain_live(&[("KUBECONFIG", &list)], &["--context", "x"]);
-    assert!(code == Some(0) && page.starts_with("Pod default/p: 1 of 1 nodes can take it"), "{page}{stderr}");
+    assert!(code == Some(0) && page.starts_with("Pod default/p: 1 of 1 nodes are feasible"), "{page}{stderr}");
     let (code, _, stderr) = explain_live(&[("KUBECONFIG", &list)], &[]);
     let refused = format!(
-        "error: kubeconfig {list}: the API server http://127.0.0.1:1/ cannot be reached: Get \"http://127.0.0.1:1/version\": \
+        "error: kubeconfig {list}: the API server http://127.0.0.1:1/ is unreachable: Get \"http://127.0.0.1:1/version\": \
          dial tcp 127.0.0.1:1: connect: connection refused"
     );
     assert!(code == Some(1) && stderr.starts_with(&refused), "{stderr}");
@@ -267,13 +267,13 @@ fn kubeconfigs_are_found_and_merged_as_kubectl_does() {
     assert!(code == Some(1) && stderr.starts_with(nothing), "{stderr}");
 }
 
-/// What is offered to the pod `p` of these files.
+/// Returns the changes that `explain` suggests for the pod `p` of these files.
 fn offered(name: &str, text: &str) -> Vec<String> {
     let path = file(name, text).display().to_string();
     let output = run(&["explain", "-f", &path, "p"]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let page = String::from_utf8(output.stdout).expect("output is text");
-    let offered = page.split("Any one of these would let it in:\n").nth(1).unwrap_or_default();
+    let offered = page.split("Any one of these changes would make it schedulable:\n").nth(1).unwrap_or_default();
     offered.lines().map(|line| line.trim().to_owned()).collect()
 }
 

@@ -1,5 +1,6 @@
 //! Whole schedulers on the embedded API server, and the command as its users see it.
 
+mod certificates;
 mod client;
 mod command;
 mod cycle;

@@ -151,8 +151,8 @@ async fn a_plugin_gets_what_its_factory_asks_for() {
         let names = needs.by_class.get("fast").into_iter().filter_map(|volume| volume.metadata.name.clone());
         assert_eq!(names.collect::<Vec<_>>(), ["after", "before"]);
         let error = needs.handle.lister::<LimitRange>().expect_err("nobody asked for limit ranges in a factory");
-        let expected = "a lister of limitranges.v1 was asked for after the scheduler began to watch: a plugin asks for it \
-                        in its factory";
+        let expected =
+            "a lister of limitranges.v1 was requested after watches had started; request it in the plugin's factory";
         assert_eq!(error.to_string(), expected);
     }
     assert!(profiles.len() == 2 && Arc::ptr_eq(&profiles[0].history, &profiles[1].history), "one for all profiles");

@@ -205,7 +205,7 @@ spec:
 ",
     );
     assert!(stderr.contains("warning: the simulation ends after 121 preemptions: pods are replaced"), "{stderr}");
-    assert!(page.contains("0 already there, 121 preempted, on 1 node"), "{page}");
+    assert!(page.contains("0 already placed, 121 preempted, on 1 node"), "{page}");
 }
 
 /// A pod of two cores, one on the node that it needs, whose grace is this, and the page.
@@ -229,7 +229,7 @@ fn with_grace(name: &str, grace: &str) -> String {
 fn victims_that_are_gone_at_once_are_told_of() {
     let page = with_grace("grace-0.yaml", "0");
     assert!(page.contains("default    low        one"), "{page}");
-    assert!(page.ends_with("1 pod placed, 0 pending, 0 already there, 1 preempted, on 1 node; the last one was placed after 0.0 s of virtual time\n"), "{page}");
+    assert!(page.ends_with("1 pod placed, 0 pending, 0 already placed, 1 preempted, on 1 node; the last one was placed after 0.0 s of virtual time\n"), "{page}");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn a_long_grace_takes_no_longer() {
     let page = with_grace("grace-10-years.yaml", "315360000");
     assert!(page.ends_with("the last one was placed after 315360000.0 s of virtual time\n"), "{page}");
     let page = with_grace("grace-for-ever.yaml", "9223372036854775807");
-    assert!(page.ends_with("0 pods placed, 1 pending, 1 already there, 1 preempted, on 1 node\n"), "{page}");
+    assert!(page.ends_with("0 pods placed, 1 pending, 1 already placed, 1 preempted, on 1 node\n"), "{page}");
 }
 
 /// The one that never fits is tried once more 5 minutes after it was refused, and the other one 30 s later.

@@ -10,20 +10,23 @@ use kube_scheduler::config::{BINARY_MINOR, FeatureGates, Gate};
 
 /// Flags that are not all that they are upstream.
 const FLAGS: [(&str, &str); 14] = [
-    ("contention-profiling", "accepted; waiting is not sampled, so the profiles `block` and `mutex` are empty"),
-    ("kube-api-content-type", "accepted; JSON is spoken whatever it says"),
+    ("contention-profiling", "accepted; contention is not sampled, so the profiles `block` and `mutex` are empty"),
+    ("kube-api-content-type", "accepted; requests always use JSON"),
     ("log-flush-frequency", "accepted; lines are written at once"),
-    ("log-json-info-buffer-size", "needs the gate LoggingAlphaOptions, which is not built"),
-    ("log-json-split-stream", "needs the gate LoggingAlphaOptions, which is not built"),
-    ("log-text-info-buffer-size", "needs the gate LoggingAlphaOptions, which is not built"),
-    ("log-text-split-stream", "needs the gate LoggingAlphaOptions, which is not built"),
+    ("log-json-info-buffer-size", "needs the gate LoggingAlphaOptions, which is not supported yet"),
+    ("log-json-split-stream", "needs the gate LoggingAlphaOptions, which is not supported yet"),
+    ("log-text-info-buffer-size", "needs the gate LoggingAlphaOptions, which is not supported yet"),
+    ("log-text-split-stream", "needs the gate LoggingAlphaOptions, which is not supported yet"),
     ("show-hidden-metrics-for-version", "accepted; no metric of 1.36 is hidden"),
-    ("tls-cipher-suites", "names that Go knows are accepted; those that rustls has are offered"),
-    ("tls-curve-preferences", "numbers that Go knows are accepted; those that rustls has are offered"),
-    ("tls-min-version", "TLS 1.0 and 1.1 are accepted with a warning and stand for 1.2"),
-    ("v", "the levels are klog's; what is said at each is this program's"),
-    ("vmodule", "names of this program's files"),
-    ("version", "`Kubernetes v1.36.3`, whose behaviour this is"),
+    ("tls-cipher-suites", "all names that Go supports are accepted; only suites that rustls supports are offered"),
+    (
+        "tls-curve-preferences",
+        "all numbers that Go supports are accepted; only key exchanges that rustls supports are offered",
+    ),
+    ("tls-min-version", "VersionTLS10 and VersionTLS11 are accepted with a warning; the minimum is then TLS 1.2"),
+    ("v", "same levels as klog, but the messages at each level are this program's"),
+    ("vmodule", "matches the names of this program's source files"),
+    ("version", "prints `Kubernetes v1.36.3`, the release that this program is compatible with"),
 ];
 
 fn document() -> PathBuf {
@@ -40,7 +43,7 @@ fn check(name: &str, table: &str) {
     if std::env::var_os("KS_RECORD").is_some() {
         fs::write(&path, format!("{before}{begin}{table}{end}{after}")).expect("the document can be written");
     } else {
-        assert!(known == table, "docs/reference.md is not of this program; KS_RECORD=1 writes it anew:\n{table}");
+        assert!(known == table, "docs/reference.md is outdated; KS_RECORD=1 updates it:\n{table}");
     }
 }
 
@@ -59,7 +62,7 @@ fn flags_and_gates_are_documented() {
 
 fn flags() -> String {
     let mut notes: BTreeMap<&str, &str> = FLAGS.into();
-    let mut table = "| flag | what it is for | here |\n|---|---|---|\n".to_owned();
+    let mut table = "| flag | purpose | here |\n|---|---|---|\n".to_owned();
     let help = run(&["--help"]);
     for line in help.lines().filter(|line| line.starts_with("  ")) {
         let Some((_, flag)) = line.split_once("--") else { continue };
@@ -92,13 +95,18 @@ fn gates() -> String {
             name => name,
         };
         let locked = if gate.locked(BINARY_MINOR) { ", locked" } else { "" };
-        let here = if is_supported { "as upstream" } else { "not built: another value than the default is refused" };
+        let here = if is_supported { "as upstream" } else { "not supported yet: only the default value is accepted" };
         let default = if is_default_on { "on" } else { "off" };
         writeln!(table, "| `{}` | {stage} | {default}{locked} | {here} |", gate.name()).expect("a string takes all");
     }
     assert!(!others.is_empty() && !used.is_empty());
-    write!(table, "\nThe others are accepted, but for those that upstream has locked, and change nothing here (`AllAlpha` and `AllBeta` are refused where they would change one that is not built): {}.\n", others.join(", "))
-        .expect("a string takes all");
+    write!(
+        table,
+        "\nAll other gates have no effect on the scheduler. They are accepted, except for values that upstream's locks forbid. \
+         `AllAlpha` and `AllBeta` are rejected if they would change a gate that is not supported yet. The other gates are: {}.\n",
+        others.join(", ")
+    )
+    .expect("a string takes all");
     table
 }
 

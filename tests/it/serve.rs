@@ -22,20 +22,19 @@ use kube_scheduler::serve::{
 };
 use prometheus::proto::MetricFamily;
 use prometheus::{IntCounter, Registry};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rcgen::CertificateParams;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::certificates::{Authority, params_of_client, params_of_subject};
 use client::{Client, Identity};
 use reviewer::Reviewer;
 
 /// The longest that a test waits for something that has to come.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-type Issuer = CertifiedIssuer<'static, KeyPair>;
-
-/// What a test looks at and changes while the server runs.
+/// Parts of the server that a test reads and changes while it runs.
 #[derive(Clone)]
 struct Dials {
     leads: Arc<AtomicBool>,
@@ -156,33 +155,16 @@ impl Running {
     }
 }
 
-/// An authority of this name, as good as any at the test's time.
-fn authority(name: &str) -> Issuer {
-    let mut params = params(name);
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    Issuer::self_signed(params, KeyPair::generate().expect("a key")).expect("a certificate")
-}
-
-fn params(name: &str) -> CertificateParams {
-    let mut params = CertificateParams::default();
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, name);
-    params.not_before = rcgen::date_time_ymd(2020, 1, 1);
-    params.not_after = rcgen::date_time_ymd(2040, 1, 1);
-    params
+/// An authority of this name.
+fn authority(name: &str) -> Authority {
+    Authority::of(params_of_subject(name))
 }
 
 /// A client's certificate.
-fn identity(issuer: &Issuer, name: &str, groups: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Identity {
-    let mut params = params(name);
-    for group in groups {
-        params.distinguished_name.push(DnType::OrganizationName, *group);
-    }
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+fn identity(issuer: &Authority, name: &str, groups: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Identity {
+    let mut params = params_of_client(name, groups);
     change(&mut params);
-    let key = KeyPair::generate().expect("a key");
-    let certificate = params.signed_by(&key, issuer).expect("a certificate");
-    Identity { chain: vec![certificate.into()], key: key.serialize_der() }
+    issuer.pair_of(&params).into()
 }
 
 /// A folder that goes when its owner does.

@@ -276,7 +276,7 @@ impl World {
         assert_eq!(self.engine.shared.bugs.load(std::sync::atomic::Ordering::Relaxed), 0, "a reservation was dropped");
     }
 
-    /// What plugins were asked since this was last taken.
+    /// Calls of plugins since the last call of this function.
     pub(crate) fn take_log(&self) -> Vec<String> {
         self.log.take()
     }
@@ -330,7 +330,7 @@ impl World {
         self.engine.shared.queue.dump().pods.into_iter().find(|queued| queued.pod.name() == pod)
     }
 
-    /// Where the pod waits, and for which plugins.
+    /// Queue of the pod, and the plugins that rejected it.
     pub(crate) fn waits(&self, pod: &str) -> Option<(Place, Vec<String>)> {
         let queued = self.queued(pod)?;
         Some((queued.place, queued.rejectors.iter().map(ToString::to_string).collect()))
@@ -341,7 +341,7 @@ impl World {
         self.engine.shared.queue.in_flight_pods().iter().map(|pod| pod.uid().to_owned()).collect()
     }
 
-    /// What the first profile's plugins may ask of the scheduler.
+    /// The handle of the first profile's plugins.
     pub(crate) fn handle(&self) -> &Handle {
         self.engine.profiles[0].handle()
     }

@@ -33,10 +33,20 @@ use coverage::Coverage;
 /// Maximum number of mismatches that are printed for a case.
 const SHOWN: usize = 8;
 
+/// Returns the recorded cases: all of them, or only the one with the seed that `KS_CASE` names.
+fn wanted() -> Vec<corpus::Recorded> {
+    let mut cases = corpus::all().expect("the recorded cases can be read");
+    if let Ok(seed) = std::env::var("KS_CASE") {
+        cases.retain(|recorded| recorded.case.seed.to_string() == seed);
+        assert!(!cases.is_empty(), "KS_CASE: no recorded case has the seed {seed:?}");
+    }
+    cases
+}
+
 #[test]
 fn we_say_what_upstream_said() {
     let mut report = String::new();
-    for corpus::Recorded { case, answer } in corpus::all().expect("the recorded cases can be read") {
+    for corpus::Recorded { case, answer } in wanted() {
         let file = corpus::file(case.seed);
         match ours::answer(&case) {
             Ok(ours) => {

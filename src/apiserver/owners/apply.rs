@@ -71,7 +71,9 @@ impl State {
         dry_run: bool,
     ) -> Result<Updated, Status> {
         if !self.settings.exact {
-            return Err(Status::unsupported_media_type("this server keeps no owners of fields, which an apply needs"));
+            return Err(Status::unsupported_media_type(
+                "server-side apply is not supported: this server does not track field managers",
+            ));
         }
         apply.check(kind, name)?;
         let unknown = decode::read(kind, apply.config.clone(), false).map(|(_, unknown)| unknown).unwrap_or_default();

@@ -30,17 +30,17 @@ pub(super) const REPLICA_SETS: Layout = Layout {
 };
 
 fn replicated(subject: &Subject<'_>, selector: &str) -> Vec<Value> {
+    let counts = ["/spec/replicas", "/status/replicas", "/status/readyReplicas"];
+    row(subject, counts.map(|count| json!(subject.number(count))), selector)
+}
+
+/// Returns the cells of a workload: its name, the cells of its kind, age, containers, images and selector.
+fn row(subject: &Subject<'_>, of_kind: impl IntoIterator<Item = Value>, selector: &str) -> Vec<Value> {
     let [names, images] = containers(subject.at("/spec/template/spec"));
-    vec![
-        subject.name(),
-        json!(subject.number("/spec/replicas")),
-        json!(subject.number("/status/replicas")),
-        json!(subject.number("/status/readyReplicas")),
-        subject.age(),
-        names,
-        images,
-        json!(selector),
-    ]
+    let mut cells = vec![subject.name()];
+    cells.extend(of_kind);
+    cells.extend([subject.age(), names, images, json!(selector)]);
+    cells
 }
 
 fn ready(subject: &Subject<'_>) -> Value {
@@ -59,17 +59,9 @@ pub(super) const DEPLOYMENTS: Layout = Layout {
         SELECTOR,
     ],
     cells: |subject| {
-        let [names, images] = containers(subject.at("/spec/template/spec"));
-        vec![
-            subject.name(),
-            ready(subject),
-            json!(subject.number("/status/updatedReplicas")),
-            json!(subject.number("/status/availableReplicas")),
-            subject.age(),
-            names,
-            images,
-            json!(selector(subject.at("/spec/selector"))),
-        ]
+        let updated = json!(subject.number("/status/updatedReplicas"));
+        let available = json!(subject.number("/status/availableReplicas"));
+        row(subject, [ready(subject), updated, available], &selector(subject.at("/spec/selector")))
     },
 };
 
@@ -96,19 +88,16 @@ pub(super) const DAEMON_SETS: Layout = Layout {
         SELECTOR,
     ],
     cells: |subject| {
-        let [names, images] = containers(subject.at("/spec/template/spec"));
-        let counts = ["desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled"];
-        let mut cells = vec![subject.name()];
-        cells.extend(counts.map(|count| json!(subject.number(&format!("/status/{count}")))));
-        cells.extend([
-            json!(subject.number("/status/numberAvailable")),
-            json!(labels(subject.at("/spec/template/spec/nodeSelector"))),
-            subject.age(),
-            names,
-            images,
-            json!(selector_or_none(subject.at("/spec/selector"))),
-        ]);
-        cells
+        let counts = [
+            "desiredNumberScheduled",
+            "currentNumberScheduled",
+            "numberReady",
+            "updatedNumberScheduled",
+            "numberAvailable",
+        ];
+        let counts = counts.map(|count| json!(subject.number(&format!("/status/{count}"))));
+        let nodes = json!(labels(subject.at("/spec/template/spec/nodeSelector")));
+        row(subject, counts.into_iter().chain([nodes]), &selector_or_none(subject.at("/spec/selector")))
     },
 };
 
@@ -141,17 +130,8 @@ pub(super) const JOBS: Layout = Layout {
         SELECTOR,
     ],
     cells: |job| {
-        let [names, images] = containers(job.at("/spec/template/spec"));
-        vec![
-            job.name(),
-            json!(job_status(job)),
-            json!(completions(job)),
-            json!(duration(job)),
-            job.age(),
-            names,
-            images,
-            json!(selector_or_none(job.at("/spec/selector"))),
-        ]
+        let of_kind = [json!(job_status(job)), json!(completions(job)), json!(duration(job))];
+        row(job, of_kind, &selector_or_none(job.at("/spec/selector")))
     },
 };
 

@@ -49,9 +49,9 @@ impl Roots {
                 Ok(pem) if pem.is_empty() || *pem == *last.pem => {}
                 Ok(pem) => match Trusted::read(&pem, &self.provider) {
                     Ok(trusted) => *last = trusted,
-                    Err(error) => tracing::error!(file = %path.display(), error, "Certificates cannot be used"),
+                    Err(error) => tracing::error!(file = %path.display(), error, "Failed to parse certificates"),
                 },
-                Err(error) => tracing::error!(error = errno::file_error(path, &error), "Certificates cannot be read"),
+                Err(error) => tracing::error!(error = errno::file_error(path, &error), "Failed to read certificates"),
             }
         }
         last.clone()

@@ -10,6 +10,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioExecutor;
 use hyper_util::rt::TokioIo;
+use rustls::server::WebPkiClientVerifier;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio_rustls::TlsAcceptor;
@@ -19,6 +20,7 @@ use super::super::request::{Call, RestClient};
 use super::super::target::Target;
 use super::liveness::HANDSHAKE;
 use super::*;
+use crate::client::testing::certificates::{self, Authority};
 use crate::clock::Clock;
 
 const POD: Target<'static> = Target::pod("ns", "p");
@@ -50,7 +52,9 @@ impl Server {
         let silences = watch::Sender::new(0);
         let (heard, count) = (silences.subscribe(), connections.clone());
         let (asked, closed) = (unanswered.clone(), given_up.clone());
-        let acceptor = TlsAcceptor::from(Arc::new(tls()));
+        let tls =
+            certificates::http_server(&Authority::new().pair("127.0.0.1"), WebPkiClientVerifier::no_client_auth());
+        let acceptor = TlsAcceptor::from(Arc::new(tls));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 count.fetch_add(1, Ordering::SeqCst);
@@ -70,17 +74,6 @@ fn client(port: u16, liveness: &Liveness) -> RestClient {
     access.tls.insecure = true;
     let server = Transport::with_liveness(access, Clock::real(), liveness.clone()).unwrap();
     RestClient::new(server.client("test", None), None, Clock::real())
-}
-
-fn tls() -> rustls::ServerConfig {
-    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let certificates = vec![made.cert.der().clone()];
-    let mut config = builder.with_no_client_auth().with_single_cert(certificates, key.into()).unwrap();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    config
 }
 
 /// Relays a connection to the server until told to go silent. The connection then stays open, but the server gets nothing.

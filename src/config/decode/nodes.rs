@@ -56,8 +56,8 @@ impl<'a> Documents<'a> {
     /// Prepares to parse the documents of `text`.
     pub(super) fn new(text: &'a str, lines: Lines) -> Self {
         let is_deep = |part: &str| Documents::raw(part, lines).any(|node| node.is_err_and(|error| error == too_deep()));
-        let refused = is_too_large(text)
-            .then(|| "yaml: a document has more values than are read at once: divide it, or write it as JSON".into());
+        let refused =
+            is_too_large(text).then(|| "yaml: document has too many values: split it, or convert it to JSON".into());
         // A text that is nested too deep is cut at the bracket that exceeds the limit. Parsing fails before the cut, and
         // scanning the rest would take too long.
         let text = up_to_deep(text).filter(|part| refused.is_none() && is_deep(part)).unwrap_or(text);

@@ -13,8 +13,7 @@ const USAGE: &str = "\
 Usage:
   kube-scheduler [flags]
   kube-scheduler simulate [OPTIONS] [FILE]...   (needs no cluster; see 'kube-scheduler simulate --help')
-  kube-scheduler explain -f FILE [POD]          (of files, or with --kubeconfig of a cluster, in which it only reads; see
-                                                 'kube-scheduler explain --help')
+  kube-scheduler explain [OPTIONS] [POD]        (reads files or a running cluster; see 'kube-scheduler explain --help')
 ";
 
 impl Flags {

@@ -146,7 +146,7 @@ fn nodes_and_pods_are_required() {
             let error = world.read().await.expect_err("nothing can be said");
             assert!(error.starts_with(&format!("cannot list {kind}: ")) && error.ends_with(expected), "{error}");
         };
-        check("nodes", 403, "; deploy/explain-role.yaml is a role that may do all that is needed").await;
+        check("nodes", 403, "; deploy/explain-role.yaml has a ClusterRole with the required permissions").await;
         check("pods", 401, "").await;
     });
 }
@@ -182,7 +182,7 @@ fn a_server_that_does_not_answer_is_given_up() {
         let outcome = tokio::select! { outcome = reading => outcome, () = passing => unreachable!("it never ends") };
         assert_eq!(
             outcome.expect_err("nobody answers"),
-            "the API server https://server cannot be reached: no answer within 10 s"
+            "the API server https://server is unreachable: no response within 10 s"
         );
     });
 }
@@ -194,7 +194,10 @@ fn nothing_is_written() {
         let client = read_only(world.server.client());
         let request = Request::delete("/api/v1/namespaces/default/pods/p").body(Vec::new()).expect("a request");
         let error = client.request_text(request).await.expect_err("it is refused");
-        assert!(error.to_string().ends_with("DELETE /api/v1/namespaces/default/pods/p: only reading"), "{error}");
+        assert!(
+            error.to_string().ends_with("DELETE /api/v1/namespaces/default/pods/p: this client is read-only"),
+            "{error}"
+        );
         assert!(world.requests.lock().expect("no test panics under it").is_empty());
     });
 }

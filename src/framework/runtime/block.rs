@@ -26,7 +26,7 @@ pub(crate) struct BlockRun {
 pub(crate) type NodeRun = (NodeOutcome, Vec<(usize, Scratch)>);
 
 /// The number of calls that upstream would have made of each filter for the nodes of a block.
-struct FilterCalls {
+struct BlockCalls {
     /// Number of nodes that passed every filter.
     passed: usize,
     /// Number of other nodes, by the position of the last filter called and by its status.
@@ -45,7 +45,7 @@ pub(crate) struct BlockReader<'a> {
     next_plain: usize,
     /// Position of the next node in the block.
     next: usize,
-    calls: FilterCalls,
+    calls: BlockCalls,
     seconds: Vec<f64>,
 }
 
@@ -102,7 +102,7 @@ impl Framework {
 
     /// Adds the calls that upstream would have made for a block's nodes to `scheduler_plugin_evaluation_total`. Also observes
     /// the durations of these calls if this attempt is sampled.
-    fn count_block(&self, state: &CycleState, calls: &FilterCalls, seconds: &[f64]) {
+    fn count_block(&self, state: &CycleState, calls: &BlockCalls, seconds: &[f64]) {
         let mut reached = calls.passed + calls.ended.iter().flatten().sum::<usize>();
         for (position, entry) in self.filter.iter().enumerate() {
             if reached == 0 {
@@ -141,7 +141,7 @@ impl BlockRun {
             crowded: self.crowded.into_iter(),
             next_plain: 0,
             next: 0,
-            calls: FilterCalls { passed: 0, ended: vec![[0; Code::ALL.len()]; framework.filter.len()] },
+            calls: BlockCalls { passed: 0, ended: vec![[0; Code::ALL.len()]; framework.filter.len()] },
             seconds: self.seconds,
         }
     }
@@ -177,7 +177,7 @@ impl BlockReader<'_> {
         if counts {
             self.framework.count_verdict(self.state, &verdict);
         }
-        (verdict.last.outcome, verdict.last.scratch)
+        (verdict.last.outcome, verdict.last.calls.scratch)
     }
 
     /// Counts the calls for this many nodes that passed every filter, without returning them.
@@ -191,7 +191,7 @@ impl BlockReader<'_> {
     }
 }
 
-impl FilterCalls {
+impl BlockCalls {
     #[inline]
     fn count(&mut self, outcome: &NodeOutcome) {
         match outcome {

@@ -10,24 +10,82 @@ use crate::model::PodInfo;
 
 /// One run of the filters on one node.
 #[derive(Debug)]
-pub(crate) struct FilterPass {
+pub(crate) struct FilterPass<C = KeptCalls> {
     /// The verdict of this run.
     pub(super) outcome: NodeOutcome,
     /// Number of filters up to and including the one that decided. Filters that are skipped in this cycle count too.
     reached: usize,
+    pub(super) calls: C,
+}
+
+/// The verdict on one node, with the pods nominated to it taken into account.
+#[derive(Debug)]
+pub(crate) struct NodeVerdict<C = KeptCalls> {
+    /// The first run, with the nominated pods on the node, if it passed.
+    with_nominated: Option<FilterPass<C>>,
+    /// The run that decided. Only its scratch slots are used.
+    pub(super) last: FilterPass<C>,
+}
+
+/// The calls that one run of the filters makes.
+pub(super) trait FilterCalls: Default {
+    /// Calls the filter at this position of the profile's filters.
+    fn call(
+        &mut self,
+        framework: &Framework,
+        cx: &CycleContext<'_>,
+        position: usize,
+        node: NodeRef<'_>,
+    ) -> Result<Verdict, PluginError>;
+}
+
+/// Calls whose results are kept. [`Framework::count_pass`] counts them later, if upstream would have made them.
+#[derive(Debug, Default)]
+pub(crate) struct KeptCalls {
     /// Duration of each call in seconds, in order. Empty unless this attempt is sampled.
     seconds: Vec<f64>,
     /// Filled scratch slots, by filter position.
     pub(super) scratch: Vec<(usize, Scratch)>,
 }
 
-/// The verdict on one node, with the pods nominated to it taken into account.
-#[derive(Debug)]
-pub(crate) struct NodeVerdict {
-    /// The first run, with the nominated pods on the node, if it passed.
-    with_nominated: Option<FilterPass>,
-    /// The run that decided. Only its scratch slots are used.
-    pub(super) last: FilterPass,
+/// Calls that are counted at once, and of which nothing is kept. A preemption makes thousands of dry runs, so each of them has
+/// to be cheap.
+#[derive(Debug, Default)]
+struct CountedCalls;
+
+impl FilterCalls for KeptCalls {
+    #[inline]
+    fn call(
+        &mut self,
+        framework: &Framework,
+        cx: &CycleContext<'_>,
+        position: usize,
+        node: NodeRef<'_>,
+    ) -> Result<Verdict, PluginError> {
+        let started = sampled(cx.state).then(|| framework.mono());
+        let mut slot = Scratch::default();
+        let verdict = framework.filter[position].plugin.filter(cx, node, &mut slot);
+        if !slot.is_empty() {
+            self.scratch.push((position, slot));
+        }
+        self.seconds.extend(started.map(|started| framework.mono().seconds_since(started)));
+        verdict
+    }
+}
+
+impl FilterCalls for CountedCalls {
+    #[inline]
+    fn call(
+        &mut self,
+        framework: &Framework,
+        cx: &CycleContext<'_>,
+        position: usize,
+        node: NodeRef<'_>,
+    ) -> Result<Verdict, PluginError> {
+        let entry = &framework.filter[position];
+        entry.count(1);
+        entry.plugin.filter(cx, node, &mut Scratch::default())
+    }
 }
 
 impl Framework {
@@ -38,7 +96,7 @@ impl Framework {
         cx: &CycleContext<'_>,
         node: NodeRef<'_>,
     ) -> Result<Option<(Arc<str>, Rejection)>, PluginError> {
-        let pass = self.filter_node(cx, node);
+        let pass: FilterPass = self.filter_node(cx, node);
         self.count_pass(cx.state, &pass);
         match pass.outcome {
             NodeOutcome::Feasible => Ok(None),
@@ -48,9 +106,9 @@ impl Framework {
     }
 
     /// Runs the filters on one node with the pods nominated to it that have at least this pod's priority. If there are such
-    /// pods and the node passes, the filters run again without them. [`Self::count_verdict`] counts the calls.
+    /// pods and the node passes, the filters run again without them. [`Self::count_verdict`] counts kept calls.
     /// Follows `pkg/scheduler/framework/runtime/framework.go#RunFilterPluginsWithNominatedPods @v1.36.3`.
-    pub(crate) fn verdict(&self, cx: &CycleContext<'_>, node: NodeRef<'_>) -> NodeVerdict {
+    pub(super) fn verdict<C: FilterCalls>(&self, cx: &CycleContext<'_>, node: NodeRef<'_>) -> NodeVerdict<C> {
         let yields_to = |other: &Arc<PodInfo>| other.priority() >= cx.pod.priority() && other.uid() != cx.pod.uid();
         let mut nominated = self.nominated_to(node);
         nominated.retain(yields_to);
@@ -73,34 +131,21 @@ impl Framework {
         NodeVerdict { with_nominated: Some(with), last: self.filter_node(cx, node) }
     }
 
-    /// Runs the filters on one node with exactly the pods that `node` has. [`Self::count_pass`] counts the calls.
-    fn filter_node(&self, cx: &CycleContext<'_>, node: NodeRef<'_>) -> FilterPass {
-        let mut pass = FilterPass {
-            outcome: NodeOutcome::Feasible,
-            reached: self.filter.len(),
-            seconds: Vec::new(),
-            scratch: Vec::new(),
-        };
+    /// Runs the filters on one node with exactly the pods that `node` has. [`Self::count_pass`] counts kept calls.
+    fn filter_node<C: FilterCalls>(&self, cx: &CycleContext<'_>, node: NodeRef<'_>) -> FilterPass<C> {
+        let mut calls = C::default();
         for (position, entry) in self.filter.iter().enumerate() {
             if cx.state.skip_filter.contains(entry.index) {
                 continue;
             }
-            let started = sampled(cx.state).then(|| self.mono());
-            let mut slot = Scratch::default();
-            let verdict = entry.plugin.filter(cx, node, &mut slot);
-            if !slot.is_empty() {
-                pass.scratch.push((position, slot));
-            }
-            pass.seconds.extend(started.map(|started| self.mono().seconds_since(started)));
-            pass.outcome = match verdict {
+            let outcome = match calls.call(self, cx, position, node) {
                 Ok(Verdict::Pass) => continue,
                 Ok(Verdict::Reject(rejection)) => NodeOutcome::Rejected(position, rejection),
                 Err(error) => NodeOutcome::Failed(Some(position), error),
             };
-            pass.reached = position + 1;
-            break;
+            return FilterPass { outcome, reached: position + 1, calls };
         }
-        pass
+        FilterPass { outcome: NodeOutcome::Feasible, reached: self.filter.len(), calls }
     }
 
     /// Counts the calls of all runs for one node.
@@ -111,7 +156,7 @@ impl Framework {
     /// Adds the calls of one run to `scheduler_plugin_evaluation_total`. Also observes the durations of these calls if this
     /// attempt is sampled.
     fn count_pass(&self, state: &CycleState, pass: &FilterPass) {
-        let mut seconds = pass.seconds.iter();
+        let mut seconds = pass.calls.seconds.iter();
         for (position, entry) in self.filter.iter().enumerate().take(pass.reached) {
             if state.skip_filter.contains(entry.index) {
                 continue;
@@ -173,10 +218,10 @@ impl Framework {
     }
 }
 
-impl FilterPass {
+impl<C: FilterCalls> FilterPass<C> {
     /// Returns the result for a plugin that failed to add a nominated pod, so that no filter was called.
     fn not_begun(error: PluginError) -> Self {
-        Self { outcome: NodeOutcome::Failed(None, error), reached: 0, seconds: Vec::new(), scratch: Vec::new() }
+        Self { outcome: NodeOutcome::Failed(None, error), reached: 0, calls: C::default() }
     }
 }
 
@@ -190,9 +235,14 @@ impl FilterRunner for Framework {
         cx: &CycleContext<'_>,
         node: NodeRef<'_>,
     ) -> Result<Verdict, PluginError> {
-        let verdict = self.verdict(cx, node);
-        self.count_verdict(cx.state, &verdict);
-        match verdict.last.outcome {
+        let outcome = if sampled(cx.state) {
+            let verdict: NodeVerdict = self.verdict(cx, node);
+            self.count_verdict(cx.state, &verdict);
+            verdict.last.outcome
+        } else {
+            self.verdict::<CountedCalls>(cx, node).last.outcome
+        };
+        match outcome {
             NodeOutcome::Feasible => Ok(Verdict::Pass),
             NodeOutcome::Rejected(_, rejection) => Ok(Verdict::Reject(rejection)),
             NodeOutcome::Failed(filter, error) => Err(self.filter_error(filter, &error)),

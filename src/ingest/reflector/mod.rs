@@ -49,13 +49,13 @@ pub(super) enum Failure {
     #[error("{}", request::Chain(.0))]
     Request(#[from] kube::Error),
     /// The response cannot be decoded as a list or as events.
-    #[error("unable to decode what the server sent: {0}")]
+    #[error("unable to decode the response of the server: {0}")]
     Nonsense(#[from] serde_json::Error),
     /// A watch ended at once without any event.
     #[error("very short watch: watch lasted less than a second and no items received")]
     VeryShort,
     /// The server accepted a request and did not respond in time.
-    #[error("no answer within {} s", .0.as_secs())]
+    #[error("no response within {} s", .0.as_secs())]
     Silent(Duration),
     /// A handler reported an error for which the process must exit.
     #[error(transparent)]
@@ -314,7 +314,7 @@ impl<S: Sink> Reflector<S> {
             next.await
         } else {
             let Ok(line) = self.parts.clock.timeout_at(watch.deadline, next).await else {
-                tracing::warn!(kind = self.parts.reading.kind, "Watch stayed open for too long without a word");
+                tracing::warn!(kind = self.parts.reading.kind, "Watch exceeded its timeout, reopening it");
                 return Ok(None);
             };
             line

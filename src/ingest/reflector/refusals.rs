@@ -1,4 +1,4 @@
-//! Logs that the API server cannot be reached, once for all kinds and not for every request.
+//! Logs that the API server is unreachable, once for all kinds and not for every request.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,7 +17,7 @@ impl Refusals {
     /// Logs the error if the connection was refused. Upstream logs nothing, so a wrong port looks like a healthy start.
     pub(super) fn tell(&self, error: &kube::Error, clock: &Clock) {
         if is_connection_refused(error) && self.is_due(clock.mono()) {
-            tracing::warn!(error = %Chain(error), "The API server cannot be reached, and is tried again");
+            tracing::warn!(error = %Chain(error), "API server is unreachable, retrying");
         }
     }
 

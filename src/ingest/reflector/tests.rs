@@ -47,6 +47,15 @@ impl World {
         world
     }
 
+    /// Returns a world in which a reflector has delivered these pods and watches.
+    async fn watching(pods: &[&str]) -> Self {
+        let world = Self::new();
+        pods.iter().for_each(|name| world.create(name));
+        let _task = world.start(world.sink.clone());
+        world.heard().await;
+        world
+    }
+
     /// Records every request, and lets `fault` choose a fault by the request's short form.
     fn inject(&self, fault: impl Fn(&str) -> Option<Fault> + Send + Sync + 'static) {
         let requests = self.requests.clone();
@@ -200,10 +209,7 @@ fn pods_that_end_are_gone() {
 #[test]
 fn a_broken_watch_goes_on_where_it_was() {
     run(async {
-        let world = World::new();
-        world.create("a");
-        let _task = world.start(world.sink.clone());
-        world.heard().await;
+        let world = World::watching(&["a"]).await;
         world.create("b");
         world.settle().await;
         let (first, last) = (world.version_of("a"), world.version_of("b"));
@@ -217,10 +223,7 @@ fn a_broken_watch_goes_on_where_it_was() {
 #[test]
 fn bookmarks_move_the_version() {
     run(async {
-        let world = World::new();
-        world.create("a");
-        let _task = world.start(world.sink.clone());
-        world.heard().await;
+        let world = World::watching(&["a"]).await;
         for name in ["x", "y"] {
             world
                 .server
@@ -238,10 +241,7 @@ fn bookmarks_move_the_version() {
 #[test]
 fn a_watch_that_times_out_is_renewed() {
     run(async {
-        let world = World::new();
-        world.create("a");
-        let _task = world.start(world.sink.clone());
-        world.heard().await;
+        let world = World::watching(&["a"]).await;
         // Watch timeouts are between five and ten minutes.
         world.pass(300).await;
         World::expect(&world.heard().await, "", "");
@@ -255,12 +255,7 @@ fn a_watch_that_times_out_is_renewed() {
 #[test]
 fn a_forgotten_version_starts_over_and_finds_what_is_gone() {
     run(async {
-        let world = World::new();
-        for name in ["a", "b", "c"] {
-            world.create(name);
-        }
-        let _task = world.start(world.sink.clone());
-        world.heard().await;
+        let world = World::watching(&["a", "b", "c"]).await;
         let last = world.version_of("c");
         world.server.faults().drop_watches(&kinds::PODS);
         world.delete("b");
@@ -278,10 +273,7 @@ fn a_forgotten_version_starts_over_and_finds_what_is_gone() {
 #[test]
 fn a_pod_replaced_while_nobody_watched_is_another_pod() {
     run(async {
-        let world = World::new();
-        world.create("a");
-        let _task = world.start(world.sink.clone());
-        world.heard().await;
+        let world = World::watching(&["a"]).await;
         world.server.faults().drop_watches(&kinds::PODS);
         world.delete("a");
         world.create("a");
@@ -295,10 +287,7 @@ fn a_pod_replaced_while_nobody_watched_is_another_pod() {
 #[test]
 fn a_busy_server_is_asked_again_later_for_the_same_watch() {
     run(async {
-        let world = World::new();
-        world.create("a");
-        let _task = world.start(world.sink.clone());
-        world.heard().await;
+        let world = World::watching(&["a"]).await;
         let last = world.version_of("a");
         world.inject(|request| request.starts_with("watch").then_some(Fault::Status(429, None)));
         world.server.faults().drop_watches(&kinds::PODS);
@@ -329,10 +318,7 @@ fn a_broken_connection_before_anything_was_told() {
 #[test]
 fn a_watch_that_ends_at_once_is_no_watch() {
     run(async {
-        let world = World::new();
-        world.create("a");
-        let _task = world.start(world.sink.clone());
-        world.heard().await;
+        let world = World::watching(&["a"]).await;
         let last = world.version_of("a");
         world.inject(|request| request.starts_with("watch ").then_some(Fault::DropWatch));
         world.server.faults().drop_watches(&kinds::PODS);

@@ -164,8 +164,7 @@ mod tests {
 
     use super::*;
     use crate::clock::Rng;
-    use crate::config::FeatureGates;
-    use crate::plugins::node_resources::fixture::{balanced, check_signed, handle, score};
+    use crate::plugins::node_resources::fixture::{balanced, check_signed, score};
     use crate::testing::{PodFixture, node, pod};
 
     #[test]
@@ -187,10 +186,9 @@ mod tests {
     }
 
     fn check(names: &[&str], wanted: PodFixture, expected: Option<i64>) {
-        let plugin = balanced(&handle(FeatureGates::default()), names);
         let mut info = node("n").allocatable("example.com/gpu", "4").info();
         info.add_pod(pod("running").cpu("2").info());
-        assert_eq!(score(&plugin, wanted, &info), expected.map(Ok));
+        assert_eq!(score(&mut balanced(names), wanted, info), expected.map(Ok));
     }
 
     #[test]
@@ -214,16 +212,12 @@ mod tests {
 
     #[test]
     fn requests_are_signed_unless_a_device_class_stands_behind_one() {
-        let class = json!({"metadata": {"name": "gpus"}, "spec": {"extendedResourceName": "example.com/mapped"}});
-        let handle = handle(FeatureGates::default());
-        let class: k8s_openapi::api::resource::v1::DeviceClass = serde_json::from_value(class).expect("a device class");
-        handle.listers().put(Arc::new(class));
-        check_signed(&balanced(&handle, &["cpu"]));
+        check_signed(&balanced(&["cpu"]));
     }
 
     #[test]
     fn scores_stay_in_the_upper_half() {
-        let plugin = balanced(&handle(FeatureGates::default()), &["cpu", "memory", "ephemeral-storage"]);
+        let mut plugin = balanced(&["cpu", "memory", "ephemeral-storage"]);
         for seed in 0..500 {
             let mut rng = Rng::from_seed(seed);
             let mut amount = |limit: u64| rng.below(limit).to_string();
@@ -236,7 +230,7 @@ mod tests {
                 pod("a").cpu(&amount(20)).memory(&amount(1000)).request("ephemeral-storage", &amount(60)).info(),
             );
             let wanted = pod("p").cpu(&amount(20)).memory(&amount(900)).request("ephemeral-storage", &amount(60));
-            if let Some(score) = score(&plugin, wanted, &info) {
+            if let Some(score) = score(&mut plugin, wanted, info) {
                 assert!(matches!(score, Ok(50..=100)), "seed {seed}: {score:?}");
             }
         }

@@ -159,20 +159,19 @@ impl EnqueueExtensions for Fit {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::resource::v1::DeviceClass;
     use serde_json::json;
 
     use super::*;
     use crate::config::{FeatureGates, Gate};
     use crate::framework::{Code, Rejection};
-    use crate::plugins::node_resources::fixture::{check_signed, fit, fit_args, handle, score, verdict};
-    use crate::testing::{NodeFixture, PodFixture, node, pod};
+    use crate::plugins::node_resources::fixture::{check_signed, device_class, fit, fit_args, score, verdict};
+    use crate::testing::{Harness, NodeFixture, PodFixture, handle, node, pod};
 
-    fn plugin() -> Registration {
-        fit(&handle(FeatureGates::default()), fit_args(&["cpu", "memory"]))
+    fn plugin() -> Harness {
+        fit(FeatureGates::default(), fit_args(&["cpu", "memory"]))
     }
 
-    fn check_with(plugin: &Registration, wanted: PodFixture, on: NodeFixture, expected: (Code, &[&str])) {
+    fn check_with(plugin: &Harness, wanted: PodFixture, on: NodeFixture, expected: (Code, &[&str])) {
         let mut info = on.info();
         info.add_pod(pod("running").cpu("1").memory("1Gi").request("example.com/gpu", "1").info());
         let verdict = verdict(plugin, wanted, &info);
@@ -233,7 +232,7 @@ mod tests {
         let mut args = fit_args(&["cpu"]);
         args.ignored_resources = vec!["example.com/gpu".into(), "hugepages-2Mi".into(), "cpu".into()];
         args.ignored_resource_groups = vec!["group.example".into(), "kubernetes.io".into()];
-        let plugin = fit(&handle(FeatureGates::default()), args);
+        let plugin = fit(FeatureGates::default(), args);
         let check = |wanted: PodFixture, reasons: &[&str]| {
             let code = if reasons.is_empty() { Code::Success } else { Code::UnschedulableAndUnresolvable };
             check_with(&plugin, wanted, node("n"), (code, reasons));
@@ -251,7 +250,7 @@ mod tests {
             let mut args = fit_args(&["cpu"]);
             args.ignored_resources = resources.iter().map(|name| (*name).to_owned()).collect();
             args.ignored_resource_groups = groups.iter().map(|name| (*name).to_owned()).collect();
-            let plugin = fit(&handle(FeatureGates::default()), args);
+            let plugin = fit(FeatureGates::default(), args);
             let verdict = verdict(&plugin, pod("p").request("group.example/x", "1"), &node("n").info());
             assert_eq!(verdict.code(), code, "{resources:?} {groups:?}");
         };
@@ -260,21 +259,15 @@ mod tests {
         check(&[], &[], Code::UnschedulableAndUnresolvable);
     }
 
-    fn class(name: &str, resource: Option<&str>) -> Arc<DeviceClass> {
-        let class = json!({"metadata": {"name": name}, "spec": {"extendedResourceName": resource}});
-        Arc::new(serde_json::from_value(class).expect("a device class"))
-    }
-
     #[test]
     fn what_a_device_class_stands_behind_is_left_to_it_where_the_node_has_none() {
         let check = |gates: FeatureGates, wanted: &str, has: &str, code: Code| {
-            let handle = handle(gates);
-            handle.listers().put(class("gpus", Some("example.com/mapped")));
-            let plugin = fit(&handle, fit_args(&["cpu"]));
+            let plugin = fit(gates, fit_args(&["cpu"]));
+            plugin.handle.listers().put(device_class("gpus", Some("example.com/mapped")));
             let info = node("n").allocatable(wanted, has).info();
             assert_eq!(verdict(&plugin, pod("p").request(wanted, "2"), &info).code(), code, "{wanted} {has}");
             let refuses = matches!(
-                plugin.sign.as_ref().expect("Sign").sign(&pod("p").request(wanted, "2").info()),
+                plugin.registration.sign.as_ref().expect("Sign").sign(&pod("p").request(wanted, "2").info()),
                 Ok(SignOutcome::Refuse(Rejection { .. }))
             );
             assert_eq!(refuses, gates.enabled(Gate::DRAExtendedResource) && wanted != "example.com/other");
@@ -290,17 +283,15 @@ mod tests {
 
     #[test]
     fn requests_are_signed_unless_a_device_class_stands_behind_one() {
-        let handle = handle(FeatureGates::default());
-        handle.listers().put(class("gpus", Some("example.com/mapped")));
-        check_signed(&fit(&handle, fit_args(&["cpu"])));
+        check_signed(&fit(FeatureGates::default(), fit_args(&["cpu"])));
     }
 
     #[test]
     fn scores_count_containers_with_defaults_and_not_the_pod_as_a_whole() {
-        let plugin = plugin();
-        let check = |wanted: PodFixture, expected: i64| {
+        let mut plugin = plugin();
+        let mut check = |wanted: PodFixture, expected: i64| {
             let info = node("n").allocatable("cpu", "1").allocatable("memory", "1000Mi").info();
-            assert_eq!(score(&plugin, wanted, &info), Some(Ok(expected)));
+            assert_eq!(score(&mut plugin, wanted, info), Some(Ok(expected)));
         };
         check(pod("p"), i64::midpoint(90, 80));
         check(pod("p").cpu("0").memory("0"), 100);
@@ -311,21 +302,16 @@ mod tests {
 
     #[test]
     fn filter_needs_what_pre_filter_left() {
-        let (pod, snapshot, mut state) =
-            (pod("p").info(), crate::model::Snapshot::default(), crate::framework::CycleState::default());
-        let now = crate::clock::Clock::real().now();
-        let cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now };
-        let info = node("n").info();
-        let outcome = plugin().filter.expect("Filter").filter(&cx, NodeRef::outside(&info), &mut Scratch::default());
+        let outcome = plugin().bare_filter(&pod("p"), node("n"));
         let text = "error reading \"PreFilterNodeResourcesFit\" from cycleState: not found";
         assert_eq!(outcome, Err(PluginError::new(text)));
     }
 
     #[test]
     fn without_resources_scoring_fails_and_invalid_args_are_refused() {
-        let handle = handle(FeatureGates::default());
-        let outcome = score(&fit(&handle, fit_args(&[])), pod("p"), &node("n").info());
+        let outcome = score(&mut fit(FeatureGates::default(), fit_args(&[])), pod("p"), node("n").info());
         assert_eq!(outcome, Some(Err(PluginError::new("resources not found"))));
+        let handle = handle(FeatureGates::default());
         let refused = Fit::factory(NodeResourcesFitArgs::default(), &handle).expect_err("no strategy");
         assert_eq!(refused.to_string(), "scoring strategy not specified");
         let mut args = fit_args(&["cpu"]);

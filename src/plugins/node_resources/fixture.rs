@@ -1,15 +1,17 @@
-//! Test helpers that run one of the two plugins as a profile would.
+//! Harnesses for the two plugins, and drivers of their tests.
+
+#![expect(clippy::needless_pass_by_value, reason = "drivers take what fixtures build")]
+
+use std::sync::Arc;
+
+use k8s_openapi::api::resource::v1::DeviceClass;
+use serde_json::json;
 
 use super::args::{NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs, ResourceSpec, ScoringStrategy};
-use crate::clock::Clock;
-use crate::framework::{
-    Candidates, CycleContext, CycleState, Handle, NodeOutcome, NodeRef, NodeScores, PluginError, PreScoreOutcome,
-    Registration, Scratch, SignOutcome, Verdict,
-};
-use crate::model::{NodeInfo, Snapshot};
-use crate::testing::{PodFixture, pod};
-
-pub(super) use crate::testing::handle;
+use crate::config::FeatureGates;
+use crate::framework::{CycleState, NodeRef, PluginError, PreScoreOutcome, SignOutcome, Verdict};
+use crate::model::NodeInfo;
+use crate::testing::{Harness, PodFixture, Scores, pod};
 
 pub(super) fn specs(names: &[&str]) -> Vec<ResourceSpec> {
     names.iter().map(|name| ResourceSpec { name: (*name).into(), weight: 1 }).collect()
@@ -24,58 +26,48 @@ pub(super) fn fit_args(names: &[&str]) -> NodeResourcesFitArgs {
     }
 }
 
-pub(super) fn fit(handle: &Handle, args: NodeResourcesFitArgs) -> Registration {
-    super::Fit::factory(args, handle).expect("the plugin can be built")
+pub(super) fn fit(gates: FeatureGates, args: NodeResourcesFitArgs) -> Harness {
+    Harness::build(gates, args, Ok(()), super::Fit::factory).expect("the plugin can be built")
 }
 
-pub(super) fn balanced(handle: &Handle, names: &[&str]) -> Registration {
+pub(super) fn balanced(names: &[&str]) -> Harness {
     let args = NodeResourcesBalancedAllocationArgs { resources: specs(names) };
-    super::BalancedAllocation::factory(args, handle).expect("the plugin can be built")
+    Harness::with_args(args, super::BalancedAllocation::factory)
 }
 
-/// Returns the verdict on one node. Checks that filtering a single node and a block agree.
-pub(super) fn verdict(plugin: &Registration, pod: PodFixture, node: &NodeInfo) -> Verdict {
-    let (pod, snapshot, mut state) = (pod.info(), Snapshot::default(), CycleState::default());
-    let mut cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now: Clock::real().now() };
-    plugin.pre_filter.as_ref().expect("PreFilter").pre_filter(&mut cx).expect("PreFilter does not fail");
-    let filter = plugin.filter.as_ref().expect("Filter");
-    let verdict = filter.filter(&cx, NodeRef::outside(node), &mut Scratch::default()).expect("Filter does not fail");
-    let nodes = [NodeRef::outside(node)];
-    let mut block = Candidates::new(&nodes);
-    filter.filter_block(&cx, &mut block).expect("Filter does not fail");
-    let in_block = match block.finish().0.pop() {
-        Some(NodeOutcome::Feasible) | None => Verdict::Pass,
-        Some(NodeOutcome::Rejected(_, rejection)) => Verdict::Reject(rejection),
-        Some(NodeOutcome::Failed(_, error)) => panic!("{error}"),
-    };
-    assert_eq!(verdict, in_block, "the block and the single node differ");
-    verdict
+/// Returns a device class that provides this extended resource.
+pub(super) fn device_class(name: &str, resource: Option<&str>) -> Arc<DeviceClass> {
+    let class = json!({"metadata": {"name": name}, "spec": {"extendedResourceName": resource}});
+    Arc::new(serde_json::from_value(class).expect("a device class"))
 }
 
-/// Returns the score of one node, or `None` if `PreScore` skips the plugin. Checks that scoring a single node and a block
-/// agree, with and without the state of `PreScore`.
-pub(super) fn score(plugin: &Registration, pod: PodFixture, node: &NodeInfo) -> Option<Result<i64, PluginError>> {
-    let (pod, snapshot, mut state) = (pod.info(), Snapshot::default(), CycleState::default());
-    let mut cx = CycleContext { pod: &pod, snapshot: &snapshot, state: &mut state, now: Clock::real().now() };
-    let plugin_score = plugin.score.as_ref().expect("Score");
-    let bare = plugin_score.score(&cx, NodeRef::outside(node), None);
-    let outcome = plugin.pre_score.as_ref().expect("PreScore").pre_score(&mut cx, &[NodeRef::outside(node)]);
+/// Runs `PreFilter`, and returns the verdict on one node.
+pub(super) fn verdict(harness: &Harness, pod: PodFixture, node: &NodeInfo) -> Verdict {
+    let (outcome, mut state) = harness.pre_filter(&pod);
+    outcome.expect("PreFilter does not fail");
+    harness.filter(&pod, NodeRef::outside(node), &mut state).expect("Filter does not fail")
+}
+
+/// Returns the score of one node, or `None` if `PreScore` skips the plugin. Checks that the score is the same without the
+/// state of `PreScore`.
+pub(super) fn score(harness: &mut Harness, pod: PodFixture, node: NodeInfo) -> Option<Result<i64, PluginError>> {
+    harness.snapshot.set_nodes(vec![Arc::new(node)]);
+    let raw = |scores: Result<Scores, PluginError>| scores.map(|(raw, _)| raw[0]);
+    let bare = raw(harness.scores(&pod, &mut CycleState::default()));
+    let (outcome, mut state) = harness.pre_score(&pod);
     if outcome.expect("PreScore does not fail") == PreScoreOutcome::Skip {
         assert_eq!(bare, Ok(0));
         return None;
     }
-    let score = plugin_score.score(&cx, NodeRef::outside(node), None);
-    let (nodes, mut scores) = ([NodeRef::outside(node)], [-1]);
-    let block = plugin_score.score_block(&cx, &mut NodeScores { nodes: &nodes, scores: &mut scores, scratch: &[] });
-    assert_eq!(block.map(|()| scores[0]), score, "the block and the single node differ");
+    let score = raw(harness.scores(&pod, &mut state));
     assert_eq!(bare, score, "what PreScore leaves changes the score");
     Some(score)
 }
 
-/// Checks that a pod's requests are signed, except if it requests more than 0 of `example.com/mapped`, which a device class
-/// provides.
-pub(super) fn check_signed(plugin: &Registration) {
-    let sign = |pod: PodFixture| match plugin.sign.as_ref().expect("Sign").sign(&pod.info()) {
+/// Checks that a pod's requests are signed, except if the pod requests more than 0 of a resource that a device class provides.
+pub(super) fn check_signed(harness: &Harness) {
+    harness.handle.listers().put(device_class("gpus", Some("example.com/mapped")));
+    let sign = |pod: PodFixture| match harness.registration.sign.as_ref().expect("Sign").sign(&pod.info()) {
         Ok(SignOutcome::Fragments(fragments)) => fragments.iter().map(|(name, _)| (*name).to_owned()).collect(),
         Ok(SignOutcome::Refuse(rejection)) => rejection.reasons.to_string(),
         Err(error) => panic!("{error}"),

@@ -128,12 +128,10 @@ fn after_device_class_event(pod: &PodInfo, objects: &EventObjects) -> Result<Que
 mod tests {
     use std::sync::Arc;
 
-    use serde_json::json;
-
     use super::*;
     use crate::framework::QueueingHint::{Queue, Skip};
-    use crate::plugins::node_resources::fixture::handle;
-    use crate::testing::{NodeFixture, PodFixture, node, pod};
+    use crate::plugins::node_resources::fixture::device_class as class;
+    use crate::testing::{NodeFixture, PodFixture, handle, node, pod};
 
     fn hints(gates: FeatureGates) -> (Hints, crate::framework::Handle) {
         let handle = handle(gates);
@@ -146,11 +144,6 @@ mod tests {
         let registered = hints.events().swap_remove(at);
         let hint = registered.hint.expect("every event has a hint");
         hint(&pending.info(), &EventObjects { old, new }).expect("the objects are of the right kind")
-    }
-
-    fn class(name: &str, resource: Option<&str>) -> Arc<DeviceClass> {
-        let class = json!({"metadata": {"name": name}, "spec": {"extendedResourceName": resource}});
-        Arc::new(serde_json::from_value(class).expect("a device class"))
     }
 
     #[test]

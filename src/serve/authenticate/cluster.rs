@@ -92,12 +92,14 @@ impl Cluster {
         while let Some(event) = events.next().await {
             match event {
                 Ok(Event::Apply(map) | Event::InitApply(map)) => match self.take(&map) {
-                    Ok(()) => info!("Loaded what {NAMESPACE}/{NAME} says"),
-                    Err(error) => error!(err = error, "What is in use stays: {NAMESPACE}/{NAME} cannot be used"),
+                    Ok(()) => info!("Loaded ConfigMap {NAMESPACE}/{NAME}"),
+                    Err(error) => {
+                        error!(err = error, "ConfigMap {NAMESPACE}/{NAME} is invalid, keeping the previous values");
+                    }
                 },
-                Ok(Event::Delete(_)) => warn!("{NAMESPACE}/{NAME} is gone; what it said stays in use"),
+                Ok(Event::Delete(_)) => warn!("ConfigMap {NAMESPACE}/{NAME} was deleted, keeping the previous values"),
                 Ok(Event::Init | Event::InitDone) => {}
-                Err(error) => warn!(err = %error, "Failed to watch {NAMESPACE}/{NAME}"),
+                Err(error) => warn!(err = %error, "Failed to watch ConfigMap {NAMESPACE}/{NAME}"),
             }
         }
     }
@@ -122,16 +124,10 @@ fn names(data: &BTreeMap<String, String>) -> Result<HeaderNames, String> {
 
 #[cfg(test)]
 mod tests {
-    use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
     use serde_json::json;
 
     use super::*;
-
-    fn authority() -> String {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.self_signed(&KeyPair::generate().expect("a key")).expect("a certificate").pem()
-    }
+    use crate::client::testing::certificates::Authority;
 
     fn map(data: &serde_json::Value) -> ConfigMap {
         serde_json::from_value(json!({"data": data})).expect("a map")
@@ -149,11 +145,13 @@ mod tests {
         let nothing = cluster.take(&map(&json!({}))).expect_err("no authorities");
         assert!(nothing.starts_with("missing content for CA bundle \"client-ca::kube-system::"), "{nothing}");
         assert_eq!(known(), (false, false, Some(vec![])));
-        let users = |names: &str| json!({CLIENT_CA: authority(), "requestheader-username-headers": names});
+        let users = |names: &str| json!({CLIENT_CA: Authority::new().pem(), "requestheader-username-headers": names});
         cluster.take(&map(&users("[\"X-Remote-User\"]"))).expect_err("no authority of proxies");
         assert_eq!(known(), (true, false, Some(vec!["X-Remote-User".to_owned()])));
         cluster.take(&map(&users("X-Other"))).expect_err("no list");
-        cluster.take(&map(&json!({CLIENT_CA: "x", PROXY_CA: authority()}))).expect_err("no authorities of clients");
+        cluster
+            .take(&map(&json!({CLIENT_CA: "x", PROXY_CA: Authority::new().pem()})))
+            .expect_err("no authorities of clients");
         assert_eq!(known(), (true, true, Some(vec![])));
     }
 }

@@ -49,7 +49,7 @@ impl Tokens {
         gauges: Arc<Gauges>,
     ) -> Result<Self, String> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &ring::rand::SystemRandom::new())
-            .map_err(|_| "the system gives no random numbers".to_owned())?;
+            .map_err(|_| "failed to read random bytes from the operating system".to_owned())?;
         let answers = AnswerCache::new(clock.clone(), CAPACITY);
         Ok(Self { asker, clock: clock.clone(), keep, key, answers, gauges })
     }

@@ -65,7 +65,7 @@ fn parse(dump: impl BufRead) -> Result<(f64, Vec<Stack>), String> {
     let period: f64 = head
         .strip_prefix("heap_v2/")
         .and_then(|period| period.parse().ok())
-        .ok_or_else(|| format!("jemalloc's profile begins with {head:?} instead of its period"))?;
+        .ok_or_else(|| format!("unexpected first line of jemalloc's profile: {head:?}"))?;
     let mut stacks = Vec::new();
     let mut addresses: Option<Vec<usize>> = None;
     for line in lines {
@@ -74,7 +74,7 @@ fn parse(dump: impl BufRead) -> Result<(f64, Vec<Stack>), String> {
         if line == "MAPPED_LIBRARIES:" {
             break;
         }
-        let wrong = || format!("jemalloc's profile has a line {line:?}");
+        let wrong = || format!("unexpected line in jemalloc's profile: {line:?}");
         if let Some(words) = line.strip_prefix('@') {
             let address = |word: &str| usize::from_str_radix(word.trim_start_matches("0x"), 16).ok();
             addresses = Some(words.split_whitespace().map(address).collect::<Option<_>>().ok_or_else(wrong)?);

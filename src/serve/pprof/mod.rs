@@ -41,13 +41,13 @@ const SECONDS: u64 = 30;
 
 /// Names and descriptions of the profiles.
 const PROFILES: &[(&str, &str)] = &[
-    ("allocs", "Where memory was allocated since the start, as far as that is sampled"),
-    ("block", "Empty: waiting is not sampled"),
-    ("goroutine", "Threads, and tasks of the runtime"),
-    ("heap", "Where the memory was allocated that is in use, as far as that is sampled"),
+    ("allocs", "Sampled memory allocations since the process started"),
+    ("block", "Empty: blocking is not sampled"),
+    ("goroutine", "Threads and tasks of the async runtime"),
+    ("heap", "Sampled memory allocations that are still in use"),
     ("mutex", "Empty: contention is not sampled"),
-    ("profile", "Where processor time goes, for as many seconds as the parameter of that name says; for go tool pprof"),
-    ("symbol", "Names of addresses, which are given with + between them"),
+    ("profile", "CPU profile for go tool pprof; the parameter seconds sets its duration"),
+    ("symbol", "Symbol names of the addresses in the request, separated by +"),
     ("threadcreate", "Threads"),
 ];
 
@@ -81,7 +81,9 @@ impl Pprof {
                     if *asked.method == Method::POST { String::from_utf8_lossy(body) } else { asked.raw_query.into() };
                 symbols(&addresses)
             }
-            "trace" => refused(StatusCode::NOT_IMPLEMENTED, "There is no trace: it is Go's runtime that has one"),
+            "trace" => {
+                refused(StatusCode::NOT_IMPLEMENTED, "Execution traces are not supported: they require the Go runtime")
+            }
             name => named(name, &asked.query, self.clock.now().wall.as_nanosecond()).await,
         })
     }

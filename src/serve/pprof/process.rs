@@ -21,7 +21,7 @@ pub(super) fn threads(kind: &'static str) -> Profile {
         names.insert("tasks of the runtime".to_owned(), tasks);
     }
     let samples = names.iter().map(|(name, count)| Sample::of(name, vec![*count])).collect();
-    let comment = "Threads and tasks: what they are doing is not known";
+    let comment = "Threads and tasks, without stack traces";
     Profile { kinds: vec![(kind, "count")], samples, comment, ..Profile::default() }
 }
 
@@ -47,7 +47,7 @@ pub(super) fn memory() -> Profile {
 /// Returns an empty profile: contention is not sampled.
 pub(super) fn contention() -> Profile {
     let kinds = vec![("contentions", "count"), ("delay", "nanoseconds")];
-    Profile { kinds, comment: "Empty: waiting is not sampled", ..Profile::default() }
+    Profile { kinds, comment: "Empty: blocking is not sampled", ..Profile::default() }
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ fn compare(scripts: &[Script]) -> Result<(), Failed> {
     let mut differences = Vec::new();
     for (at, (script, theirs, text)) in different.into_iter().enumerate() {
         if more.iter().any(|run| run[at] != *theirs) {
-            println!("{}: upstream's runs differ, as does ours", script.name);
+            println!("{}: upstream's runs differ, and so does ours", script.name);
             agreed -= 1;
         } else {
             differences.push(text);

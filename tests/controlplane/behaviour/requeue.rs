@@ -22,7 +22,7 @@ type Outcomes = BTreeMap<&'static str, Outcome>;
 
 /// What a scheduler did in a trial.
 struct Outcome {
-    /// How often pods were moved to a queue from which they are tried, by event, and how often they were tried in vain.
+    /// How often pods were moved to a queue from which they are tried, by event, and how many attempts failed.
     counts: BTreeMap<String, u64>,
     /// From the change that helps to the binding.
     delay: Duration,
@@ -93,7 +93,7 @@ fn counts(metrics: &str) -> BTreeMap<String, u64> {
                 (Some(event), _) => format!("{event} moves it"),
             }
         } else if series.starts_with("scheduler_schedule_attempts_total{") && label("result") != Some("scheduled") {
-            format!("tried in vain: {}", label("result").unwrap_or_default())
+            format!("failed attempts: {}", label("result").unwrap_or_default())
         } else {
             continue;
         };

@@ -139,7 +139,7 @@ pub(crate) fn kubectl_sees_the_same_on_the_embedded_server() -> Result<(), Faile
         compare(line, &real.run(line)?, &ours.run(line)?, &mut different);
     }
     compare("get pods -w", &real.watch()?, &ours.watch()?, &mut different);
-    println!("{count} commands and a watch, {} of them differ", different.len());
+    println!("compared {count} commands and a watch, {} differ", different.len());
     embedded.remove()?;
     if !different.is_empty() {
         return Err(different.join("\n\n").into());

@@ -129,7 +129,7 @@ pub(crate) fn unreachable_reasons() -> Result<(), Failed> {
     let cluster = Cluster::new(&case)?;
     let mut oracle = Oracle::start(case.gates);
     for Unreachable { plugin, what, why, direct } in UNREACHABLE {
-        println!("{plugin} never says {what:?}, since {why}{}", if *direct { "; asked alone" } else { "" });
+        println!("{plugin} never returns {what:?}: {why}{}", if *direct { "; called directly" } else { "" });
         if !direct {
             continue;
         }

@@ -123,7 +123,7 @@ fn is_uid(word: &str) -> bool {
         && groups.iter().all(|group| group.chars().all(|letter| letter.is_ascii_hexdigit()))
 }
 
-/// Where the two differ, object by object.
+/// Returns the differences, object by object.
 pub(crate) fn compare(theirs: &Written, ours: &Written) -> Vec<String> {
     let none = Vec::new();
     let objects: BTreeSet<&String> = theirs.by_object.keys().chain(ours.by_object.keys()).collect();

@@ -19,7 +19,7 @@ pub(crate) use crate::support::process::Process;
 use crate::support::programs::{folder, program};
 use crate::support::stage::merge;
 
-/// How long anything may take to become ready: the API server takes two to three seconds on an idle machine.
+/// Timeout for a program to become ready. The API server takes two to three seconds on an idle machine.
 pub(crate) const READY: Duration = Duration::from_secs(90);
 
 /// The user that schedulers are: it may do what the API server's own role for them allows, and nothing else.
@@ -49,7 +49,7 @@ pub(crate) struct ControlPlane {
     /// The API server, then etcd: stopped in this order.
     processes: Vec<Process>,
     folder: PathBuf,
-    /// Where etcd listens, and the API server.
+    /// Addresses of etcd and of the API server.
     ports: [u16; 2],
     /// The API server's flags beyond the usual.
     flags: &'static [&'static str],
@@ -108,7 +108,7 @@ impl ControlPlane {
         &self.processes[1]
     }
 
-    /// Where etcd listens, and the API server.
+    /// Addresses of etcd and of the API server.
     pub(crate) fn addresses(&self) -> [SocketAddr; 2] {
         self.ports.map(|port| SocketAddr::from(([127, 0, 0, 1], port)))
     }
@@ -156,7 +156,7 @@ impl ControlPlane {
         Ok(path)
     }
 
-    /// What a user asked for so far: the audit log's entries, in the order in which they were answered.
+    /// Requests of a user so far: the entries of the audit log, in the order of the responses.
     pub(crate) fn audited(&self, user: &str) -> Result<Vec<Value>, String> {
         let mut entries = Vec::new();
         self.each_audited(user, "", |entry| entries.push(entry))?;
@@ -188,7 +188,7 @@ impl ControlPlane {
         Process::start(name, &self.folder, command)
     }
 
-    /// What kubectl prints.
+    /// Returns the output of kubectl.
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> Result<String, String> {
         let output = Command::new(program("kubectl"))
             .arg("--kubeconfig")

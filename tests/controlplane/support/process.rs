@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::support::cluster::wait_for;
 
-/// How long a process may take to end once it is told to: the API server takes three seconds.
+/// Timeout for a process to exit after a signal. The API server takes three seconds.
 const END: Duration = Duration::from_secs(30);
 
 /// A process that ends with its owner, its output in a file.
@@ -28,7 +28,7 @@ impl Process {
         Ok(Self { name: name.to_owned(), child, log })
     }
 
-    /// What it has printed.
+    /// Output of the process.
     pub(crate) fn output(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -62,7 +62,21 @@ impl Process {
         number.ok_or_else(|| format!("{path} has no {what}"))
     }
 
-    /// How it ended, if it has.
+    /// Processor time that the process has used so far, in user and kernel mode. The kernel counts it in hundredths of a second.
+    pub(crate) fn processor_time(&self) -> Result<Duration, String> {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+        // The command's name is in brackets and may have blanks; utime and stime are the 14th and 15th field.
+        let fields = text.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').skip(11).take(2);
+        let ticks = fields.map(str::parse::<u64>).collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+        if ticks.len() == 2 {
+            Ok(Duration::from_millis(ticks.iter().sum::<u64>() * 10))
+        } else {
+            Err(format!("{path}: {text}"))
+        }
+    }
+
+    /// Exit status, if the process has exited.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }

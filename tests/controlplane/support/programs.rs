@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 const VERSION: &str = "v1.36.3";
 const MINOR: &str = "36";
 
-/// Where everything goes that these tests leave behind: `controlplane` in cargo's target folder.
+/// Folder for all output of these tests: `controlplane` in cargo's target folder.
 pub(crate) fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     // The test runs from <target>/<profile>/deps.

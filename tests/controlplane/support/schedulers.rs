@@ -6,11 +6,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Service;
+use kube::api::DynamicObject;
 use kube_scheduler::config::{Config, FeatureGates};
 use kube_scheduler::engine::{Engine, Tasks};
 use kube_scheduler::framework::Registry;
 use kube_scheduler::ingest::Ingest;
-use kube_scheduler::listers::Lister;
+use kube_scheduler::listers::{Kind, Lister};
 use kube_scheduler::plugins;
 use kube_scheduler::scheduler::SchedulerContext;
 use serde_json::{Value, json};
@@ -138,6 +139,11 @@ impl Ours {
     /// The services that plugins see.
     pub(crate) fn services(&self) -> Result<Lister<Service>, String> {
         self.shared.listers.ask().map_err(|error| error.to_string())
+    }
+
+    /// The objects of a watched kind without a Rust type that plugins see.
+    pub(crate) fn custom_objects(&self, kind: Kind) -> Result<Lister<DynamicObject>, String> {
+        self.shared.listers.ask_dynamic(kind).map_err(|error| error.to_string())
     }
 
     /// The watched resources, as [`Ingest::resources`] lists them.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::cluster::{ControlPlane, Process, wait_for};
 
-/// How long a scheduler may take for what a test waits for, its start and a pod's backoff included.
+/// Timeout for the scheduler to reach the state that a test waits for, including its start and a pod's backoff.
 const SETTLED: Duration = Duration::from_mins(1);
 
 /// What the names of pods begin with that only show that a node is known.
@@ -302,6 +302,15 @@ impl Stage<'_> {
             let events = stage.send(Method::GET, &stage.path("events", ""), &Value::Null)?;
             let is_it = |event: &&Value| event["regarding"]["name"] == pod && event["reason"] == reason;
             Ok((events["items"].as_array().into_iter().flatten().filter(is_it).count() == count).then_some(()))
+        })
+    }
+
+    /// Waits until an event of the namespace is a series.
+    pub(crate) fn wait_series(&mut self) -> Result<(), String> {
+        self.wait("a series of events", |stage| {
+            let events = stage.send(Method::GET, &stage.path("events", ""), &Value::Null)?;
+            let is_series = |event: &Value| event["series"]["count"].is_u64();
+            Ok(events["items"].as_array().into_iter().flatten().any(is_series).then_some(()))
         })
     }
 

@@ -5,7 +5,7 @@ use std::fs;
 use libtest_mimic::Failed;
 use serde_json::Value;
 
-use super::{Ended, Whose, judge, scratch};
+use super::{Ended, Whose, judge, named_cases, scratch};
 
 /// Files, each after a line `=== name`. Those whose name begins with `bare` are as they stand, the others have apiVersion and
 /// kind put before them.
@@ -16,12 +16,8 @@ const HEAD: &str = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedu
 /// Same exit code, same error, and the same configuration written by `--write-config-to`.
 pub(crate) fn configurations_are_read_the_same() -> Result<(), Failed> {
     let folder = scratch("configs")?;
-    let files: Vec<(&str, &str)> = FILES.split("=== ").skip(1).filter_map(|file| file.split_once('\n')).collect();
-    if files.len() < 100 {
-        return Err(format!("only {} files", files.len()).into());
-    }
     judge(
-        &files,
+        &named_cases(FILES, 100)?,
         |(name, _)| format!("file {name}"),
         |(name, text)| {
             let head = if name.starts_with("bare") { "" } else { HEAD };

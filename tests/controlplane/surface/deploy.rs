@@ -57,7 +57,7 @@ pub(crate) fn deploys_as_manifests_say() -> Result<(), Failed> {
     if !unused.is_empty() {
         return Err(format!("granted, and never used: {unused:#?}").into());
     }
-    println!("nothing was denied, and all {} rights were used", second.granted.len());
+    println!("no request was denied, and all {} permissions were used", second.granted.len());
     Ok(())
 }
 
@@ -254,10 +254,7 @@ fn contend(stage: &mut Stage<'_>) -> Result<(), String> {
     stage.delete_now("small-1")?;
     stage.wait_events("waits", "FailedScheduling", 2)?;
     stage.delete_now("small-2")?;
-    stage.wait("a series of events", |stage| {
-        let events = stage.send(Method::GET, &stage.path("events", ""), &Value::Null)?;
-        Ok(list(&events["items"]).find_map(|event| event["series"]["count"].as_u64()))
-    })?;
+    stage.wait_series()?;
     stage.pod("high", "2", on_narrow("high"))?;
     stage.wait_terminating("large")?;
     stage.delete_now("large")?;
@@ -291,6 +288,10 @@ fn is_watched(plane: &ControlPlane, monitoring: &Manifests, replicas: &[Containe
     known.extend(recorded);
     monitoring::check(&rules, &known)?;
     monitoring::check(&dashboards, &known)?;
-    println!("{} expressions of rules and {} of dashboards are about what there is", rules.len(), dashboards.len());
+    println!(
+        "{} expressions of rules and {} of dashboards use existing metrics and labels",
+        rules.len(),
+        dashboards.len()
+    );
     Ok(())
 }

@@ -159,17 +159,17 @@ const FORMS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What is put into `/debug/flags/v`.
+/// Bodies of PUT requests to `/debug/flags/v`.
 const LEVELS: &[&str] = &["2", "abc", "", "-1", "+1", " 2", "99999999999", "4294967295"];
 
 /// Values of `Authorization`.
 const AUTHORIZATIONS: &[&str] =
     &["Bearer", "Bearer ", "Bearer  admin-token", "bearer admin-token x", "BEARER admin-token", "Basic YWRtaW4="];
 
-/// How often something is asked that was not answered.
+/// Number of attempts for a request without a response.
 const TRIES: usize = 5;
 
-/// How long a scheduler may take to be ready.
+/// Timeout for a scheduler to become ready.
 const READY: Duration = Duration::from_mins(1);
 
 /// Both schedulers.
@@ -326,7 +326,7 @@ impl Both {
     }
 }
 
-/// What is compared of an answer.
+/// Parts of a response that are compared.
 fn shown(method: &str, path: &str, got: &Got) -> String {
     let names = [
         "cache-control",

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::support::cluster::{ControlPlane, GUEST, free_ports, wait_for};
 
-/// How long the API server may take to learn of a new role: its informers need less than a second.
+/// Timeout for the API server to observe a new role. Its informers need less than a second.
 const ROLE: Duration = Duration::from_secs(30);
 
 /// The scheduler gives up after 10 s; this is for a slow machine.
@@ -25,13 +25,13 @@ const KINDS: usize = 18;
 const DUMPED: &str = "nodes,pods,namespaces,services,poddisruptionbudgets";
 
 /// Nodes that differ in all that pods ask for, pods on them, and pods that wait: some fit, others do not for one reason each,
-/// and one would send another away against a disruption budget.
+/// and one would preempt another in violation of a disruption budget.
 const CLUSTER: &str = include_str!("explain/cluster.yaml");
 
 /// The pods that wait.
 const PENDING: [&str; 8] = ["apart", "critical", "fits", "held", "huge", "nominee", "pinned", "tight"];
 
-/// What a run came to.
+/// Result of a run.
 struct Said {
     code: Option<i32>,
     stdout: String,
@@ -89,7 +89,7 @@ type Guest<'a> = &'a dyn Fn(&[&str]) -> Result<Said, String>;
 fn without_rights(guest: Guest<'_>) -> Result<(), String> {
     guest(&["fits"])?.expect_error(
         "cannot list nodes: nodes is forbidden: User \"guest\" cannot list resource \"nodes\" in API group \"\" at the \
-         cluster scope; deploy/explain-role.yaml is a role that may do all that is needed",
+         cluster scope; deploy/explain-role.yaml has a ClusterRole with the required permissions",
     )
 }
 
@@ -100,7 +100,7 @@ fn without_what_can_be_missing(plane: &ControlPlane, guest: Guest<'_>) -> Result
     let said =
         wait_for("the role to be known", ROLE, || Ok(Some(guest(&["critical"])?).filter(|said| said.code == Some(0))))?;
     for expected in [
-        "warning: cannot list poddisruptionbudgets, so preemption respects no disruption budget: \
+        "warning: cannot list poddisruptionbudgets, so preemption ignores disruption budgets: \
          poddisruptionbudgets.policy is forbidden: User \"guest\" cannot list resource \"poddisruptionbudgets\"",
         "warning: cannot list namespaces, so namespaceSelectors of pod affinity select no namespace: namespaces is forbidden",
         "warning: cannot list services, so default spreading does not know which pods belong to them: services is forbidden",
@@ -109,7 +109,7 @@ fn without_what_can_be_missing(plane: &ControlPlane, guest: Guest<'_>) -> Result
             return Err(format!("{expected:?} is expected: {}", said.stderr));
         }
     }
-    let without = "would send shop/guarded away from east-1\n";
+    let without = "would preempt shop/guarded on east-1\n";
     if said.stdout.contains(without) { Ok(()) } else { Err(said.stdout) }
 }
 
@@ -148,9 +148,9 @@ fn says_what_files_say(plane: &ControlPlane, guest: Guest<'_>) -> Result<(), Str
         }
     }
     for (pod, words) in [
-        ("critical", "would send shop/guarded away from east-1, 1 of them against a disruption budget\n"),
-        ("tight", "Pod default/tight: fits nowhere as it is\n"),
-        ("ended", "error: no pod \"ended\" in this cluster, or it has ended\n"),
+        ("critical", "would preempt shop/guarded on east-1, 1 in violation of a disruption budget\n"),
+        ("tight", "Pod default/tight: unschedulable\n"),
+        ("ended", "error: no pod \"ended\" in this cluster, or it is completed\n"),
     ] {
         let Said { stdout, stderr, .. } = guest(&[pod])?;
         if !format!("{stdout}{stderr}").contains(words) {
@@ -197,7 +197,7 @@ fn nobody_answers(plane: &ControlPlane) -> Result<(), String> {
         std::fs::write(&path, format!("{before}https://127.0.0.1:{port}{after}")).map_err(|error| error.to_string())?;
         let began = std::time::Instant::now();
         let said = explain(&["--kubeconfig", &path.display().to_string()])?;
-        said.expect_error(&format!("the API server https://127.0.0.1:{port}/ cannot be reached: "))?;
+        said.expect_error(&format!("the API server https://127.0.0.1:{port}/ is unreachable: "))?;
         if !said.stderr.contains(expected) || began.elapsed() > GIVEN_UP {
             return Err(format!("after {:?}: {}", began.elapsed(), said.stderr));
         }

@@ -105,7 +105,7 @@ fn compare(name: &str, theirs: &Family, ours: &Family) -> Option<String> {
     (!found.is_empty()).then(|| found.join("\n"))
 }
 
-/// What a scheduler shows after the scenarios.
+/// Returns the metrics of a scheduler after the scenarios.
 fn scrape(ours: bool) -> Result<String, String> {
     let plane = ControlPlane::start()?;
     let [port] = free_ports()?;

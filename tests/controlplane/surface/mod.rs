@@ -27,7 +27,7 @@ use crate::support::schedulers::all_at_once;
 /// Of a hundred comparisons so many have to agree; the others are printed.
 const AGREEING_PERCENT: usize = 95;
 
-/// How a run of a scheduler that does not get to schedule ended.
+/// Result of a scheduler run that exits before it schedules.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -88,6 +88,12 @@ pub(crate) fn scratch(name: &str) -> Result<PathBuf, String> {
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     Ok(folder)
+}
+
+/// The cases of a text: each begins with a line `=== name`, and has its text below. Fails if there are fewer than `least`.
+fn named_cases(text: &str, least: usize) -> Result<Vec<(&str, &str)>, String> {
+    let cases: Vec<(&str, &str)> = text.split("=== ").skip(1).filter_map(|case| case.split_once('\n')).collect();
+    if cases.len() < least { Err(format!("only {} files", cases.len())) } else { Ok(cases) }
 }
 
 /// What is said of an error: after `Error: `, as klog's `err`, or all there is.

@@ -18,7 +18,7 @@ use crate::support::stage::on_stage;
 use crate::surface::deploy::{Manifests, SECOND, of_dashboards, of_rules, scraper, selectors};
 use crate::surface::families::SCENARIOS;
 
-/// What the panels' variables stand for here.
+/// Values of the dashboard's variables.
 const VARIABLES: [(&str, &str); 4] =
     [("$__rate_interval", "1m"), ("$__interval", "1m"), ("$__range", "5m"), ("$job", "kube-scheduler-rs")];
 
@@ -94,7 +94,7 @@ pub(crate) fn prometheus_finds_what_it_looks_for() -> Result<(), Failed> {
     Ok(())
 }
 
-/// What promtool finds wrong with our metrics, it finds wrong with upstream's, too.
+/// Checks that promtool reports the same problems for our metrics as for upstream's.
 pub(crate) fn compare_findings(theirs: &str, ours: &str) -> Result<(), String> {
     let (theirs, ours) = (findings(theirs)?, findings(ours)?);
     println!("promtool has {} findings with upstream's metrics, {} with ours", theirs.len(), ours.len());

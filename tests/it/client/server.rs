@@ -10,67 +10,13 @@ use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::ServerConfig;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-/// What an API server says to those whom it does not know.
+/// Response of an API server to unauthenticated requests.
 const UNAUTHORIZED: &str = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}"#;
-
-/// An authority, with what it signs.
-pub(super) struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-/// A certificate with its key, in PEM.
-pub(super) struct Pair {
-    pub(super) certificate: String,
-    pub(super) key: String,
-    pub(super) der: Vec<u8>,
-}
-
-impl Authority {
-    pub(super) fn new() -> Self {
-        let mut params = CertificateParams::new(vec!["authority".to_owned()]).expect("a name");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key"));
-        Self(issuer.expect("a certificate"))
-    }
-
-    pub(super) fn pem(&self) -> String {
-        self.0.pem()
-    }
-
-    /// A pair for a name, or for an address.
-    pub(super) fn pair(&self, name: &str) -> Pair {
-        self.pair_of(&CertificateParams::new(vec![name.to_owned()]).expect("a name"))
-    }
-
-    pub(super) fn pair_of(&self, params: &CertificateParams) -> Pair {
-        let key = KeyPair::generate().expect("a key");
-        let certificate = params.signed_by(&key, &self.0).expect("a certificate");
-        Pair { certificate: certificate.pem(), key: key.serialize_pem(), der: certificate.der().to_vec() }
-    }
-
-    /// What a server with this pair of it asks for: certificates of the same authority, from those who have one.
-    pub(super) fn config(&self, pair: &Pair) -> Arc<ServerConfig> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut roots = RootCertStore::empty();
-        roots.add(self.0.der().clone()).expect("an authority");
-        let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
-        let key = KeyPair::from_pem(&pair.key).expect("a key").serialize_der();
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("the provider has them")
-            .with_client_cert_verifier(clients.allow_unauthenticated().build().expect("a verifier"))
-            .with_single_cert(vec![pair.der.clone().into()], PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key)));
-        let mut config = config.expect("a pair");
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Arc::new(config)
-    }
-}
 
 /// A request as it came in.
 #[derive(Clone, Debug)]
@@ -93,7 +39,7 @@ impl Asked {
 /// A server that answers with codes.
 pub(super) struct Server {
     pub(super) port: u16,
-    /// What it shows from the next connection on.
+    /// TLS configuration of new connections.
     pub(super) tls: Arc<Mutex<Arc<ServerConfig>>>,
     asked: Arc<Mutex<Vec<Asked>>>,
 }

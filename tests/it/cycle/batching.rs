@@ -17,7 +17,7 @@ fn one_a_node(name: &str) -> PodFixture {
     pod(name).host_port(80)
 }
 
-/// How often attempts ended so, or results were given up for this reason.
+/// Number of attempts with this result, or of results dropped for this reason.
 fn count(world: &World, family: &str, label: &str) -> u32 {
     let key = if family.contains("flushed") { "reason" } else { "result" };
     let series = format!("scheduler_batch_{family}_total{{profile=\"default-scheduler\",{key}=\"{label}\"}}");

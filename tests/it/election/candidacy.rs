@@ -83,7 +83,7 @@ impl World {
         self.settle().await;
     }
 
-    /// What was written since this was asked last.
+    /// Writes since the last call of this function.
     fn writes(&self) -> Vec<Write> {
         std::mem::take(&mut *self.writes.lock().expect("no panic"))
     }

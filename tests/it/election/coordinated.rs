@@ -6,9 +6,15 @@ use kube_scheduler::apiserver::{Fault, Gate};
 use kube_scheduler::client::{Call, Target};
 use serde_json::{Value, json};
 
-use super::{LEASE, World};
+use super::{Candidate, LEASE, World};
 
 impl World {
+    /// A candidate that waits to be chosen.
+    fn coordinated(&self, name: &str) -> Candidate {
+        let candidate = self.candidate(name);
+        Candidate { elector: candidate.elector.coordinated(), ..candidate }
+    }
+
     /// Writes the lease as who chooses does.
     async fn choose(&self, holder: &str, preferred: Option<&str>) {
         let spec = json!({
@@ -37,8 +43,7 @@ impl World {
 #[tokio::test]
 async fn nobody_takes_the_lease_and_who_is_given_it_keeps_it() {
     let world = World::new();
-    let mut first = world.candidate("first");
-    first.elector = first.elector.coordinated();
+    let first = world.coordinated("first");
     let (term, metrics) = (first.term.clone(), first.metrics.clone());
     let task = first.run();
     world.pass(10).await;
@@ -65,8 +70,7 @@ async fn nobody_takes_the_lease_and_who_is_given_it_keeps_it() {
 async fn a_term_is_over_when_another_one_is_preferred() {
     let world = World::new();
     world.choose("first", None).await;
-    let mut first = world.candidate("first");
-    first.elector = first.elector.coordinated();
+    let first = world.coordinated("first");
     let term = first.term.clone();
     let task = first.run();
     world.pass(3).await;
@@ -87,8 +91,7 @@ async fn a_term_is_over_when_another_one_is_preferred() {
 async fn a_term_counts_from_the_time_that_stands_in_the_lease() {
     let world = World::new();
     world.choose("first", None).await;
-    let mut first = world.candidate("first");
-    first.elector = first.elector.coordinated();
+    let mut first = world.coordinated("first");
     // It takes 4 s to read the lease.
     let gate = Gate::new();
     let waits = gate.clone();

@@ -33,7 +33,7 @@ fn a_simulation_asks_extenders_but_binds_by_itself() {
     let output = run(&["simulate", "--config", &config, &cluster]);
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
-    assert!(stderr.contains("extenders[0].bindVerb: has no effect here"), "{stderr}");
+    assert!(stderr.contains("extenders[0].bindVerb: has no effect on this command"), "{stderr}");
     let placed = |pod: &str| stdout.lines().any(|line| line.split_whitespace().eq(["default", pod, "b"]));
     assert!(placed("p") && placed("q"), "{stdout}");
     let asked = hook.take();

@@ -6,48 +6,25 @@ use std::sync::Arc;
 use kube_scheduler::framework::NodeRef;
 use kube_scheduler::model::NodeInfo;
 use kube_scheduler::testing::{node, pod};
-use rcgen::{BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
 use serde_json::{Value, json};
 
 use super::{keep, only, with};
+use crate::certificates::{self, Authority, Pair, params_of_host};
 use crate::world::webhook::{Webhook, secure_webhook};
 
-type Issuer = CertifiedIssuer<'static, KeyPair>;
-
-/// An authority, which is its own.
-fn authority() -> Issuer {
-    let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("a name");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    Issuer::self_signed(params, KeyPair::generate().expect("a key")).expect("a certificate")
-}
-
-fn certificate(issuer: &Issuer, name: &str) -> (Certificate, KeyPair) {
-    let key = KeyPair::generate().expect("a key");
-    let params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
-    (params.signed_by(&key, issuer).expect("a certificate"), key)
+/// An authority whose certificate may also be a server's.
+fn authority() -> Authority {
+    Authority::of(params_of_host("127.0.0.1"))
 }
 
 /// A server that shows this certificate, and wants one of `clients` if that is given.
-fn server(certificate: &CertificateDer<'static>, key: &KeyPair, clients: Option<&Issuer>) -> Webhook {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .expect("the provider has them");
-    let builder = match clients {
-        None => builder.with_no_client_auth(),
-        Some(issuer) => {
-            let mut roots = RootCertStore::empty();
-            roots.add(issuer.der().clone()).expect("an authority");
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-            builder.with_client_cert_verifier(verifier.expect("a verifier"))
-        }
+fn server(pair: &Pair, clients: Option<&Authority>) -> Webhook {
+    let verifier = match clients {
+        None => WebPkiClientVerifier::no_client_auth(),
+        Some(authority) => authority.clients().build().expect("a verifier"),
     };
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    let config = builder.with_single_cert(vec![certificate.clone()], key).expect("a pair");
-    secure_webhook(config, |_| keep(&["n"]))
+    secure_webhook(certificates::server(pair, verifier), |_| keep(&["n"]))
 }
 
 /// Asks the extender once; the error's text if it fails.
@@ -95,8 +72,7 @@ const UNTRUSTED: &str =
 #[test]
 fn authorities_of_data_and_files() {
     let (ours, other) = (authority(), authority());
-    let (shown, key) = certificate(&ours, "127.0.0.1");
-    let hook = server(shown.der(), &key, None);
+    let hook = server(&ours.pair("127.0.0.1"), None);
     let with_ca = |pem: &str| json!({"enableHTTPS": true, "tlsConfig": {"caData": data(pem)}});
     assert_eq!(ask(&hook, with_ca(&ours.pem())), Ok(()));
     assert_eq!(ask(&hook, with_ca(&other.pem())), Err(UNTRUSTED.to_owned()));
@@ -111,7 +87,7 @@ fn authorities_of_data_and_files() {
 #[test]
 fn an_authority_may_speak_for_itself() {
     let ours = authority();
-    let hook = server(ours.der(), ours.key(), None);
+    let hook = server(&ours.own_pair(), None);
     assert_eq!(ask(&hook, json!({"tlsConfig": {"caData": data(&ours.pem())}})), Ok(()));
     let elsewhere = json!({"tlsConfig": {"caData": data(&ours.pem()), "serverName": "other.example"}});
     assert!(ask(&hook, elsewhere).is_err_and(|error| error.contains("failed to verify certificate")));
@@ -120,8 +96,7 @@ fn an_authority_may_speak_for_itself() {
 #[test]
 fn without_authority() {
     let ours = authority();
-    let (shown, key) = certificate(&ours, "127.0.0.1");
-    let hook = server(shown.der(), &key, None);
+    let hook = server(&ours.pair("127.0.0.1"), None);
     assert_eq!(ask(&hook, json!({"enableHTTPS": true})), Ok(()), "nothing to check against");
     assert_eq!(ask(&hook, json!({"tlsConfig": {"insecure": true}})), Ok(()));
     assert!(ask(&hook, json!({})).is_err(), "the system does not know the authority");
@@ -133,8 +108,7 @@ fn without_authority() {
 #[test]
 fn a_server_of_another_name() {
     let ours = authority();
-    let (shown, key) = certificate(&ours, "extender.example");
-    let hook = server(shown.der(), &key, None);
+    let hook = server(&ours.pair("extender.example"), None);
     let named = |name: &str| json!({"tlsConfig": {"caData": data(&ours.pem()), "serverName": name}});
     assert_eq!(ask(&hook, named("extender.example")), Ok(()));
     assert!(ask(&hook, named("")).is_err_and(|error| error.contains("failed to verify certificate")));
@@ -144,25 +118,20 @@ fn a_server_of_another_name() {
 #[test]
 fn a_server_that_wants_to_know_the_client() {
     let ours = authority();
-    let (shown, key) = certificate(&ours, "127.0.0.1");
-    let hook = server(shown.der(), &key, Some(&ours));
-    let (client, secret) = certificate(&ours, "scheduler");
+    let hook = server(&ours.pair("127.0.0.1"), Some(&ours));
+    let client = ours.pair("scheduler");
     let ca = data(&ours.pem());
-    let by_data = json!({"caData": ca, "certData": data(&client.pem()), "keyData": data(&secret.serialize_pem())});
+    let by_data = json!({"caData": ca, "certData": data(&client.certificate), "keyData": data(&client.key)});
     assert_eq!(ask(&hook, json!({"tlsConfig": by_data})), Ok(()));
-    let (cert, key) = (file("client.pem", &client.pem()), file("client.key", &secret.serialize_pem()));
+    let (cert, key) = (file("client.pem", &client.certificate), file("client.key", &client.key));
     let by_file = json!({"tlsConfig": {"caData": ca, "certFile": cert, "keyFile": key}});
     assert_eq!(ask(&hook, by_file), Ok(()));
     assert!(ask(&hook, json!({"tlsConfig": {"caData": ca}})).is_err(), "it shows none");
-    let mixed = json!({"tlsConfig": {"caData": ca, "certFile": cert, "keyData": data(&key_of_another())}});
+    let mixed = json!({"tlsConfig": {"caData": ca, "certFile": cert, "keyData": data(&ours.pair("another").key)}});
     assert_eq!(
         ask(&hook, mixed),
         Err("couldn't build extenders: tls: private key does not match public key".to_owned())
     );
-}
-
-fn key_of_another() -> String {
-    KeyPair::generate().expect("a key").serialize_pem()
 }
 
 #[test]

@@ -23,13 +23,13 @@ pub(super) struct Cluster {
 
 #[derive(Default)]
 struct State {
-    /// How many objects were made so far.
+    /// Number of objects created so far.
     made: usize,
     /// The node that each pod was seen with, by UID.
     assigned: BTreeMap<String, String>,
     /// Up to where the history of pods has been read.
     read: u64,
-    /// What must not be.
+    /// Violations of the invariants so far.
     wrong: Vec<String>,
 }
 
@@ -263,7 +263,7 @@ impl Cluster {
         }
     }
 
-    /// What went wrong so far.
+    /// Takes the violations found so far.
     pub(super) fn wrong(&self) -> Vec<String> {
         std::mem::take(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner).wrong)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Where a fault strikes: a call of the probe, a request, or between two steps of the world.
+/// Place of a fault: a call of the probe, a request, or between two steps of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
     PreEnqueue,
@@ -21,7 +21,7 @@ pub(super) enum Step {
     Between,
 }
 
-/// What happens to the cluster, or to the way from it.
+/// Faults of the cluster, or of the connection to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Act {
     DeletePod,
@@ -59,7 +59,7 @@ pub(super) enum Asked {
     Watch,
 }
 
-/// What the server makes of a request.
+/// Outcomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Answer {
     Conflict,
@@ -92,7 +92,7 @@ impl Step {
         Self::Between,
     ];
 
-    /// What plugins may answer here beside a plain yes.
+    /// Results that a plugin may return here, besides success.
     fn outcomes(self) -> &'static [&'static str] {
         match self {
             Self::PreEnqueue => &["reject"],
@@ -209,7 +209,7 @@ impl Coverage {
         self.0.values().sum()
     }
 
-    /// What a whole run has to reach: every fault at every step.
+    /// Coverage that a full run must reach: every fault at every step.
     pub(super) fn everything() -> Vec<String> {
         let mut all = Vec::new();
         for step in Step::ALL {

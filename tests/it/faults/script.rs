@@ -18,10 +18,10 @@ use tokio::runtime::Runtime;
 use super::cluster::Cluster;
 use super::coverage::{Act, Coverage, Step};
 
-/// How often nothing must change before the runtime counts as idle; chains of wake-ups are shorter.
+/// Number of polls without a change after which the runtime counts as idle. Chains of wake-ups are shorter.
 const IDLE_ROUNDS: usize = 24;
 
-/// How often a runtime may be busy at most; more means that something turns in circles.
+/// Maximum number of busy polls. More of them mean an endless loop.
 const BUSY_ROUNDS: usize = 100_000;
 
 /// How many things are tried until one is possible: there may be no pod that waits, for example.
@@ -48,11 +48,11 @@ pub(super) struct Script {
 struct State {
     rng: Rng,
     calm: bool,
-    /// What happens in any case, once each.
+    /// Steps that every run takes once.
     once: VecDeque<(Step, Act)>,
     /// Of a hundred calls of the probe, how many see something happen.
     heat: u64,
-    /// What happens whenever it can, so that what is rarely possible is reached too.
+    /// A step that is taken whenever possible, so that rare steps are covered, too.
     favourite: (Step, Act),
     underway: UnfinishedCycles,
     /// Binding cycles of each pod, by UID.
@@ -142,7 +142,7 @@ impl Script {
         self.lock().trace.push(line);
     }
 
-    /// What has happened, and what was wrong about it.
+    /// Returns the trace and the coverage.
     pub(super) fn trace(&self) -> (Vec<String>, Coverage) {
         let state = self.lock();
         (state.trace.clone(), state.coverage.clone())
@@ -337,7 +337,7 @@ impl Script {
         state.trace.push(format!("{step:?}: {act:?}{}", if done { "" } else { " (no)" }));
     }
 
-    /// What the probe answers: mostly yes, which is "".
+    /// Chooses the result of the probe: usually success, which is "".
     pub(super) fn answer(&self, step: Step, answers: &[&'static str]) -> &'static str {
         let mut state = self.lock();
         if state.calm {
@@ -367,7 +367,7 @@ impl Script {
         answer
     }
 
-    /// How long Permit waits for the pod.
+    /// Chooses the timeout of Permit for the pod.
     pub(super) fn patience(&self, pod: &PodInfo, now: Mono) -> Duration {
         let mut state = self.lock();
         let patience = Duration::from_millis(500 + state.rng.below(30_000));

@@ -212,7 +212,7 @@ impl World {
         }
     }
 
-    /// What must not be left in the end.
+    /// Returns state that must not remain at the end.
     fn leftovers(&self) -> Vec<String> {
         let shared = &self.engine.shared;
         let mut left: Vec<String> =

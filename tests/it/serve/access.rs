@@ -22,6 +22,13 @@ fn some_users() -> Known {
     }
 }
 
+/// Starts a server, and an API server that knows some users.
+async fn start() -> (Reviewer, Running) {
+    let reviewer = Reviewer::new(some_users());
+    let running = Running::start(options(), Some(&reviewer)).await;
+    (reviewer, running)
+}
+
 /// Nobody is asked, so nobody is known.
 #[tokio::test]
 async fn without_an_api_server_only_open_paths_are_served() {
@@ -42,8 +49,7 @@ async fn without_an_api_server_only_open_paths_are_served() {
 
 #[tokio::test]
 async fn a_token_is_asked_about_once_while_its_answer_is_good() {
-    let reviewer = Reviewer::new(some_users());
-    let running = Running::start(options(), Some(&reviewer)).await;
+    let (reviewer, running) = start().await;
     let check = async |token: &str, status: u16, asked: [usize; 2]| {
         assert_eq!(running.status("/configz", Some(token)).await, status, "{token}");
         assert_eq!(["tokenreviews", "subjectaccessreviews"].map(|what| reviewer.count(what)), asked, "{token}");
@@ -66,8 +72,7 @@ async fn a_token_is_asked_about_once_while_its_answer_is_good() {
 
 #[tokio::test]
 async fn a_token_that_is_taken_back_serves_no_longer_than_its_answer_is_good() {
-    let reviewer = Reviewer::new(some_users());
-    let running = Running::start(options(), Some(&reviewer)).await;
+    let (reviewer, running) = start().await;
     assert_eq!(running.status("/configz", Some("a")).await, 200);
     reviewer.known().tokens.clear();
     running.clock.advance(Duration::from_secs(9));
@@ -94,8 +99,7 @@ async fn a_right_that_is_taken_back_serves_no_longer_than_its_answer_is_good() {
 
 #[tokio::test]
 async fn an_api_server_that_cannot_be_asked_means_no() {
-    let reviewer = Reviewer::new(some_users());
-    let running = Running::start(options(), Some(&reviewer)).await;
+    let (reviewer, running) = start().await;
     assert_eq!(running.status("/configz", Some("a")).await, 200);
     reviewer.known().failure = Some(403);
     assert_eq!(running.status("/configz", Some("a")).await, 200, "the answers are good still");
@@ -111,8 +115,7 @@ async fn an_api_server_that_cannot_be_asked_means_no() {
 /// What may pass is asked again, five times in all, with waits in between.
 #[tokio::test]
 async fn an_api_server_that_is_ill_is_asked_again() {
-    let reviewer = Reviewer::new(some_users());
-    let running = Running::start(options(), Some(&reviewer)).await;
+    let (reviewer, running) = start().await;
     assert_eq!(running.status("/configz", Some("a")).await, 200);
     reviewer.known().failure = Some(500);
     let client = running.client.clone();
@@ -187,7 +190,7 @@ async fn a_front_proxy_speaks_for_others() {
 async fn the_cluster_says_who_may_authenticate_and_changes_it() {
     let (clients, proxies, others) = (authority("clients"), authority("proxies"), authority("others"));
     let reviewer = Reviewer::new(some_users());
-    let map = |clients: &super::Issuer, user: &str| {
+    let map = |clients: &super::Authority, user: &str| {
         json!({"client-ca-file": clients.pem(), "requestheader-client-ca-file": proxies.pem(),
             "requestheader-username-headers": format!("[\"{user}\"]"), "requestheader-allowed-names": "[\"p\"]"})
     };
@@ -208,8 +211,7 @@ async fn the_cluster_says_who_may_authenticate_and_changes_it() {
 #[tokio::test]
 async fn a_map_that_comes_late_is_taken_then() {
     let clients = authority("clients");
-    let reviewer = Reviewer::new(some_users());
-    let running = Running::start(options(), Some(&reviewer)).await;
+    let (reviewer, running) = start().await;
     let alice = running.client.with(&identity(&clients, "alice", &[], |_| ()));
     assert_eq!(alice.get("/configz", None).await.status, 403, "nobody's certificate counts yet");
     running.until("a watch", async || reviewer.count("configmaps") >= 2).await;

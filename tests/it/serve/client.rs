@@ -16,6 +16,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use crate::certificates::Pair;
+
 /// A certificate with its key, both in DER.
 #[derive(Clone)]
 pub(crate) struct Identity {
@@ -23,11 +25,17 @@ pub(crate) struct Identity {
     pub(crate) key: Vec<u8>,
 }
 
-/// How to ask.
+impl From<Pair> for Identity {
+    fn from(pair: Pair) -> Self {
+        Self { chain: vec![pair.der.into()], key: pair.key_der }
+    }
+}
+
+/// Settings of the client.
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) address: SocketAddr,
-    /// What the server is asked for; an address names no host.
+    /// Server name of the TLS handshake. An IP address is not sent as a name.
     pub(crate) name: String,
     pub(crate) identity: Option<Identity>,
     /// Protocols that are offered.
@@ -43,7 +51,7 @@ pub(crate) struct Got {
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Bytes,
     pub(crate) version: Version,
-    /// What the server has shown.
+    /// The certificate that the server presented.
     pub(crate) certificate: CertificateDer<'static>,
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 type Answer = UnsyncBoxBody<Bytes, Infallible>;
 
-/// What the server knows.
+/// State of the server.
 #[derive(Default)]
 pub(crate) struct Known {
     /// Users by token, with their groups.
@@ -23,7 +23,7 @@ pub(crate) struct Known {
     pub(crate) allowed: Vec<&'static str>,
     /// Why others may not.
     pub(crate) reason: &'static str,
-    /// What it answers instead, while there is one.
+    /// Response that replaces the normal one, if set.
     pub(crate) failure: Option<u16>,
     /// All that it was asked: what for, and the object.
     pub(crate) asked: Vec<(String, Value)>,
@@ -51,7 +51,7 @@ impl Reviewer {
         self.map.send_replace(Some(data));
     }
 
-    /// How often it was asked for what begins like this.
+    /// Number of requests whose path ends with this text.
     pub(crate) fn count(&self, what: &str) -> usize {
         self.known().asked.iter().filter(|(path, _)| path.ends_with(what)).count()
     }

@@ -1,24 +1,23 @@
-//! Certificates that are shown, and what of TLS is spoken.
+//! Serving certificates, TLS versions and protocols.
 
 use std::os::unix::fs::PermissionsExt as _;
 
 use http::Version;
 use kube_scheduler::serve::{Options, SniCertificate, TlsOptions};
-use rcgen::{KeyPair, SanType};
+use rcgen::SanType;
 use rustls::version::TLS12;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::{Client, Folder, Running, authority, options, params, refused};
+use super::{Client, Folder, Running, authority, options, params_of_subject, refused};
 
 /// Writes a pair for a name, and answers with its files and the certificate.
 fn pair(folder: &Folder, file: &str, name: &str) -> (String, String, Vec<u8>) {
-    let mut params = params(name);
+    let mut params = params_of_subject(name);
     params.subject_alt_names = vec![SanType::DnsName(name.try_into().expect("a name"))];
-    let key = KeyPair::generate().expect("a key");
-    let certificate = params.signed_by(&key, &authority("authority")).expect("a certificate");
-    let cert_file = folder.write(&format!("{file}.crt"), &certificate.pem());
-    (cert_file, folder.write(&format!("{file}.key"), &key.serialize_pem()), certificate.der().to_vec())
+    let pair = authority("authority").pair_of(&params);
+    let cert_file = folder.write(&format!("{file}.crt"), &pair.certificate);
+    (cert_file, folder.write(&format!("{file}.key"), &pair.key), pair.der)
 }
 
 async fn shown(client: &Client, name: &str) -> Vec<u8> {

@@ -12,7 +12,7 @@ use kube_scheduler::framework::{
 };
 use kube_scheduler::model::{ClusterEvent, NodeInfo, PodInfo};
 
-/// What a plugin answers.
+/// Result of a plugin.
 pub(crate) type Answer<T> = Result<T, PluginError>;
 
 /// An answer that takes time.
@@ -32,7 +32,7 @@ impl Log {
     }
 }
 
-/// What a plugin sees when it is asked.
+/// Arguments of a plugin's call.
 pub(crate) struct Seen<'a> {
     pub(crate) pod: &'a PodInfo,
     /// Empty where the question is not about a node.

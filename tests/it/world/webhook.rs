@@ -11,7 +11,7 @@ use serde_json::Value;
 /// The longest that a test waits for something that has to come.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What the server answers.
+/// Response of the server.
 pub(crate) enum Reply {
     /// 200 with this.
     Json(Value),
@@ -140,7 +140,7 @@ impl Webhook {
         format!("https://{}", self.address)
     }
 
-    /// What it was asked since this was last taken.
+    /// Requests since the last call of this function.
     pub(crate) fn take(&self) -> Vec<Asked> {
         std::mem::take(&mut *self.asked.lock().expect("no test panicked under the lock"))
     }

@@ -44,43 +44,35 @@ fn a_later_list_is_no_older_and_not_in_pages() {
     });
 }
 
-#[test]
-fn many_objects_come_in_pages() {
+/// Checks the requests for 601 pods from a server that has forgotten the versions of the requests in `gone`. All pods are
+/// delivered, and a watch follows.
+fn check_pages(gone: &'static [&'static str], requests: &str) {
     run(async {
         let world = World::new();
         for number in 0..601 {
             world.create(&format!("p{number:03}"));
         }
-        // Without a watch cache, the newest state is listed in pages.
-        world.inject(|request| match request {
-            "list 500 0" => Some(Fault::Status(410, None)),
-            _ => request.starts_with("watch-list").then_some(Fault::Status(422, None)),
+        world.inject(|request| {
+            let code = if gone.contains(&request) { 410 } else { 422 };
+            (code == 410 || request.starts_with("watch-list")).then_some(Fault::Status(code, None))
         });
         let _task = world.start(world.sink.clone());
-        let (changes, requests) = world.heard().await;
+        let (changes, asked) = world.heard().await;
         assert_eq!(changes.split(", ").count(), 601);
-        let version = world.server.version();
-        assert_eq!(requests, format!("watch-list, list 500 0, list 500, list 500 continued, watch {version}"));
+        assert_eq!(asked, format!("{requests}, watch {}", world.server.version()));
     });
 }
 
 #[test]
+fn many_objects_come_in_pages() {
+    // Without a watch cache, the newest state is listed in pages.
+    check_pages(&["list 500 0"], "watch-list, list 500 0, list 500, list 500 continued");
+}
+
+#[test]
 fn pages_that_are_forgotten_meanwhile_are_read_in_one() {
-    run(async {
-        let world = World::new();
-        for number in 0..601 {
-            world.create(&format!("p{number:03}"));
-        }
-        world.inject(|request| match request {
-            "list 500 0" | "list 500 continued" => Some(Fault::Status(410, None)),
-            _ => request.starts_with("watch-list").then_some(Fault::Status(422, None)),
-        });
-        let _task = world.start(world.sink.clone());
-        let (changes, requests) = world.heard().await;
-        assert_eq!(changes.split(", ").count(), 601);
-        let version = world.server.version();
-        assert_eq!(requests, format!("watch-list, list 500 0, list 500, list 500 continued, list, watch {version}"));
-    });
+    let gone = &["list 500 0", "list 500 continued"];
+    check_pages(gone, "watch-list, list 500 0, list 500, list 500 continued, list");
 }
 
 /// A server without a watch cache returns pages even if any version is accepted. Later lists ask for pages too.

@@ -19,10 +19,12 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube::client::ConfigExt as _;
 use kube_scheduler::clock::Clock;
+use rustls::server::WebPkiClientVerifier;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use super::relay::Counts;
+use crate::certificates::{self, Authority};
 use crate::support::cluster::ControlPlane;
 
 /// What happens to a request.
@@ -124,7 +126,10 @@ pub(crate) struct Proxy {
 impl Proxy {
     /// In front of this control plane's API server. Passes everything on until it has a script.
     pub(crate) fn start(plane: &ControlPlane) -> Result<Self, String> {
-        let acceptor = TlsAcceptor::from(Arc::new(tls()?));
+        // Nobody checks the certificate.
+        let pair = Authority::new().pair("127.0.0.1");
+        let tls = certificates::http_server(&pair, WebPkiClientVerifier::no_client_auth());
+        let acceptor = TlsAcceptor::from(Arc::new(tls));
         let authority = plane.addresses()[1].to_string();
         let mut config = kube::Config::new(Uri::from_static("https://127.0.0.1"));
         config.accept_invalid_certs = true;
@@ -160,18 +165,6 @@ impl Proxy {
     pub(crate) fn counts(&self) -> std::collections::BTreeMap<&'static str, usize> {
         self.shared.counts.all()
     }
-}
-
-/// A certificate that nobody checks.
-fn tls() -> Result<rustls::ServerConfig, String> {
-    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).map_err(|error| error.to_string())?;
-    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key.into()));
-    let mut config = config.map_err(|error| error.to_string())?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(config)
 }
 
 async fn serve(stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared>) {

@@ -151,7 +151,7 @@ fn check_tries(tries: &BTreeMap<String, Vec<Instant>>) -> Result<(), String> {
             most = most.max(waited.saturating_sub(backoff));
         }
     }
-    println!("{} pods in backoff came back at most {most:.1?} after its end", tries.len());
+    println!("{} pods were retried at most {most:.1?} after the end of their backoff", tries.len());
     if tries.len() == FEW { Ok(()) } else { Err(format!("{} pods were in backoff", tries.len())) }
 }
 

@@ -20,6 +20,19 @@ items:
 ---
 `
 
+// device is a device on n2, and the class gpu, which has all devices.
+const device = `
+kind: DeviceClass
+apiVersion: resource.k8s.io/v1
+metadata: {name: gpu}
+---
+kind: ResourceSlice
+apiVersion: resource.k8s.io/v1
+metadata: {name: s}
+spec: {nodeName: n2, driver: d, pool: {name: n2, generation: 1, resourceSliceCount: 1}, devices: [{name: d0}]}
+---
+`
+
 func run(t *testing.T, cluster string, change func(*Request)) Answer {
 	t.Helper()
 	objects, err := readObjects(strings.NewReader(cluster))
@@ -99,16 +112,7 @@ apiVersion: v1
 metadata: {name: p}
 spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: x}}], containers: [{name: c, image: i}]}
 `, "n2", ""},
-		{"devices", nodes + `
-kind: DeviceClass
-apiVersion: resource.k8s.io/v1
-metadata: {name: gpu}
----
-kind: ResourceSlice
-apiVersion: resource.k8s.io/v1
-metadata: {name: s}
-spec: {nodeName: n2, driver: d, pool: {name: n2, generation: 1, resourceSliceCount: 1}, devices: [{name: d0}]}
----
+		{"devices", nodes + device + `
 kind: ResourceClaim
 apiVersion: resource.k8s.io/v1
 metadata: {name: x, uid: x}
@@ -136,16 +140,7 @@ spec: {resourceClaims: [{name: x, resourceClaimName: x}], containers: [{name: c,
 
 // TestReserve checks that an allocation is reported, and given back before the next pod.
 func TestReserve(t *testing.T) {
-	answer := run(t, nodes+`
-kind: DeviceClass
-apiVersion: resource.k8s.io/v1
-metadata: {name: gpu}
----
-kind: ResourceSlice
-apiVersion: resource.k8s.io/v1
-metadata: {name: s}
-spec: {nodeName: n2, driver: d, pool: {name: n2, generation: 1, resourceSliceCount: 1}, devices: [{name: d0}]}
----
+	answer := run(t, nodes+device+`
 kind: ResourceClaimList
 apiVersion: resource.k8s.io/v1
 items:

@@ -111,9 +111,9 @@ pub(super) fn place(g: &mut Gen, pod: &mut Value) {
     }
 }
 
-/// The plugin's arguments.
+/// Arguments of the plugin, without version and kind.
 pub(super) fn args(g: &mut Gen) -> Value {
-    let mut args = json!({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "InterPodAffinityArgs"});
+    let mut args = json!({});
     if g.percent(70) {
         args["hardPodAffinityWeight"] = g.pick(&[0, 1, 50, 100]).into();
     }

@@ -3,6 +3,7 @@
 use kube_scheduler::clock::Rng;
 use serde_json::{Value, json};
 
+use super::config::{args_of, with_profiles, without};
 use super::{Gen, Topic, node, pod};
 use crate::parity::case::{BUILT, Case, tidy};
 
@@ -57,11 +58,7 @@ fn config(g: &mut Gen) -> Value {
     if g.percent(25) {
         g.profiles.push("second".to_owned());
     }
-    let profiles: Vec<Value> = g.profiles.clone().into_iter().map(|name| profile(g, &name)).collect();
-    json!({
-        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
-        "percentageOfNodesToScore": 100, "profiles": profiles,
-    })
+    with_profiles(g, profile)
 }
 
 fn profile(g: &mut Gen, name: &str) -> Value {
@@ -70,14 +67,11 @@ fn profile(g: &mut Gen, name: &str) -> Value {
         BUILT.iter().filter(|(name, _)| !others.contains(name)).map(|(name, _)| json!({"name": name})).collect();
     let mut plugins = json!({"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}});
     if g.percent(6) {
-        plugins["score"] = json!({"disabled": [{"name": "*"}]});
+        plugins["score"] = without("*");
     }
     let mut profile = json!({"schedulerName": name, "plugins": plugins});
     if g.percent(90) {
-        profile["pluginConfig"] = json!([{"name": "PodTopologySpread", "args": {
-            "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "PodTopologySpreadArgs",
-            "defaultingType": "List",
-        }}]);
+        profile["pluginConfig"] = json!([args_of("PodTopologySpread", json!({"defaultingType": "List"}))]);
     }
     profile
 }

@@ -5,6 +5,52 @@ use serde_json::{Map, Value, json};
 use super::{Gen, Topic, affinity, placement, spread};
 use crate::parity::case::BUILT;
 
+/// API version of configurations and of arguments.
+const API_VERSION: &str = "kubescheduler.config.k8s.io/v1";
+
+/// Plugins of which `Filter` may be disabled alone.
+const FILTERS: &[&str] = &[
+    "NodePorts",
+    "NodeResourcesFit",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodeName",
+    "NodeUnschedulable",
+    "PodTopologySpread",
+    "InterPodAffinity",
+];
+
+/// Plugins of which `Score` may be disabled alone.
+const SCORES: &[&str] = &[
+    "ImageLocality",
+    "TaintToleration",
+    "NodeAffinity",
+    "NodeResourcesBalancedAllocation",
+    "PodTopologySpread",
+    "InterPodAffinity",
+];
+
+/// Plugins of which `PreFilter` may be disabled alone.
+const PRE_FILTERS: &[&str] = &[
+    "NodePorts",
+    "NodeResourcesFit",
+    "NodeAffinity",
+    "NodeDeclaredFeatures",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "InterPodAffinity",
+];
+
+/// Plugins of which `PreScore` may be disabled alone.
+const PRE_SCORES: &[&str] = &[
+    "NodeResourcesBalancedAllocation",
+    "NodeResourcesFit",
+    "NodeAffinity",
+    "TaintToleration",
+    "PodTopologySpread",
+    "InterPodAffinity",
+];
+
 /// A configuration, or null for the defaults; the names of its profiles become those that pods ask for.
 pub(super) fn config(g: &mut Gen) -> Value {
     g.profiles = vec!["default-scheduler".to_owned()];
@@ -16,9 +62,14 @@ pub(super) fn config(g: &mut Gen) -> Value {
             g.profiles.push(name.to_owned());
         }
     }
+    with_profiles(g, profile)
+}
+
+/// A configuration with a profile of each name that pods may ask for.
+pub(super) fn with_profiles(g: &mut Gen, profile: impl Fn(&mut Gen, &str) -> Value) -> Value {
     let profiles: Vec<Value> = g.profiles.clone().into_iter().map(|name| profile(g, &name)).collect();
     json!({
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "apiVersion": API_VERSION,
         "kind": "KubeSchedulerConfiguration",
         "percentageOfNodesToScore": 100,
         "profiles": profiles,
@@ -27,48 +78,21 @@ pub(super) fn config(g: &mut Gen) -> Value {
 
 fn profile(g: &mut Gen, name: &str) -> Value {
     let mut plugins = json!({"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled(g)}});
-    if g.percent(15) {
-        let plugin = g.pick(&[
-            "NodePorts",
-            "NodeResourcesFit",
-            "TaintToleration",
-            "NodeAffinity",
-            "NodeName",
-            "NodeUnschedulable",
-            "PodTopologySpread",
-            "InterPodAffinity",
-        ]);
-        plugins["filter"] = json!({"disabled": [{"name": plugin}]});
+    if let Some(plugin) = pick_in(g, 15, FILTERS) {
+        plugins["filter"] = without(plugin);
     }
-    if g.percent(15) {
-        let plugin = g.pick(&[
-            "ImageLocality",
-            "TaintToleration",
-            "NodeAffinity",
-            "NodeResourcesBalancedAllocation",
-            "PodTopologySpread",
-            "InterPodAffinity",
-        ]);
+    if let Some(plugin) = pick_in(g, 15, SCORES) {
         plugins["score"] = match g.between(0, 2) {
-            0 => json!({"disabled": [{"name": plugin}]}),
+            0 => without(plugin),
             1 => json!({"disabled": [{"name": plugin}], "enabled": [{"name": plugin, "weight": g.between(1, 20)}]}),
-            _ => json!({"disabled": [{"name": "*"}]}),
+            _ => without("*"),
         };
     }
     // Filters and scores that have to do without what was to be prepared for them.
-    if g.percent(8) {
-        let plugin = g.pick(&[
-            "NodePorts",
-            "NodeResourcesFit",
-            "NodeAffinity",
-            "NodeDeclaredFeatures",
-            "PodTopologySpread",
-            "InterPodAffinity",
-            "InterPodAffinity",
-        ]);
-        plugins["preFilter"] = json!({"disabled": [{"name": plugin}]});
+    if let Some(plugin) = pick_in(g, 8, PRE_FILTERS) {
+        plugins["preFilter"] = without(plugin);
         if g.percent(60) {
-            plugins["filter"] = json!({"disabled": [{"name": plugin}]});
+            plugins["filter"] = without(plugin);
             // Only then does scoring get to see malformed terms.
             if plugin == "InterPodAffinity" {
                 g.malformed = 30;
@@ -76,18 +100,20 @@ fn profile(g: &mut Gen, name: &str) -> Value {
             }
         }
     }
-    if g.percent(6) {
-        let plugin = g.pick(&[
-            "NodeResourcesBalancedAllocation",
-            "NodeResourcesFit",
-            "NodeAffinity",
-            "TaintToleration",
-            "PodTopologySpread",
-            "InterPodAffinity",
-        ]);
-        plugins["preScore"] = json!({"disabled": [{"name": plugin}]});
+    if let Some(plugin) = pick_in(g, 6, PRE_SCORES) {
+        plugins["preScore"] = without(plugin);
     }
     json!({"schedulerName": name, "plugins": plugins, "pluginConfig": plugin_config(g)})
+}
+
+/// Picks one of these plugins in `percent` of a hundred cases.
+fn pick_in(g: &mut Gen, percent: u64, plugins: &[&'static str]) -> Option<&'static str> {
+    g.percent(percent).then(|| g.pick(plugins))
+}
+
+/// A set of plugins that disables one of them, or all with `*`.
+pub(super) fn without(plugin: &str) -> Value {
+    json!({"disabled": [{"name": plugin}]})
 }
 
 /// Most of the built plugins, with weights, now and then in another order.
@@ -113,29 +139,22 @@ fn enabled(g: &mut Gen) -> Vec<Value> {
 fn plugin_config(g: &mut Gen) -> Vec<Value> {
     let mut config = Vec::new();
     if g.percent(60) {
-        config.push(json!({"name": "NodeResourcesFit", "args": fit(g)}));
+        config.push(args_of("NodeResourcesFit", fit(g)));
     }
     if g.percent(30) {
-        let args = json!({
-            "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "NodeResourcesBalancedAllocationArgs",
-            "resources": resources(g, false),
-        });
-        config.push(json!({"name": "NodeResourcesBalancedAllocation", "args": args}));
+        config.push(args_of("NodeResourcesBalancedAllocation", json!({"resources": resources(g, false)})));
     }
     if g.percent(20) {
         // Both may not be 0.
         let (absolute, percentage) = g.pick(&[(1, 0), (2, 0), (0, 1), (0, 50), (1, 30), (100, 100)]);
-        let args = json!({
-            "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "DefaultPreemptionArgs",
-            "minCandidateNodesAbsolute": absolute, "minCandidateNodesPercentage": percentage,
-        });
-        config.push(json!({"name": "DefaultPreemption", "args": args}));
+        let args = json!({"minCandidateNodesAbsolute": absolute, "minCandidateNodesPercentage": percentage});
+        config.push(args_of("DefaultPreemption", args));
     }
     if g.percent(80) {
-        config.push(json!({"name": "PodTopologySpread", "args": spread::args(g)}));
+        config.push(args_of("PodTopologySpread", spread::args(g)));
     }
     if g.percent(35) {
-        config.push(json!({"name": "InterPodAffinity", "args": affinity::args(g)}));
+        config.push(args_of("InterPodAffinity", affinity::args(g)));
     }
     if g.percent(25) {
         let mut affinity = Map::new();
@@ -145,12 +164,16 @@ fn plugin_config(g: &mut Gen) -> Vec<Value> {
         if g.percent(70) {
             affinity.insert("preferredDuringSchedulingIgnoredDuringExecution".into(), added_preferred(g).into());
         }
-        let args = json!({
-            "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "NodeAffinityArgs", "addedAffinity": affinity,
-        });
-        config.push(json!({"name": "NodeAffinity", "args": args}));
+        config.push(args_of("NodeAffinity", json!({"addedAffinity": affinity})));
     }
     config
+}
+
+/// The entry of `pluginConfig` for a plugin with these arguments.
+pub(super) fn args_of(plugin: &str, mut args: Value) -> Value {
+    args["apiVersion"] = API_VERSION.into();
+    args["kind"] = format!("{plugin}Args").into();
+    json!({"name": plugin, "args": args})
 }
 
 /// Terms that the configuration's validation takes: unlike those of pods, their values are looked at.
@@ -190,7 +213,7 @@ fn resources(g: &mut Gen, weighted: bool) -> Vec<Value> {
 }
 
 fn fit(g: &mut Gen) -> Value {
-    let mut args = json!({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "NodeResourcesFitArgs"});
+    let mut args = json!({});
     if g.percent(30) {
         args["ignoredResources"] = json!([g.pick(&["example.com/gpu", "foo.io/nic"])]);
     }

@@ -248,9 +248,10 @@ fn controller(g: &mut Gen, kind: &str) -> Value {
     })
 }
 
-/// Arguments of the plugin: with the built-in constraints, with some, and most often with none, so that pods are signed.
+/// Arguments of the plugin, without version and kind: with the built-in constraints, with some, and most often with none, so
+/// that pods are signed.
 pub(super) fn args(g: &mut Gen) -> Value {
-    let mut args = json!({"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "PodTopologySpreadArgs"});
+    let mut args = json!({});
     if g.percent(15) {
         args["defaultingType"] = "System".into();
         return args;

@@ -6,7 +6,7 @@ use std::path::Path;
 use libtest_mimic::Failed;
 use rcgen::{CertificateParams, KeyPair};
 
-use crate::surface::{Ended, Whose, judge, scratch};
+use crate::surface::{Ended, Whose, judge, named_cases, scratch};
 
 /// Each after a line `=== name | flags and variables`. Before they are written, [`Files::expand`] puts in what they have in
 /// common.
@@ -19,12 +19,8 @@ const CONTEXT: &str = "contexts: [{name: x, context: {cluster: c, user: u}}]\ncu
 pub(crate) fn read_kubeconfigs_the_same() -> Result<(), Failed> {
     let folder = scratch("kubeconfigs")?;
     let files = Files::write(&folder)?;
-    let cases: Vec<(&str, &str)> = FILES.split("=== ").skip(1).filter_map(|case| case.split_once('\n')).collect();
-    if cases.len() < 130 {
-        return Err(format!("only {} files", cases.len()).into());
-    }
     judge(
-        &cases,
+        &named_cases(FILES, 130)?,
         |(head, _)| format!("kubeconfig {head}"),
         |(head, text)| {
             let (name, more) = head.split_once(" | ").unwrap_or((head, ""));
@@ -53,7 +49,7 @@ pub(crate) fn read_kubeconfigs_the_same() -> Result<(), Failed> {
     Ok(fs::remove_dir_all(folder).map_err(|error| error.to_string())?)
 }
 
-/// What kubeconfigs may name, by the word that stands for it.
+/// Values that kubeconfigs refer to, by placeholder.
 struct Files(Vec<(&'static str, String)>);
 
 impl Files {

@@ -6,10 +6,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use libtest_mimic::Failed;
-use rcgen::CertificateParams;
 use serde_json::{Value, json};
 
-use super::tls_server::{Authority, Server};
+use super::tls_server::Server;
+use crate::certificates::{Authority, params_of_host};
 use crate::support::cluster::wait_for;
 use crate::support::process::Process;
 use crate::support::schedulers::all_at_once;
@@ -77,8 +77,7 @@ async fn cases(folder: &Path) -> Result<(Vec<Case>, Vec<Server>), String> {
     let (authority, other) = (Authority::new(), Authority::new());
     let ca = folder.join("ca.crt");
     std::fs::write(&ca, authority.pem()).map_err(|error| error.to_string())?;
-    let params = |name: &str| CertificateParams::new(vec![name.to_owned()]).map_err(|error| error.to_string());
-    let mut expired = params("127.0.0.1")?;
+    let mut expired = params_of_host("127.0.0.1");
     expired.not_after = rcgen::date_time_ymd(2020, 1, 1);
     let good = || authority.config(&authority.pair("127.0.0.1"));
     let x509 = |text: &str| format!("tls: failed to verify certificate: x509: {text}");

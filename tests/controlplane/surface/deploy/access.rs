@@ -28,7 +28,7 @@ impl fmt::Display for Right {
     }
 }
 
-/// What a role grants, each right once.
+/// Permissions that a role grants, without duplicates.
 pub(super) fn granted(role: &Value) -> Result<BTreeSet<Right>, String> {
     let mut rights = BTreeSet::new();
     for rule in list(&role["rules"]) {

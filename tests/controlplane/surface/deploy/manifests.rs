@@ -10,7 +10,7 @@ use super::pod::text;
 use crate::support::cluster::{ControlPlane, Process, wait_for};
 use crate::support::programs::program;
 
-/// How long the API server may take to learn of a new role: its informers need less than a second.
+/// Timeout for the API server to observe a new role. Its informers need less than a second.
 const ROLES: Duration = Duration::from_secs(30);
 
 /// The group of kinds that a cluster has from the Prometheus operator, not from Kubernetes.
@@ -19,7 +19,7 @@ const OPERATOR: &str = "monitoring.coreos.com/";
 /// The controllers that make pods of Deployments.
 const CONTROLLERS: &str = "deployment-controller,replicaset-controller";
 
-/// What a kustomization comes to.
+/// The objects that a kustomization builds.
 pub(crate) struct Manifests {
     name: String,
     pub(super) objects: Vec<Value>,

@@ -14,7 +14,7 @@ use crate::support::cluster::{ControlPlane, Process, free_ports, wait_for};
 use crate::support::schedulers::client_of;
 use crate::support::stage::Alive;
 
-/// Where a container finds its service account.
+/// Folder of the service account in a container.
 const SERVICE_ACCOUNT: &str = "var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Where the image, and this machine, have the CAs that everybody knows.

@@ -12,11 +12,11 @@ use crate::support::client::Client;
 use crate::support::cluster::{ControlPlane, free_ports, wait_for};
 use crate::support::process::Process;
 
-/// What the API server needs to choose leaders.
+/// Flags of the API server for coordinated leader election.
 const FLAGS: &[&str] =
     &["--feature-gates=CoordinatedLeaderElection=true", "--runtime-config=coordination.k8s.io/v1beta1=true"];
 
-/// What a scheduler needs to be chosen.
+/// Flags of a scheduler for coordinated leader election.
 const GATE: &str = "--feature-gates=CoordinatedLeaderElection=true";
 
 /// Long enough for the first one to give the lease up before it runs out: then the controller would give it away.
@@ -24,7 +24,7 @@ const TIMES: [&str; 2] = ["--leader-elect-lease-duration=20s", "--leader-elect-r
 
 const CANDIDATES: &str = "/apis/coordination.k8s.io/v1beta1/namespaces/kube-system/leasecandidates";
 
-/// What is compared.
+/// Results that are compared.
 struct Story {
     writes: Vec<Value>,
     codes: Vec<Option<i32>>,

@@ -12,13 +12,13 @@ use crate::behaviour::survives::relay::Relay;
 use crate::behaviour::survives::{Scene, count_bound, create_pods, wait_until_bound};
 use crate::support::cluster::{ControlPlane, Process, wait_for};
 
-/// How long a lease holds that is not renewed.
+/// Duration of a lease that is not renewed.
 const LEASE_DURATION: Duration = Duration::from_secs(3);
 
 /// `leaseDuration + 2 × 2.2 × retryPeriod`, which is 5.2 s, and what a slow machine adds to requests.
 const TAKEOVER: Duration = Duration::from_secs(6);
 
-/// What may pass between a request's being sent and its being seen here.
+/// Maximum delay between sending a request and observing it here.
 const ON_ITS_WAY: Duration = Duration::from_millis(500);
 
 /// How many requests a process that is continued may have been about to send when it was stopped: one a thread, and what
@@ -28,7 +28,7 @@ const IN_FLIGHT: usize = 4;
 /// Pods that come when something happens: at 40 requests a second they are bound in more than two seconds.
 const PODS: usize = 120;
 
-/// What happens to the replica that leads.
+/// Faults of the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     /// SIGKILL.
@@ -39,7 +39,7 @@ enum Act {
     End,
     /// Everything that it and the API server send each other is lost. Connections stay open.
     Cut,
-    /// What it sends arrives; the answers are lost.
+    /// Requests arrive, but the responses are lost.
     Mute,
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn three_replicas_take_turns() -> Result<(), Failed> {
         let began = now();
         replica.suffer(act)?;
         let (renewed, took) = takeover(plane, &holder)?;
-        println!("{act:?} with {left} pods left: another one leads {took:.1?} after the last renewal");
+        println!("{act:?} with {left} pods left: another replica became leader {took:.1?} after the last renewal");
         if took > TAKEOVER {
             return Err(format!("{act:?}: another one took over only after {took:?}").into());
         }
@@ -151,9 +151,9 @@ pub(crate) fn three_replicas_take_turns() -> Result<(), Failed> {
             return Err(format!("{act:?}: it wrote when its lease had run out: {late:#?}").into());
         }
         match act {
-            Act::Stop => println!("{} writes were in flight when it was stopped", late.len()),
+            Act::Stop => println!("{} writes were in flight when the leader was stopped", late.len()),
             Act::Mute => {
-                println!("{} writes came through whose answers were lost", replica.writes_after(began).len());
+                println!("{} writes arrived whose responses were lost", replica.writes_after(began).len());
             }
             Act::Kill | Act::End | Act::Cut => {}
         }

@@ -2,13 +2,11 @@
 
 use std::fs;
 
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair,
-};
+use rcgen::{Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{PrivatePkcs1KeyDer, PrivatePkcs8KeyDer};
 
+use crate::certificates::{Authority, Pair, params_of_client, params_of_subject};
 use crate::support::client::{Client, Got, Identity};
 use crate::support::cluster::{ControlPlane, GUEST};
 
@@ -44,33 +42,39 @@ impl Credential {
 
 /// Nobody first.
 pub(super) fn all(plane: &ControlPlane) -> Result<Vec<Credential>, String> {
-    let own = authority(AUTHORITY, own_key(plane)?);
-    let stranger = authority("a stranger", KeyPair::generate().map_err(|error| error.to_string())?);
+    let own = Issuer::new(params_of_subject(AUTHORITY), own_key(plane)?);
+    let stranger = Authority::of(params_of_subject("a stranger"));
     let one = |name| Credential { name, token: None, identity: None, headers: Vec::new() };
     let token = |name, token: &str| Credential { token: Some(token.to_owned()), ..one(name) };
-    let by = |name, issuer, who, groups: &[&str]| -> Result<Credential, String> {
-        Ok(Credential { identity: Some(identity(issuer, who, groups)?), ..one(name) })
-    };
+    let by =
+        |name, issuer, who, groups: &[&str]| Credential { identity: Some(identity(issuer, who, groups)), ..one(name) };
     let masters = ("x-remote-group", "system:masters");
     let carol = ("x-remote-user", "carol");
-    let proxy = |name, headers: &[(&'static str, &'static str)]| -> Result<Credential, String> {
-        Ok(Credential { headers: headers.to_vec(), ..by(name, &own, "front-proxy", &[])? })
+    let proxy = |name, headers: &[(&'static str, &'static str)]| Credential {
+        headers: headers.to_vec(),
+        ..by(name, &own, "front-proxy", &[])
     };
     Ok(vec![
         one("nobody"),
         token("a bad token", "nobody-knows"),
         token("guest", &format!("{GUEST}-token")),
         token("admin", "admin-token"),
-        by("a certificate", &own, "alice", &["system:masters"])?,
-        by("a certificate without rights", &own, "bob", &["team"])?,
-        by("a certificate without a name", &own, "", &["system:masters"])?,
-        by("a stranger's certificate", &stranger, "alice", &["system:masters"])?,
-        Credential { token: Some("admin-token".into()), ..by("a stranger with a token", &stranger, "alice", &[])? },
-        proxy("a proxy for a master", &[carol, masters])?,
-        proxy("a proxy for somebody", &[carol])?,
-        proxy("a proxy for nobody", &[])?,
-        Credential { headers: vec![carol, masters], ..by("a proxy that may not", &own, "bob", &[])? },
-        Credential { headers: vec![carol, masters], ..by("a proxy of a stranger", &stranger, "front-proxy", &[])? },
+        by("a certificate", &own, "alice", &["system:masters"]),
+        by("a certificate without rights", &own, "bob", &["team"]),
+        by("a certificate without a name", &own, "", &["system:masters"]),
+        by("a stranger's certificate", stranger.issuer(), "alice", &["system:masters"]),
+        Credential {
+            token: Some("admin-token".into()),
+            ..by("a stranger with a token", stranger.issuer(), "alice", &[])
+        },
+        proxy("a proxy for a master", &[carol, masters]),
+        proxy("a proxy for somebody", &[carol]),
+        proxy("a proxy for nobody", &[]),
+        Credential { headers: vec![carol, masters], ..by("a proxy that may not", &own, "bob", &[]) },
+        Credential {
+            headers: vec![carol, masters],
+            ..by("a proxy of a stranger", stranger.issuer(), "front-proxy", &[])
+        },
         Credential { headers: vec![carol, masters], ..one("nobody with headers") },
     ])
 }
@@ -98,27 +102,7 @@ fn tagged(tag: u8, value: &[u8]) -> Vec<u8> {
     [&[tag, 0x82][..], &length, value].concat()
 }
 
-fn authority(name: &str, key: KeyPair) -> Issuer<'static, KeyPair> {
-    let mut params = params(name);
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    Issuer::new(params, key)
-}
-
-pub(super) fn params(name: &str) -> CertificateParams {
-    let mut params = CertificateParams::default();
-    params.distinguished_name = DistinguishedName::new();
-    let name = name.try_into().expect("a printable name");
-    params.distinguished_name.push(DnType::CommonName, DnValue::PrintableString(name));
-    params
-}
-
-pub(super) fn identity(issuer: &Issuer<'static, KeyPair>, name: &str, groups: &[&str]) -> Result<Identity, String> {
-    let mut params = params(name);
-    for group in groups {
-        params.distinguished_name.push(DnType::OrganizationName, *group);
-    }
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-    let key = KeyPair::generate().map_err(|error| error.to_string())?;
-    let certificate = params.signed_by(&key, issuer).map_err(|error| error.to_string())?;
-    Ok(Identity { chain: vec![certificate.into()], key: key.serialize_der() })
+/// A client's certificate that this authority signs.
+pub(super) fn identity(issuer: &Issuer<'static, KeyPair>, name: &str, groups: &[&str]) -> Identity {
+    Pair::signed_by(issuer, &params_of_client(name, groups)).into()
 }

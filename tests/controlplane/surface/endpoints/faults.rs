@@ -11,19 +11,20 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use libtest_mimic::Failed;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{CertificateParams, KeyPair};
 use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use serde_json::Value;
 
-use super::credentials::{identity, own_pkcs8, params};
+use super::credentials::{identity, own_pkcs8};
 use super::shape::shape;
+use crate::certificates::{Authority, params_of_subject};
 use crate::support::client::{Client, Identity};
 use crate::support::cluster::{ControlPlane, GUEST, Process, free_ports, wait_for};
 use crate::support::programs::program;
 use crate::surface::{Whose, judge, scratch};
 
-/// How long a scheduler may take to start, or to notice that a file is another one.
+/// Timeout for a scheduler to start, or to reload a changed file.
 const BOUND: Duration = Duration::from_mins(2);
 
 fn text(error: impl Display) -> String {
@@ -317,14 +318,9 @@ fn expired(token: &str, key: &[u8]) -> Result<String, String> {
 pub(crate) fn files_that_change_are_read_again() -> Result<(), Failed> {
     let plane = ControlPlane::start()?;
     let folder = scratch("changing")?;
-    let make = |name: &str| -> Result<CertifiedIssuer<'static, KeyPair>, String> {
-        let mut params = params(name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        CertifiedIssuer::self_signed(params, KeyPair::generate().map_err(text)?).map_err(text)
-    };
-    let (first, second) = (make("first")?, make("second")?);
-    let (alice, bob) =
-        (identity(&first, "alice", &["system:masters"])?, identity(&second, "bob", &["system:masters"])?);
+    let [first, second] = ["first", "second"].map(|name| Authority::of(params_of_subject(name)));
+    let [alice, bob] =
+        [(&first, "alice"), (&second, "bob")].map(|(by, name)| identity(by.issuer(), name, &["system:masters"]));
     let pairs = [pair("a.example")?, pair("b.example")?, pair("c.example")?];
     // Whole at once, as kubelet and cert-manager do it.
     let write = |name: &str, text: &str| -> Result<PathBuf, String> {

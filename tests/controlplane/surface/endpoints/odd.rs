@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::client::Client;
 
-/// How long an answer may take.
+/// Timeout for a response.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Each is the last one on its connection.
@@ -42,7 +42,7 @@ pub(super) const REQUESTS: &[&str] = &[
     "CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\nConnection: close\r\n\r\n",
 ];
 
-/// What cannot be read is refused by hyper, without a word.
+/// Malformed requests, which hyper rejects with an empty body.
 pub(super) const UNREADABLE: &[&str] = &[
     "GET /healthz HTTP/1.1\r\nHost: x\r\nA B: c\r\n\r\n",
     "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",

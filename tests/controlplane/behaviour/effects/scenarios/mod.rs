@@ -149,11 +149,7 @@ fn repeats(stage: &mut Stage<'_>) -> Result<(), String> {
     stage.delete_now("small-1")?;
     stage.wait_events("p", "FailedScheduling", 2)?;
     stage.delete_now("small-2")?;
-    stage.wait("a series of events", |stage| {
-        let events = stage.send(Method::GET, &stage.path("events", ""), &Value::Null)?;
-        let count = |event: &Value| event["series"]["count"].as_u64();
-        Ok(events["items"].as_array().into_iter().flatten().find_map(count))
-    })?;
+    stage.wait_series()?;
     stage.delete_now("large")?;
     stage.wait_bound("p", "a")
 }

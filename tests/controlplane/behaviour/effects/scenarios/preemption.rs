@@ -33,8 +33,7 @@ pub(super) fn preempts(stage: &mut Stage<'_>) -> Result<(), String> {
         stage.wait_bound(victim, "a")?;
     }
     stage.pod("high", "2", high)?;
-    stage.wait_terminating("loose")?;
-    stage.wait_event("loose", "Preempted", "Preempted by pod")?;
+    wait_preempted(stage, "loose")?;
     stage.wait_refused("high", "1 Insufficient cpu")?;
     stage.delete_now("loose")?;
     stage.wait_bound("high", "a")
@@ -56,14 +55,19 @@ pub(super) fn outbid(stage: &mut Stage<'_>) -> Result<(), String> {
     stage.pod("low", "4", class(stage, "low"))?;
     stage.wait_bound("low", "a")?;
     stage.pod("middle", "4", class(stage, "middle"))?;
-    stage.wait_terminating("low")?;
-    stage.wait_event("low", "Preempted", "Preempted by pod")?;
+    wait_preempted(stage, "low")?;
     stage.wait_refused("middle", "1 Insufficient cpu")?;
     stage.pod("high", "4", class(stage, "high"))?;
     stage.wait_refused("high", "1 Insufficient cpu")?;
     stage.delete_now("low")?;
     stage.wait_bound("high", "a")?;
     stage.wait_refused("middle", "No preemption victims found")
+}
+
+/// Waits until the pod is being deleted and an event says why.
+fn wait_preempted(stage: &mut Stage<'_>, victim: &str) -> Result<(), String> {
+    stage.wait_terminating(victim)?;
+    stage.wait_event(victim, "Preempted", "Preempted by pod")
 }
 
 fn budget(stage: &Stage<'_>, name: &str, app: &str) -> Result<(), String> {
@@ -93,8 +97,7 @@ pub(super) fn several_victims(stage: &mut Stage<'_>) -> Result<(), String> {
     run(stage, "a", &[("one", "1", "middle"), ("two", "1", "lower"), ("three", "1", "lower"), ("four", "1", "low")])?;
     stage.pod("high", "3", class(stage, "high"))?;
     for victim in ["two", "three", "four"] {
-        stage.wait_terminating(victim)?;
-        stage.wait_event(victim, "Preempted", "Preempted by pod")?;
+        wait_preempted(stage, victim)?;
     }
     stage.wait_refused("high", "1 Insufficient cpu")?;
     stage.delete_now("two")?;
@@ -112,8 +115,7 @@ pub(super) fn breaks_a_budget(stage: &mut Stage<'_>) -> Result<(), String> {
     run(stage, "a", &[("only", "2", "low")])?;
     budget(stage, "guard", "only")?;
     stage.pod("high", "1", class(stage, "high"))?;
-    stage.wait_terminating("only")?;
-    stage.wait_event("only", "Preempted", "Preempted by pod")?;
+    wait_preempted(stage, "only")?;
     stage.wait_refused("high", "1 Insufficient cpu")?;
     stage.delete_now("only")?;
     stage.wait_bound("high", "a")
@@ -131,8 +133,7 @@ pub(super) fn least_important(stage: &mut Stage<'_>) -> Result<(), String> {
     run(stage, "b", &[("on-b-1", "1", "low"), ("on-b-2", "1", "low")])?;
     run(stage, "c", &[("on-c", "2", "low")])?;
     stage.pod("high", "2", class(stage, "high"))?;
-    stage.wait_terminating("on-c")?;
-    stage.wait_event("on-c", "Preempted", "Preempted by pod")?;
+    wait_preempted(stage, "on-c")?;
     stage.wait_refused("high", "3 Insufficient cpu")?;
     stage.delete_now("on-c")?;
     stage.wait_bound("high", "c")
@@ -149,8 +150,7 @@ pub(super) fn foreign_victim(stage: &mut Stage<'_>) -> Result<(), String> {
     let mut high = class(stage, "high");
     high["spec"]["schedulerName"] = "second-scheduler".into();
     stage.pod("high", "2", high)?;
-    stage.wait_terminating("foreign")?;
-    stage.wait_event("foreign", "Preempted", "Preempted by pod")?;
+    wait_preempted(stage, "foreign")?;
     stage.wait_refused("high", "1 Insufficient cpu")?;
     stage.delete_now("foreign")?;
     stage.wait_bound("high", "a")
@@ -162,8 +162,7 @@ pub(super) fn still_terminating(stage: &mut Stage<'_>) -> Result<(), String> {
     stage.known_node("a", "4", &none())?;
     run(stage, "a", &[("tiny", "100m", "low"), ("large", "3", "low"), ("small", "500m", "high")])?;
     stage.pod("high", "3", class(stage, "high"))?;
-    stage.wait_terminating("large")?;
-    stage.wait_event("large", "Preempted", "Preempted by pod")?;
+    wait_preempted(stage, "large")?;
     stage.wait_refused("high", "1 Insufficient cpu")?;
     stage.delete_now("small")?;
     stage.wait_refused("high", "not eligible due to a terminating pod on the nominated node.")?;
@@ -178,8 +177,7 @@ pub(super) fn node_gone(stage: &mut Stage<'_>) -> Result<(), String> {
     stage.known_node("b", "1", &none())?;
     run(stage, "a", &[("low", "2", "low")])?;
     stage.pod("high", "2", class(stage, "high"))?;
-    stage.wait_terminating("low")?;
-    stage.wait_event("low", "Preempted", "Preempted by pod")?;
+    wait_preempted(stage, "low")?;
     stage.wait_refused("high", "2 Insufficient cpu")?;
     stage.remove_node("a")?;
     stage.delete_now("low")?;

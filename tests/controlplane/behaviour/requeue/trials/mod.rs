@@ -15,8 +15,10 @@ type Step = fn(&mut Stage<'_>) -> Result<(), String>;
 /// A trial. The pod that waits is `p`, and it ends on `node`.
 pub(super) struct Trial {
     pub(super) name: &'static str,
-    /// Makes the cluster and the pod.
-    setting: Step,
+    /// Makes the cluster, in which the pod fits nowhere.
+    cluster: Step,
+    /// Creates the pod once the scheduler knows the cluster.
+    pod: Step,
     /// What the pod is told meanwhile; nothing for one that is not tried at all.
     refused: &'static str,
     /// Changes that wake nobody, of the same kind where possible.
@@ -47,7 +49,9 @@ impl Trial {
     }
 
     fn play_until_it_helps(&self, stage: &mut Stage<'_>) -> Result<(), String> {
-        (self.setting)(stage)?;
+        (self.cluster)(stage)?;
+        seen(stage)?;
+        (self.pod)(stage)?;
         if self.refused.is_empty() {
             stage.wait("the pod's gates to be seen", |stage| {
                 let gated = stage.sum(&["scheduler_pending_pods{queue=\"gated\"}"])?;
@@ -87,6 +91,21 @@ fn taint() -> Value {
 
 fn label(stage: &Stage<'_>, node: &str, key: &str, value: &str) -> Result<(), String> {
     stage.patch("nodes", node, "", &json!({"metadata": {"labels": {key: value}}}))
+}
+
+/// Sets a label of a pod.
+fn label_pod(stage: &Stage<'_>, pod: &str, key: &str, value: &str) -> Result<(), String> {
+    stage.patch("pods", pod, "", &json!({"metadata": {"labels": {key: value}}}))
+}
+
+/// Gives node `a` a label that no pod asks for.
+fn unrelated_label(stage: &mut Stage<'_>) -> Result<(), String> {
+    label(stage, "a", "other", "1")
+}
+
+/// Adds node `a` with four CPUs.
+fn one_node(stage: &mut Stage<'_>) -> Result<(), String> {
+    stage.node("a", "4", &none())
 }
 
 /// Adds a toleration to the pod that waits.

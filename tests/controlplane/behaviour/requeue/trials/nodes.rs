@@ -2,29 +2,24 @@
 
 use serde_json::json;
 
-use super::{Trial, allocatable, label, none, seen, taint, tolerate};
+use super::{Trial, allocatable, label, label_pod, none, one_node, taint, tolerate, unrelated_label};
+use crate::support::stage::Stage;
 
 /// All of them.
 pub(super) const ALL: &[Trial] = &[
     Trial {
         name: "uncordoned",
-        setting: |stage| {
-            stage.node("a", "4", &json!({"unschedulable": true}))?;
-            seen(stage)?;
-            stage.pod("p", "1", none())
-        },
+        cluster: cordoned_node,
+        pod: |stage| stage.pod("p", "1", none()),
         refused: "node(s) were unschedulable",
-        useless: |stage| label(stage, "a", "other", "1"),
+        useless: unrelated_label,
         helps: |stage| stage.patch("nodes", "a", "", &json!({"spec": {"unschedulable": null}})),
         node: "a",
     },
     Trial {
         name: "taint-removed",
-        setting: |stage| {
-            stage.node("a", "4", &taint())?;
-            seen(stage)?;
-            stage.pod("p", "1", none())
-        },
+        cluster: tainted_node,
+        pod: |stage| stage.pod("p", "1", none()),
         refused: "node(s) had untolerated taint(s)",
         useless: |stage| {
             label(stage, "a", "other", "1")?;
@@ -35,23 +30,17 @@ pub(super) const ALL: &[Trial] = &[
     },
     Trial {
         name: "toleration-added",
-        setting: |stage| {
-            stage.node("a", "4", &taint())?;
-            seen(stage)?;
-            stage.pod("p", "1", none())
-        },
+        cluster: tainted_node,
+        pod: |stage| stage.pod("p", "1", none()),
         refused: "node(s) had untolerated taint(s)",
-        useless: |stage| stage.patch("pods", "p", "", &json!({"metadata": {"labels": {"other": "1"}}})),
+        useless: |stage| label_pod(stage, "p", "other", "1"),
         helps: |stage| tolerate(stage, "team"),
         node: "a",
     },
     Trial {
         name: "node-label",
-        setting: |stage| {
-            stage.node("a", "4", &none())?;
-            seen(stage)?;
-            stage.pod("p", "1", json!({"spec": {"nodeSelector": {"disk": "ssd"}}}))
-        },
+        cluster: one_node,
+        pod: |stage| stage.pod("p", "1", json!({"spec": {"nodeSelector": {"disk": "ssd"}}})),
         refused: "node(s) didn't match Pod's node affinity/selector",
         useless: |stage| {
             label(stage, "a", "disk", "hdd")?;
@@ -62,9 +51,8 @@ pub(super) const ALL: &[Trial] = &[
     },
     Trial {
         name: "gates-gone",
-        setting: |stage| {
-            stage.node("a", "4", &none())?;
-            seen(stage)?;
+        cluster: one_node,
+        pod: |stage| {
             stage.pod(
                 "p",
                 "1",
@@ -74,7 +62,7 @@ pub(super) const ALL: &[Trial] = &[
         refused: "",
         useless: |stage| {
             stage.patch("pods", "p", "", &json!({"spec": {"schedulingGates": [{"name": "example.com/y"}]}}))?;
-            stage.patch("pods", "p", "", &json!({"metadata": {"labels": {"other": "1"}}}))?;
+            label_pod(stage, "p", "other", "1")?;
             label(stage, "a", "other", "1")
         },
         helps: |stage| stage.patch("pods", "p", "", &json!({"spec": {"schedulingGates": null}})),
@@ -82,11 +70,8 @@ pub(super) const ALL: &[Trial] = &[
     },
     Trial {
         name: "tolerates-a-cordon",
-        setting: |stage| {
-            stage.node("a", "4", &json!({"unschedulable": true}))?;
-            seen(stage)?;
-            stage.pod("p", "1", none())
-        },
+        cluster: cordoned_node,
+        pod: |stage| stage.pod("p", "1", none()),
         refused: "node(s) were unschedulable",
         useless: |stage| tolerate(stage, "team"),
         helps: |stage| tolerate(stage, "node.kubernetes.io/unschedulable"),
@@ -94,9 +79,8 @@ pub(super) const ALL: &[Trial] = &[
     },
     Trial {
         name: "feature-declared",
-        setting: |stage| {
-            stage.node("a", "4", &none())?;
-            seen(stage)?;
+        cluster: one_node,
+        pod: |stage| {
             let rule = json!({"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [7]}});
             let container = json!({
                 "name": "main", "image": "registry.example/app:v1", "restartPolicy": "Never", "restartPolicyRules": [rule],
@@ -116,11 +100,8 @@ pub(super) const ALL: &[Trial] = &[
     },
     Trial {
         name: "two-reasons",
-        setting: |stage| {
-            stage.node("a", "1", &taint())?;
-            seen(stage)?;
-            stage.pod("p", "2", json!({"spec": {"nodeSelector": {"disk": "ssd"}}}))
-        },
+        cluster: |stage| stage.node("a", "1", &taint()),
+        pod: |stage| stage.pod("p", "2", json!({"spec": {"nodeSelector": {"disk": "ssd"}}})),
         refused: "node(s) had untolerated taint(s)",
         // Each lacks something else; the node's labels are no matter as long as it is tainted.
         useless: |stage| label(stage, "a", "disk", "ssd"),
@@ -132,3 +113,13 @@ pub(super) const ALL: &[Trial] = &[
         node: "b",
     },
 ];
+
+/// Adds node `a`, which is cordoned.
+fn cordoned_node(stage: &mut Stage<'_>) -> Result<(), String> {
+    stage.node("a", "4", &json!({"unschedulable": true}))
+}
+
+/// Adds node `a`, which has a taint.
+fn tainted_node(stage: &mut Stage<'_>) -> Result<(), String> {
+    stage.node("a", "4", &taint())
+}

@@ -2,17 +2,15 @@
 
 use serde_json::json;
 
-use super::{HOST, Trial, ZONE, label, none, running, seen, spread, taint, term};
+use super::{HOST, Trial, ZONE, label, label_pod, none, one_node, running, spread, taint, term, unrelated_label};
+use crate::support::stage::Stage;
 
 /// All of them.
 pub(super) const ALL: &[Trial] = &[
     Trial {
         name: "friend-added",
-        setting: |stage| {
-            stage.node("a", "4", &none())?;
-            seen(stage)?;
-            stage.pod("p", "1", term("podAffinity", "db", HOST))
-        },
+        cluster: one_node,
+        pod: |stage| stage.pod("p", "1", term("podAffinity", "db", HOST)),
         refused: "node(s) didn't match pod affinity rules",
         useless: |stage| running(stage, "web", "a", "1", "web"),
         helps: |stage| running(stage, "db", "a", "1", "db"),
@@ -20,27 +18,25 @@ pub(super) const ALL: &[Trial] = &[
     },
     Trial {
         name: "friend-labelled",
-        setting: |stage| {
-            stage.node("a", "4", &none())?;
-            running(stage, "web", "a", "1", "web")?;
-            seen(stage)?;
-            stage.pod("p", "1", term("podAffinity", "db", HOST))
+        cluster: |stage| {
+            one_node(stage)?;
+            running(stage, "web", "a", "1", "web")
         },
+        pod: |stage| stage.pod("p", "1", term("podAffinity", "db", HOST)),
         refused: "node(s) didn't match pod affinity rules",
-        useless: |stage| stage.patch("pods", "web", "", &json!({"metadata": {"labels": {"other": "1"}}})),
-        helps: |stage| stage.patch("pods", "web", "", &json!({"metadata": {"labels": {"app": "db"}}})),
+        useless: |stage| label_pod(stage, "web", "other", "1"),
+        helps: |stage| label_pod(stage, "web", "app", "db"),
         node: "a",
     },
     Trial {
         name: "friend-bound",
-        setting: |stage| {
-            stage.node("a", "4", &none())?;
-            stage.pod("db", "1", json!({"spec": {"schedulerName": "somebody-else"}}))?;
-            seen(stage)?;
-            stage.pod("p", "1", term("podAffinity", "db", HOST))
+        cluster: |stage| {
+            one_node(stage)?;
+            stage.pod("db", "1", json!({"spec": {"schedulerName": "somebody-else"}}))
         },
+        pod: |stage| stage.pod("p", "1", term("podAffinity", "db", HOST)),
         refused: "node(s) didn't match pod affinity rules",
-        useless: |stage| stage.patch("pods", "db", "", &json!({"metadata": {"labels": {"other": "1"}}})),
+        useless: |stage| label_pod(stage, "db", "other", "1"),
         helps: |stage| {
             let binding = json!({
                 "apiVersion": "v1", "kind": "Binding", "metadata": {"name": "db"}, "target": {"kind": "Node", "name": "a"},
@@ -51,15 +47,11 @@ pub(super) const ALL: &[Trial] = &[
     },
     Trial {
         name: "friend-in-a-new-place",
-        setting: |stage| {
-            stage.node("a", "4", &none())?;
-            stage.node("b", "4", &none())?;
-            label(stage, "a", ZONE, "y")?;
-            label(stage, "b", ZONE, "z")?;
-            running(stage, "db", "a", "4", "db")?;
-            seen(stage)?;
-            stage.pod("p", "1", term("podAffinity", "db", ZONE))
+        cluster: |stage| {
+            nodes_in_zones(stage, "y", "z")?;
+            running(stage, "db", "a", "4", "db")
         },
+        pod: |stage| stage.pod("p", "1", term("podAffinity", "db", ZONE)),
         // The friend's own node is full.
         refused: "node(s) didn't match pod affinity rules",
         useless: |stage| label(stage, "b", "other", "1"),
@@ -68,13 +60,12 @@ pub(super) const ALL: &[Trial] = &[
     },
     Trial {
         name: "enemy-deleted",
-        setting: |stage| {
-            stage.node("a", "4", &none())?;
+        cluster: |stage| {
+            one_node(stage)?;
             running(stage, "web", "a", "1", "web")?;
-            running(stage, "db", "a", "1", "db")?;
-            seen(stage)?;
-            stage.pod("p", "1", term("podAntiAffinity", "web", HOST))
+            running(stage, "db", "a", "1", "db")
         },
+        pod: |stage| stage.pod("p", "1", term("podAntiAffinity", "web", HOST)),
         refused: "node(s) didn't match pod anti-affinity rules",
         useless: |stage| stage.delete_now("db"),
         helps: |stage| stage.delete_now("web"),
@@ -82,30 +73,25 @@ pub(super) const ALL: &[Trial] = &[
     },
     Trial {
         name: "enemy-of-others-deleted",
-        setting: |stage| {
-            stage.node("a", "4", &none())?;
+        cluster: |stage| {
+            one_node(stage)?;
             let mut hates = term("podAntiAffinity", "p", HOST);
             hates["spec"]["nodeName"] = "a".into();
-            stage.pod("hates", "1", hates)?;
-            seen(stage)?;
-            stage.pod("p", "1", none())
+            stage.pod("hates", "1", hates)
         },
+        pod: |stage| stage.pod("p", "1", none()),
         refused: "node(s) didn't satisfy existing pods anti-affinity rules",
-        useless: |stage| stage.patch("pods", "hates", "", &json!({"metadata": {"labels": {"other": "1"}}})),
+        useless: |stage| label_pod(stage, "hates", "other", "1"),
         helps: |stage| stage.delete_now("hates"),
         node: "a",
     },
     Trial {
         name: "enemy-in-a-new-place",
-        setting: |stage| {
-            stage.node("a", "4", &none())?;
-            stage.node("b", "4", &none())?;
-            label(stage, "a", ZONE, "z")?;
-            label(stage, "b", ZONE, "z")?;
-            running(stage, "web", "a", "4", "web")?;
-            seen(stage)?;
-            stage.pod("p", "1", term("podAntiAffinity", "web", ZONE))
+        cluster: |stage| {
+            nodes_in_zones(stage, "z", "z")?;
+            running(stage, "web", "a", "4", "web")
         },
+        pod: |stage| stage.pod("p", "1", term("podAntiAffinity", "web", ZONE)),
         refused: "node(s) didn't match pod anti-affinity rules",
         useless: |stage| label(stage, "b", "other", "1"),
         helps: |stage| label(stage, "b", ZONE, "y"),
@@ -113,39 +99,32 @@ pub(super) const ALL: &[Trial] = &[
     },
     Trial {
         name: "no-friend-of-itself",
-        setting: |stage| {
-            stage.node("a", "4", &none())?;
-            seen(stage)?;
-            stage.pod("p", "1", term("podAffinity", "db", HOST))
-        },
+        cluster: one_node,
+        pod: |stage| stage.pod("p", "1", term("podAffinity", "db", HOST)),
         refused: "node(s) didn't match pod affinity rules",
-        useless: |stage| label(stage, "a", "other", "1"),
-        helps: |stage| stage.patch("pods", "p", "", &json!({"metadata": {"labels": {"app": "db"}}})),
+        useless: unrelated_label,
+        helps: |stage| label_pod(stage, "p", "app", "db"),
         node: "a",
     },
     Trial {
         name: "topology-key-added",
-        setting: |stage| {
-            stage.node("a", "4", &none())?;
-            running(stage, "db", "a", "1", "db")?;
-            seen(stage)?;
-            stage.pod("p", "1", term("podAffinity", "db", ZONE))
+        cluster: |stage| {
+            one_node(stage)?;
+            running(stage, "db", "a", "1", "db")
         },
+        pod: |stage| stage.pod("p", "1", term("podAffinity", "db", ZONE)),
         refused: "node(s) didn't match pod affinity rules",
-        useless: |stage| label(stage, "a", "other", "1"),
+        useless: unrelated_label,
         helps: |stage| label(stage, "a", ZONE, "z"),
         node: "a",
     },
     Trial {
         name: "less-skew",
-        setting: |stage| {
-            stage.node("a", "4", &none())?;
-            stage.node("b", "4", &taint())?;
-            running(stage, "same", "a", "1", "p")?;
-            running(stage, "other", "a", "1", "other")?;
-            seen(stage)?;
-            stage.pod("p", "1", spread(HOST))
+        cluster: |stage| {
+            skewed_nodes(stage)?;
+            running(stage, "other", "a", "1", "other")
         },
+        pod: |stage| stage.pod("p", "1", spread(HOST)),
         refused: "node(s) didn't match pod topology spread constraints",
         useless: |stage| stage.delete_now("other"),
         helps: |stage| stage.delete_now("same"),
@@ -153,53 +132,35 @@ pub(super) const ALL: &[Trial] = &[
     },
     Trial {
         name: "counted-no-more",
-        setting: |stage| {
-            stage.node("a", "4", &none())?;
-            stage.node("b", "4", &taint())?;
-            running(stage, "same", "a", "1", "p")?;
-            seen(stage)?;
-            stage.pod("p", "1", spread(HOST))
-        },
+        cluster: skewed_nodes,
+        pod: |stage| stage.pod("p", "1", spread(HOST)),
         refused: "node(s) didn't match pod topology spread constraints",
-        useless: |stage| stage.patch("pods", "same", "", &json!({"metadata": {"labels": {"other": "1"}}})),
-        helps: |stage| stage.patch("pods", "same", "", &json!({"metadata": {"labels": {"app": "else"}}})),
+        useless: |stage| label_pod(stage, "same", "other", "1"),
+        helps: |stage| label_pod(stage, "same", "app", "else"),
         node: "a",
     },
     Trial {
         name: "domain-added",
-        setting: |stage| {
-            stage.node("a", "4", &none())?;
-            stage.node("b", "4", &taint())?;
-            running(stage, "same", "a", "1", "p")?;
-            seen(stage)?;
-            stage.pod("p", "1", spread(HOST))
-        },
+        cluster: skewed_nodes,
+        pod: |stage| stage.pod("p", "1", spread(HOST)),
         refused: "node(s) didn't match pod topology spread constraints",
-        useless: |stage| label(stage, "a", "other", "1"),
+        useless: unrelated_label,
         helps: |stage| stage.node("c", "4", &none()),
         node: "c",
     },
     Trial {
         name: "domain-labelled",
-        setting: |stage| {
-            stage.node("a", "4", &none())?;
-            seen(stage)?;
-            stage.pod("p", "1", spread(ZONE))
-        },
+        cluster: one_node,
+        pod: |stage| stage.pod("p", "1", spread(ZONE)),
         refused: "node(s) didn't match pod topology spread constraints (missing required label)",
-        useless: |stage| label(stage, "a", "other", "1"),
+        useless: unrelated_label,
         helps: |stage| label(stage, "a", ZONE, "z"),
         node: "a",
     },
     Trial {
         name: "domain-removed",
-        setting: |stage| {
-            stage.node("a", "4", &none())?;
-            stage.node("b", "4", &taint())?;
-            running(stage, "same", "a", "1", "p")?;
-            seen(stage)?;
-            stage.pod("p", "1", spread(HOST))
-        },
+        cluster: skewed_nodes,
+        pod: |stage| stage.pod("p", "1", spread(HOST)),
         refused: "node(s) didn't match pod topology spread constraints",
         useless: |stage| label(stage, "b", "other", "1"),
         helps: |stage| stage.remove_node("b"),
@@ -207,11 +168,12 @@ pub(super) const ALL: &[Trial] = &[
     },
     Trial {
         name: "domain-tainted",
-        setting: |stage| {
-            stage.node("a", "4", &none())?;
+        cluster: |stage| {
+            one_node(stage)?;
             stage.node("b", "1", &none())?;
-            running(stage, "same", "a", "1", "p")?;
-            seen(stage)?;
+            running(stage, "same", "a", "1", "p")
+        },
+        pod: |stage| {
             let mut pod = spread(HOST);
             pod["spec"]["topologySpreadConstraints"][0]["nodeTaintsPolicy"] = "Honor".into();
             stage.pod("p", "2", pod)
@@ -222,3 +184,19 @@ pub(super) const ALL: &[Trial] = &[
         node: "a",
     },
 ];
+
+/// Adds nodes `a` and `b` in these zones.
+fn nodes_in_zones(stage: &Stage<'_>, zone_of_a: &str, zone_of_b: &str) -> Result<(), String> {
+    for (node, zone) in [("a", zone_of_a), ("b", zone_of_b)] {
+        stage.node(node, "4", &none())?;
+        label(stage, node, ZONE, zone)?;
+    }
+    Ok(())
+}
+
+/// Adds node `a` with a pod that counts for [`spread`], and node `b` with a taint and without pods.
+fn skewed_nodes(stage: &mut Stage<'_>) -> Result<(), String> {
+    one_node(stage)?;
+    stage.node("b", "4", &taint())?;
+    running(stage, "same", "a", "1", "p")
+}
