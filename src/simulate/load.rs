@@ -342,16 +342,17 @@ mod tests {
     fn what_is_wrong_is_named_with_its_place() {
         check(
             "apiVersion: v1\nkind: node\n",
-            Err("c.yaml: document 1: no kind \"node\" is read in version \"v1\", but Node in v1"),
+            Err("c.yaml: document 1: no kind \"node\" in version \"v1\": did you mean Node in v1?"),
         );
         check(
             "apiVersion: v1\nkind: Deployment\n",
-            Err("c.yaml: document 1: no kind \"Deployment\" is read in version \"v1\", but Deployment in apps/v1"),
+            Err("c.yaml: document 1: no kind \"Deployment\" in version \"v1\": did you mean Deployment in apps/v1?"),
         );
         check(
             "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\n",
-            Err("c.yaml: document 1: no kind \"PodDisruptionBudget\" is read in version \"policy/v1beta1\", but \
-                 PodDisruptionBudget in policy/v1"),
+            Err(
+                "c.yaml: document 1: no kind \"PodDisruptionBudget\" in version \"policy/v1beta1\": did you mean PodDisruptionBudget in policy/v1?",
+            ),
         );
         // Regression test: kinds of old groups were ignored with a warning that scheduling does not read them.
         for (version, kind, known) in [
@@ -367,7 +368,7 @@ mod tests {
         ] {
             check(
                 &format!("apiVersion: {version}\nkind: {kind}\n"),
-                Err(&format!("c.yaml: document 1: no kind {kind:?} is read in version {version:?}, but {known}")),
+                Err(&format!("c.yaml: document 1: no kind {kind:?} in version {version:?}: did you mean {known}?")),
             );
         }
         check(
