@@ -455,7 +455,8 @@ mod tests {
     #[test]
     fn image_volumes_go_with_their_mounts() {
         let pod = json!({"spec": {"volumes": [{"name": "i", "image": {"reference": "r"}}, {"name": "e", "emptyDir": {}}],
-            "containers": [{"name": "c", "volumeMounts": [{"name": "i"}, {"name": "e"}]}, {"name": "d", "volumeMounts": [{"name": "i"}]}]}});
+            "containers": [{"name": "c", "volumeMounts": [{"name": "i"}, {"name": "e"}]},
+                {"name": "d", "volumeMounts": [{"name": "i"}]}]}});
         let expected = json!({"spec": {"volumes": [{"name": "e", "emptyDir": {}}],
             "containers": [{"name": "c", "volumeMounts": [{"name": "e"}]}, {"name": "d"}]}});
         check((Gate::ImageVolume, false), &PODS, pod, None, &expected);

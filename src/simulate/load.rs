@@ -94,7 +94,8 @@ pub enum LoadError {
 /// Maximum number of files that the error about an empty input names.
 const NAMED_FILES: usize = 3;
 
-/// Reads files, folders and, for `-`, standard input. A file may have no objects, such as an empty list, if another file has some.
+/// Reads files, folders and, for `-`, standard input. A file may have no objects, such as an empty list, if another file has
+/// some.
 pub fn load(paths: &[PathBuf]) -> Result<Input, LoadError> {
     let mut input = Input::default();
     let mut names = Vec::new();
@@ -350,9 +351,8 @@ mod tests {
         );
         check(
             "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\n",
-            Err(
-                "c.yaml: document 1: no kind \"PodDisruptionBudget\" in version \"policy/v1beta1\": did you mean PodDisruptionBudget in policy/v1?",
-            ),
+            Err("c.yaml: document 1: no kind \"PodDisruptionBudget\" in version \"policy/v1beta1\": did you mean \
+                 PodDisruptionBudget in policy/v1?"),
         );
         // Regression test: kinds of old groups were ignored with a warning that scheduling does not read them.
         for (version, kind, known) in [

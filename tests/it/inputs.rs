@@ -46,7 +46,8 @@ const NODE: &str = "{apiVersion: v1, kind: Node, metadata: {name: a, labels: {ku
 #[test]
 fn old_groups_are_an_error_that_names_todays_group() {
     let deployment = "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: w}\nspec: {replicas: 2, \
-         selector: {matchLabels: {app: w}}, template: {metadata: {labels: {app: w}}, spec: {containers: [{name: c, image: i}]}}}\n";
+         selector: {matchLabels: {app: w}}, template: {metadata: {labels: {app: w}}, \
+         spec: {containers: [{name: c, image: i}]}}}\n";
     let expected =
         "document 2: no kind \"Deployment\" in version \"extensions/v1beta1\": did you mean Deployment in apps/v1?";
     refused("old-groups", &format!("{NODE}{deployment}"), &[], &[expected]);

@@ -122,7 +122,8 @@ fn restart_actions_depend_on_gates() {
 #[test]
 fn restart_rules_are_counted() {
     let rule = json!({"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}});
-    let spec = json!({"containers": [{"name": "c", "image": "i", "restartPolicy": "Never", "restartPolicyRules": vec![rule; 21]}]});
+    let spec = json!({"containers": [{"name": "c", "image": "i", "restartPolicy": "Never",
+        "restartPolicyRules": vec![rule; 21]}]});
     let text = "spec.containers[0].restartPolicyRules: Too many: 21: must have at most 20 items";
     refused(Gate::ContainerRestartRules, true, &spec, text);
     let codes: Vec<u16> = (0..256).collect();
@@ -226,7 +227,10 @@ fn defaults_follow_gates() {
 
 #[test]
 fn names_of_services_are_relaxed_by_a_gate() {
-    let service = |name: &str| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"ports": [{"port": 80}]}});
+    let service = |name: &str| {
+        let spec = json!({"ports": [{"port": 80}]});
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec})
+    };
     for on in [false, true] {
         let world = world(&[(Gate::RelaxedServiceNameValidation, on)]);
         assert_eq!(world.server.create(service("1a")).is_ok(), on);

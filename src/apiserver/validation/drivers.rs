@@ -110,7 +110,8 @@ fn node(spec: &Value, errors: &mut Errors) {
     }
 }
 
-/// Checks that the drivers of a CSI node stay as they are. With `MutableCSINodeAllocatableCount`, the number of volumes may change.
+/// Checks that the drivers of a CSI node stay as they are. With `MutableCSINodeAllocatableCount`, the number of volumes may
+/// change.
 /// Follows `#ValidateCSINodeUpdate`.
 fn node_update(spec: &Value, old: &Value, errors: &mut Errors) {
     node(spec, errors);

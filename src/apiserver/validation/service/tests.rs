@@ -59,7 +59,8 @@ fn ports_are_checked() {
         &[
             "spec.ports[1].name: Duplicate value: \"a\"",
             "spec.ports[1].targetPort: Invalid value: \"http--x\": must not contain consecutive hyphens",
-            "spec.ports[1]: Duplicate value: {\"Name\":\"\",\"Protocol\":\"TCP\",\"AppProtocol\":null,\"Port\":80,\"TargetPort\":0,\"NodePort\":0}",
+            "spec.ports[1]: Duplicate value: {\"Name\":\"\",\"Protocol\":\"TCP\",\"AppProtocol\":null,\"Port\":80,\
+             \"TargetPort\":0,\"NodePort\":0}",
         ],
     );
 }
@@ -76,9 +77,8 @@ fn selectors_are_labels() {
 fn types_decide_what_may_be_set() {
     check_spec(
         &json!({"type": "x", "ports": [{"port": 80}]}),
-        &[
-            "spec.type: Unsupported value: \"x\": supported values: \"ClusterIP\", \"ExternalName\", \"LoadBalancer\", \"NodePort\"",
-        ],
+        &["spec.type: Unsupported value: \"x\": supported values: \"ClusterIP\", \"ExternalName\", \"LoadBalancer\", \
+             \"NodePort\""],
     );
     check_spec(
         &json!({"type": "ExternalName", "clusterIP": "10.0.0.1"}),
@@ -131,7 +131,8 @@ fn session_affinity_has_a_time() {
         &json!({"ports": [{"port": 80}], "sessionAffinity": "ClientIP",
             "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 86_401}}}),
         &[
-            "spec.sessionAffinityConfig.clientIP.timeoutSeconds: Invalid value: 86401: must be greater than 0 and less than 86400",
+            "spec.sessionAffinityConfig.clientIP.timeoutSeconds: Invalid value: 86401: must be greater than 0 and less than \
+             86400",
         ],
     );
 }
