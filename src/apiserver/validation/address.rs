@@ -61,7 +61,7 @@ pub(super) fn is_ipv6(address: IpAddr) -> bool {
     address.is_ipv6() && !is_mapped(address)
 }
 
-/// Parses an address whose IPv4 parts may have leading zeros. Follows `k8s.io/utils/net#ParseIPSloppy`.
+/// Parses an address whose IPv4 parts may have leading zeros. Follows `ParseIPSloppy` of `k8s.io/utils/net`.
 fn parse(text: &str) -> Option<IpAddr> {
     if !text.contains(':') {
         return parse_v4(text).map(IpAddr::V4);
