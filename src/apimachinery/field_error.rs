@@ -37,6 +37,8 @@ pub enum FieldErrorKind {
     Duplicate,
     /// The value refers to an object that does not exist.
     NotFound,
+    /// The list has too many elements.
+    TooMany,
 }
 
 /// A value, formatted for messages: strings are quoted, numbers and booleans are plain, and all other values are JSON as in Go.
@@ -88,6 +90,7 @@ impl FieldErrorKind {
             Self::Forbidden => "FieldValueForbidden",
             Self::Duplicate => "FieldValueDuplicate",
             Self::NotFound => "FieldValueNotFound",
+            Self::TooMany => "FieldValueTooMany",
         }
     }
 
@@ -99,6 +102,7 @@ impl FieldErrorKind {
             Self::Forbidden => "Forbidden",
             Self::Duplicate => "Duplicate value",
             Self::NotFound => "Not found",
+            Self::TooMany => "Too many",
         }
     }
 }
@@ -138,6 +142,12 @@ impl FieldError {
     /// Creates an error for a value that refers to a missing object.
     pub fn not_found(field: impl fmt::Display, value: impl Into<BadValue>) -> Self {
         Self::new(FieldErrorKind::NotFound, field, value.into(), "")
+    }
+
+    /// Creates an error for a list with more than `most` elements.
+    pub fn too_many(field: impl fmt::Display, count: usize, most: usize) -> Self {
+        let detail = format!("must have at most {most} items");
+        Self::new(FieldErrorKind::TooMany, field, BadValue::plain(count), detail)
     }
 
     /// Returns the message without the field, as in the causes of a `Status`.

@@ -16,6 +16,7 @@ use super::store::State;
 use super::{meta, pods};
 use crate::apimachinery::field_error::aggregate;
 use crate::apimachinery::{FieldError, Status};
+use crate::config::Gate;
 
 /// Node labels that are copied to the pods bound to the node.
 /// `plugin/pkg/admission/podtopologylabels/admission.go#defaultConfig @v1.36.3`.
@@ -85,7 +86,9 @@ impl State {
         let conditions_text = raw(&conditions);
         cut.spec.insert("nodeName", &node_text);
         cut.status.insert("conditions", &conditions_text);
-        cut.status.remove("nominatedNodeName");
+        if self.settings.gates.enabled(Gate::ClearingNominatedNodeNameAfterBinding) {
+            cut.status.remove("nominatedNodeName");
+        }
         if !dry_run {
             let object = self.bound(&pod, node, &metadata, &cut);
             self.replace_with(&pod, object);
@@ -103,7 +106,9 @@ impl State {
         let mut fields = pod.fields.clone();
         fields[kinds::POD_NODE_NAME] = node.into();
         fields[kinds::POD_HOST] = node.into();
-        fields[kinds::POD_NOMINATED] = "".into();
+        if self.settings.gates.enabled(Gate::ClearingNominatedNodeNameAfterBinding) {
+            fields[kinds::POD_NOMINATED] = "".into();
+        }
         Object {
             kind: &PODS,
             key: pod.key.clone(),
@@ -118,9 +123,12 @@ impl State {
 
     /// Merges the binding's annotations and labels, and the node's topology labels, into the pod's metadata.
     fn merge_metadata(&self, metadata: &mut Map<String, Value>, body: &Value, node: &str) {
-        let mut labels: Map<String, Value> = body["metadata"]["labels"].as_object().cloned().unwrap_or_default();
+        let has_labels = self.settings.gates.enabled(Gate::PodTopologyLabelsAdmission);
+        let labels = body["metadata"]["labels"].as_object().filter(|_| has_labels);
+        let mut labels: Map<String, Value> = labels.cloned().unwrap_or_default();
         // `plugin/pkg/admission/podtopologylabels/admission.go#Plugin.admitBinding` ignores a target without a kind.
-        if body["target"]["kind"] == "Node"
+        if has_labels
+            && body["target"]["kind"] == "Node"
             && let Some(node) = self.find(&NODES, node)
         {
             for key in TOPOLOGY_LABELS {

@@ -61,7 +61,7 @@ impl State {
         self.fill_system_fields(kind, &mut value, origin);
         events::to_storage(kind, &mut value);
         let managers = self.managers_of_new(kind, &value);
-        defaulting::apply(kind, &mut value, None);
+        defaulting::apply(kind, &mut value, None, &self.settings.gates);
         let namespace = meta::text(&value, "namespace").to_owned();
         if kind.namespaced {
             self.require_namespace(kind, &namespace, &value)?;
@@ -72,7 +72,7 @@ impl State {
         strategy::prepare_create(self, kind, &mut value, origin)?;
         schema::complete(Type::of(kind.storage()), &mut value);
         let name = meta::text(&value, "name").to_owned();
-        let errors = validation::on_create(kind, &value, origin);
+        let errors = validation::on_create(&self.settings.gates, kind, &value, origin);
         if !errors.is_empty() {
             return Err(Status::invalid(kind.error_group(), kind.kind, &name, &errors));
         }

@@ -49,7 +49,7 @@ impl ApiServer {
         self.with(|state| state.create(kind, "", value, origin, false))
     }
 
-    /// Returns an object. `namespace` is empty for cluster-scoped kinds.
+    /// Returns an object of a kind. `namespace` is empty for cluster-scoped kinds.
     pub fn get(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Object>> {
         self.with(|state| state.existing(kind, namespace, name).ok())
     }

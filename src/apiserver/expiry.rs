@@ -1,18 +1,15 @@
-//! Expiry of events: the server removes an event one hour after its last write.
-
-use jiff::SignedDuration;
+//! Expiry of events: the server removes an event some time after its last write.
 
 use super::kinds::EVENTS;
 use super::object::Object;
 use super::store::State;
 
-/// Time for which an event is kept. `--event-ttl`, `pkg/controlplane/apiserver/options/options.go#NewOptions @v1.36.3`.
-const TTL: SignedDuration = SignedDuration::from_hours(1);
-
 impl State {
-    /// Schedules the removal of an event that was written.
+    /// Schedules the removal of an event that was written, if events expire.
     pub(super) fn note_expiry(&mut self, event: &Object) {
-        self.expiries.push_back((self.now + TTL, event.key.clone(), event.version));
+        if let Some(time) = self.settings.event_ttl {
+            self.expiries.push_back((self.now + time, event.key.clone(), event.version));
+        }
     }
 
     /// Removes the events that have expired.

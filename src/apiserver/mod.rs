@@ -33,6 +33,7 @@ mod events;
 mod eviction;
 mod expiry;
 pub mod faults;
+mod gated;
 pub mod kinds;
 mod list;
 mod listen;
@@ -68,7 +69,7 @@ mod tests;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch as signal;
 
 pub use body::ReplyBody;
@@ -79,8 +80,13 @@ pub use listen::{Ended, Listener};
 pub use object::Object;
 
 use crate::clock::Clock;
+use crate::config::FeatureGates;
 use faults::FaultHook;
 use store::{Settings, State};
+
+/// Default time for which an event is kept.
+/// The default of `--event-ttl`, `pkg/controlplane/apiserver/options/options.go#NewOptions @v1.36.3`.
+const EVENT_TTL: SignedDuration = SignedDuration::from_hours(1);
 
 /// Clock function that returns the current time.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -98,6 +104,10 @@ pub struct Options {
     pub create_namespaces: bool,
     /// Whether the objects that every cluster has, such as namespaces and priority classes, exist from the start.
     pub built_in_objects: bool,
+    /// Feature gates of the server. They decide about admission, defaults and validation, as those of kube-apiserver do.
+    pub gates: FeatureGates,
+    /// Time for which an event is kept after its last write. With `None`, events do not expire, for simulations that report them.
+    pub event_ttl: Option<SignedDuration>,
     /// Whether objects are stored exactly as a real server stores them, including data that no scheduler reads: addresses of
     /// services, and `managedFields`, which server-side apply requires. Objects become larger and writes slower, so
     /// simulations leave this option off. A server for kubectl needs it.
@@ -118,7 +128,8 @@ struct ServerState {
 }
 
 impl Options {
-    /// Returns default options with this clock: seed 0, 10,000 changes per kind, namespaces must exist, built-in objects exist.
+    /// Returns default options with this clock: seed 0, 10,000 changes per kind, namespaces must exist, built-in objects exist,
+    /// default feature gates, and one hour for events.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self {
             now: Arc::new(now),
@@ -126,6 +137,8 @@ impl Options {
             history: 10_000,
             create_namespaces: false,
             built_in_objects: true,
+            gates: FeatureGates::default(),
+            event_ttl: Some(EVENT_TTL),
             exact: false,
         }
     }
@@ -147,8 +160,13 @@ impl Options {
 impl ApiServer {
     /// Creates a server with no objects except the built-in ones.
     pub fn new(options: Options) -> Self {
-        let settings =
-            Settings { history: options.history, create_namespaces: options.create_namespaces, exact: options.exact };
+        let settings = Settings {
+            gates: options.gates,
+            event_ttl: options.event_ttl,
+            history: options.history,
+            create_namespaces: options.create_namespaces,
+            exact: options.exact,
+        };
         let time = (options.now)();
         let mut state = State::new(settings, options.seed, time);
         if options.built_in_objects {

@@ -5,17 +5,25 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::origin::Origin;
 use super::{decode, meta};
 use crate::apimachinery::Status;
+use crate::config::{FeatureGates, Gate};
 
 const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
 
 /// Prepares a new pod. Follows `#podStrategy.PrepareForCreate`. `keeps_status` is set for a pod that was loaded with its status.
-pub(super) fn prepare_create(now: Timestamp, pod: &mut Value, keeps_status: bool) -> Result<(), Status> {
-    drop_disabled(pod);
+pub(super) fn prepare_create(
+    now: Timestamp,
+    gates: &FeatureGates,
+    pod: &mut Value,
+    origin: Origin,
+    keeps_status: bool,
+) -> Result<(), Status> {
     let typed = decode::pod(pod)?;
     if !keeps_status {
-        pod["status"] = json!({"phase": "Pending", "qosClass": typed.qos_class(true).to_string()});
+        let class = typed.qos_class(gates.enabled(Gate::PodLevelResources));
+        pod["status"] = json!({"phase": "Pending", "qosClass": class.to_string()});
     }
     if !meta::is_empty(&pod["spec"]["schedulingGates"]) {
         let known = meta::list(&pod["status"]["conditions"]).any(|condition| condition["type"] == "PodScheduled");
@@ -27,25 +35,11 @@ pub(super) fn prepare_create(now: Timestamp, pod: &mut Value, keeps_status: bool
             push(&mut pod["status"]["conditions"], condition);
         }
     }
-    if !keeps_status {
-        add_label_keys(pod);
+    // The server of a dump has merged the keys already, with the labels that the pod had then.
+    if origin != Origin::Dump || !keeps_status {
+        add_label_keys(pod, keeps_status || origin == Origin::Dump, gates);
     }
     Ok(())
-}
-
-/// Drops fields of disabled features, without a warning.
-/// Follows `pkg/api/pod/util.go#DropDisabledPodFields @v1.36.3`, for `GenericWorkload`.
-fn drop_disabled(pod: &mut Value) {
-    if let Some(spec) = pod["spec"].as_object_mut() {
-        spec.remove("schedulingGroup");
-        spec.remove("workloadRef");
-    }
-}
-
-pub(super) fn prepare_update(pod: &mut Value, old: &Value) {
-    if old["spec"]["schedulingGroup"].is_null() {
-        drop_disabled(pod);
-    }
 }
 
 /// Prepares an update of a pod's status. Follows `#podStatusStrategy.PrepareForUpdate`.
@@ -82,8 +76,9 @@ pub(super) fn prepare_status_update(pod: &mut Value, old: &Value) {
 }
 
 /// Merges `matchLabelKeys` and `mismatchLabelKeys` into their label selectors. This happens only when the pod is created.
+/// With `was_stored`, a selector may have the expression of a key already, because the pod comes from another server.
 /// Follows `#mutatePodAffinity` and `#mutateTopologySpreadConstraints`.
-fn add_label_keys(pod: &mut Value) {
+fn add_label_keys(pod: &mut Value, was_stored: bool, gates: &FeatureGates) {
     let labels = pod["metadata"]["labels"].clone();
     let Some(spec) = pod["spec"].as_object_mut() else { return };
     for kind in ["podAffinity", "podAntiAffinity"] {
@@ -95,18 +90,22 @@ fn add_label_keys(pod: &mut Value) {
             for term in affinity.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
                 let term = if nested { term.get_mut("podAffinityTerm") } else { Some(term) };
                 if let Some(term) = term {
-                    merge_keys(term, "matchLabelKeys", "In", &labels);
-                    merge_keys(term, "mismatchLabelKeys", "NotIn", &labels);
+                    merge_keys(term, "matchLabelKeys", "In", &labels, was_stored);
+                    merge_keys(term, "mismatchLabelKeys", "NotIn", &labels, was_stored);
                 }
             }
         }
     }
+    let needed = [Gate::MatchLabelKeysInPodTopologySpread, Gate::MatchLabelKeysInPodTopologySpreadSelectorMerge];
+    if needed.iter().any(|gate| !gates.enabled(*gate)) {
+        return;
+    }
     for constraint in spec.get_mut("topologySpreadConstraints").and_then(Value::as_array_mut).into_iter().flatten() {
-        merge_keys(constraint, "matchLabelKeys", "In", &labels);
+        merge_keys(constraint, "matchLabelKeys", "In", &labels, was_stored);
     }
 }
 
-fn merge_keys(term: &mut Value, list: &str, operator: &str, labels: &Value) {
+fn merge_keys(term: &mut Value, list: &str, operator: &str, labels: &Value, was_stored: bool) {
     if !term["labelSelector"].is_object() {
         return;
     }
@@ -116,6 +115,9 @@ fn merge_keys(term: &mut Value, list: &str, operator: &str, labels: &Value) {
         .map(|(key, value)| json!({"key": key, "operator": operator, "values": [value]}))
         .collect();
     for requirement in wanted {
+        if was_stored && meta::list(&term["labelSelector"]["matchExpressions"]).any(|known| *known == requirement) {
+            continue;
+        }
         push(&mut term["labelSelector"]["matchExpressions"], requirement);
     }
 }

@@ -84,7 +84,8 @@ impl ApiServer {
         })
     }
 
-    /// Handles a request. If the request has to wait for a version, handles it again after each change until the timeout.
+    /// Handles one request of a client. If the request has to wait for a version, handles it again after each change until the
+    /// timeout.
     async fn handle(&self, parts: &Parts, body: &Bytes) -> Outcome {
         let mut progress = self.progress();
         let mut deadline = None;

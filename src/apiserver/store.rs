@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use bytes::Bytes;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::change::{Change, ChangeKind};
@@ -18,6 +18,7 @@ use super::names::Names;
 use super::object::Object;
 use super::owners::{Author, Managed};
 use super::watcher::Watcher;
+use crate::config::FeatureGates;
 
 /// The state that the server's mutex guards.
 pub(super) struct State {
@@ -57,6 +58,10 @@ pub(super) struct State {
 /// Settings that the server's constructor fixes.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
+    /// Feature gates that decide about admission, defaults and validation.
+    pub(super) gates: FeatureGates,
+    /// Time for which an event is kept after its last write. With `None`, events do not expire.
+    pub(super) event_ttl: Option<SignedDuration>,
     /// Number of changes kept per kind.
     pub(super) history: usize,
     /// Whether a create in a missing namespace also creates the namespace.

@@ -11,19 +11,25 @@ use super::kinds::{
 use super::origin::Origin;
 use super::part::Part;
 use super::store::State;
-use super::{meta, pods};
+use super::{gated, meta, pods};
 use crate::apimachinery::Status;
+use crate::config::Gate;
 
 /// Prepares a new object for storage, after admission and before validation.
 pub(super) fn prepare_create(state: &State, kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Status> {
     let keeps_status = origin != Origin::Client && !meta::is_empty(&value["status"]);
-    drop_disabled(kind, value);
-    if kind.slot == VOLUME_ATTRIBUTES_CLASSES.slot && origin == Origin::Client {
+    let gates = &state.settings.gates;
+    gated::drop_disabled(gates, kind, value, None);
+    if kind.slot == VOLUME_ATTRIBUTES_CLASSES.slot
+        && origin == Origin::Client
+        && gates.enabled(Gate::VolumeAttributesClass)
+    {
         add_finalizer(meta::metadata(value), "finalizers", "kubernetes.io/vac-protection");
     }
     if kind.slot == PODS.slot {
-        return pods::prepare_create(state.now, value, keeps_status);
+        return pods::prepare_create(state.now, gates, value, origin, keeps_status);
     }
+    drop_config_source(kind, value, &Value::Null);
     if kind.slot == NODES.slot || keeps_status {
         return Ok(());
     }
@@ -41,15 +47,13 @@ pub(super) fn prepare_create(state: &State, kind: &Kind, value: &mut Value, orig
     Ok(())
 }
 
-/// Drops members of disabled or removed features, without a warning.
-fn drop_disabled(kind: &Kind, value: &mut Value) {
-    let gone: &[&str] = match kind.plural {
-        "leases" => &["strategy", "preferredHolder"],
-        "nodes" => &["configSource"],
-        _ => &[],
-    };
-    if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
-        gone.iter().for_each(|key| drop(spec.remove(*key)));
+/// Drops a node's `configSource`, the member of a removed feature, unless `old` has it.
+fn drop_config_source(kind: &Kind, value: &mut Value, old: &Value) {
+    if kind.slot == NODES.slot
+        && old["spec"]["configSource"].is_null()
+        && let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.remove("configSource");
     }
 }
 
@@ -67,16 +71,15 @@ pub(super) fn add_finalizer(map: &mut Map<String, Value>, list: &str, name: &str
 }
 
 /// Prepares an update of the main resource: restores the status, and increments the generation if the spec changes.
-pub(super) fn prepare_update(kind: &Kind, part: Part, value: &mut Value, old: &Value) {
+pub(super) fn prepare_update(state: &State, kind: &Kind, part: Part, value: &mut Value, old: &Value) {
     if kind.has_status {
         copy(value, old, "status");
     }
     if kind.slot == NAMESPACES.slot && part == Part::Main {
         copy_in(value, old, "spec", "finalizers");
     }
-    if kind.slot == PODS.slot {
-        pods::prepare_update(value, old);
-    }
+    gated::drop_disabled(&state.settings.gates, kind, value, Some(old));
+    drop_config_source(kind, value, old);
     if kind.slot == DAEMON_SETS.slot && value["spec"]["template"] != old["spec"]["template"] {
         const COUNT: &str = "deprecated.daemonset.template.generation";
         let before = old["metadata"]["annotations"][COUNT].as_str().and_then(|count| count.parse::<i64>().ok());
@@ -102,6 +105,7 @@ pub(super) fn prepare_status_update(state: &State, kind: &Kind, value: &mut Valu
     for key in foreign {
         copy(value, old, &key);
     }
+    gated::drop_disabled(&state.settings.gates, kind, value, Some(old));
     if kind.slot == PODS.slot {
         copy_in(value, old, "metadata", "ownerReferences");
         pods::prepare_status_update(value, old);

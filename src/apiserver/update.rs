@@ -112,7 +112,7 @@ impl State {
         let old = &before.old;
         check_version(kind, old, &value)?;
         if !before.without_spec {
-            defaulting::apply(kind, &mut value, Some(&before.value));
+            defaulting::apply(kind, &mut value, Some(&before.value), &self.settings.gates);
         }
         let managers = self.managers(kind, part, &value, Some(&before.value));
         if part != Part::Status {
@@ -122,12 +122,12 @@ impl State {
         schema::complete(Type::of(kind.storage()), &mut value);
         meta::dedup_owners(&mut value);
         match part {
-            Part::Main | Part::Finalizers => strategy::prepare_update(kind, part, &mut value, &before.value),
+            Part::Main | Part::Finalizers => strategy::prepare_update(self, kind, part, &mut value, &before.value),
             Part::Status => strategy::prepare_status_update(self, kind, &mut value, &before.value),
         }
         schema::complete(Type::of(kind.storage()), &mut value);
         keep_identity(&mut value, &before.value);
-        let errors = validation::on_update(kind, part, &value, &before.value, old);
+        let errors = validation::on_update(&self.settings.gates, kind, part, &value, &before.value, old);
         if !errors.is_empty() {
             return Err(Status::invalid(kind.error_group(), kind.kind, old.name(), &errors));
         }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::documents::documents;
 use super::files;
 use super::progress::Progress;
-use crate::apiserver::kinds;
+use crate::apiserver::{Kind, kinds};
 use crate::config::document_text;
 
 /// Origin of an object in the input.
@@ -86,22 +86,40 @@ pub enum LoadError {
         /// Why the document is invalid.
         error: String,
     },
-    /// The input contains no objects.
+    /// The input contains no objects. Has the names of the first files, or of all of them.
     #[error("{0}: no objects")]
     Nothing(String),
 }
 
-/// Reads files, folders and, for `-`, standard input.
+/// Maximum number of files that the error about an empty input names.
+const NAMED_FILES: usize = 3;
+
+/// Reads files, folders and, for `-`, standard input. A file may have no objects, such as an empty list, if another file has
+/// some.
 pub fn load(paths: &[PathBuf]) -> Result<Input, LoadError> {
     let mut input = Input::default();
+    let mut names = Vec::new();
     for path in paths {
         for file in files::files(path)? {
             let (name, data) = files::read(&file)?;
             input.add(&name, &data)?;
+            names.push(name);
         }
+    }
+    if input.objects.is_empty() && input.ignored.is_empty() {
+        return Err(LoadError::Nothing(first_names(&names)));
     }
     input.objects.sort_by_key(|loaded| rank(&loaded.object));
     Ok(input)
+}
+
+/// Returns the first names of a list, and the number of the others.
+fn first_names(names: &[String]) -> String {
+    let shown = names[..names.len().min(NAMED_FILES)].join(", ");
+    match names.len().checked_sub(NAMED_FILES) {
+        Some(more @ 1..) => format!("{shown} and {more} more"),
+        _ => shown,
+    }
 }
 
 impl Input {
@@ -117,7 +135,6 @@ impl Input {
         if text.contains("\n\u{feff}") {
             text = text.replace("\n\u{feff}", "\n");
         }
-        let before = self.count();
         let (mut progress, mut bytes) = (Progress::new(text.len(), "bytes read"), 0);
         let mut read = |more: usize| {
             bytes += more;
@@ -131,15 +148,7 @@ impl Input {
             }
         }
         drop(progress);
-        if self.count() == before {
-            return Err(LoadError::Nothing(file.to_string()));
-        }
         Ok(())
-    }
-
-    /// Returns the number of all objects, including ignored ones.
-    fn count(&self) -> usize {
-        self.objects.len() + self.ignored.values().sum::<usize>()
     }
 
     /// Adds one object, or the items of a list.
@@ -156,7 +165,9 @@ impl Input {
             Ok(version) => version,
             Err(error) => return failed(error),
         };
-        if let Some(item_kind) = kind.strip_suffix("List").filter(|of| of.is_empty() || object.contains_key("items")) {
+        let is_list =
+            |of: &&str| of.is_empty() || object.contains_key("items") || kinds::by_name(&version, of).is_some();
+        if let Some(item_kind) = kind.strip_suffix("List").filter(is_list) {
             let items = match object.remove("items") {
                 Some(Value::Array(items)) => items,
                 Some(Value::Null) | None => Vec::new(),
@@ -204,18 +215,32 @@ fn others(version: &str) -> Option<&'static [&'static str]> {
         "apps" => &["ControllerRevision", "Scale"],
         "autoscaling" => &["HorizontalPodAutoscaler", "Scale"],
         "batch" => &["JobTemplate"],
+        "extensions" => &["HorizontalPodAutoscaler", "Ingress", "NetworkPolicy", "PodSecurityPolicy", "Scale"],
         "policy" => &["Eviction", "PodSecurityPolicy"],
         _ => return None,
     })
 }
 
-/// Returns the known kind that is probably meant by a kind with wrong capitals or a wrong version. Returns `None` in a group
-/// that is neither the core group nor the known kind's own, because such a group may define a kind with the same name.
+/// Groups that Kubernetes itself no longer serves. Their kinds have moved to other groups.
+const OLD_GROUPS: [&str; 4] = ["", "extensions", "experimental", "csi.storage.k8s.io"];
+
+/// Kinds of old releases that have another name today: their group, their name, and the kind that took their place.
+static RENAMED: [(&str, &str, &Kind); 4] = [
+    ("apps", "PetSet", &kinds::STATEFUL_SETS),
+    ("batch", "ScheduledJob", &kinds::CRON_JOBS),
+    ("csi.storage.k8s.io", "CSINodeInfo", &kinds::CSI_NODES),
+    ("resource.k8s.io", "ResourceClass", &kinds::DEVICE_CLASSES),
+];
+
+/// Returns the known kind that is probably meant by a kind with wrong capitals, a wrong version, an old group or an old name.
+/// Returns `None` in any other group than these and the known kind's own, because it may define a kind with the same name.
 fn misnamed(version: &str, kind: &str) -> Option<String> {
     let group = version.rsplit_once('/').map_or("", |(group, _)| group);
-    let known = kinds::ALL.iter().find(|known| known.kind.eq_ignore_ascii_case(kind))?;
-    let api_version = known.api_version();
-    (group.is_empty() || group == known.group).then(|| format!("{} in {api_version}", known.kind))
+    let renamed = RENAMED.iter().find(|(old_group, old_kind, _)| *old_group == group && *old_kind == kind);
+    let is_meant = |known: &&&Kind| known.kind.eq_ignore_ascii_case(kind);
+    let known = renamed.map(|(_, _, known)| *known).or_else(|| kinds::ALL.iter().find(is_meant).copied())?;
+    let is_certain = renamed.is_some() || group == known.group || OLD_GROUPS.contains(&group);
+    is_certain.then(|| format!("{} in {}", known.kind, known.api_version()))
 }
 
 fn field(object: &Map<String, Value>, name: &str) -> Result<String, String> {
@@ -290,22 +315,67 @@ mod tests {
     }
 
     #[test]
+    fn files_may_have_no_objects() {
+        for text in [
+            "",
+            "# a comment\n",
+            "---\n---\nnull\n",
+            "apiVersion: v1\nkind: List\nitems: []\n",
+            "apiVersion: v1\nkind: List\nitems: null\n",
+            "apiVersion: v1\nkind: List\n",
+            "apiVersion: policy/v1\nkind: PodDisruptionBudgetList\nitems: []\n",
+            "apiVersion: policy/v1\nkind: PodDisruptionBudgetList\n",
+            r#"{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "List", "items": []}]}"#,
+        ] {
+            check(text, Ok(&[]));
+        }
+    }
+
+    #[test]
+    fn an_input_without_objects_names_its_files() {
+        let names: Vec<String> = ["a", "b", "c", "d", "e"].map(str::to_owned).into();
+        assert_eq!(first_names(&names[..1]), "a");
+        assert_eq!(first_names(&names[..3]), "a, b, c");
+        assert_eq!(first_names(&names), "a, b, c and 2 more");
+    }
+
+    #[test]
     fn errors_name_file_document_and_item() {
-        check("", Err("c.yaml: no objects"));
-        check("apiVersion: v1\nkind: List\n", Err("c.yaml: no objects"));
         check(
             "apiVersion: v1\nkind: node\n",
-            Err("c.yaml: document 1: no kind \"node\" is read in version \"v1\", but Node in v1"),
+            Err("c.yaml: document 1: no kind \"node\" in version \"v1\": did you mean Node in v1?"),
         );
         check(
             "apiVersion: v1\nkind: Deployment\n",
-            Err("c.yaml: document 1: no kind \"Deployment\" is read in version \"v1\", but Deployment in apps/v1"),
+            Err("c.yaml: document 1: no kind \"Deployment\" in version \"v1\": did you mean Deployment in apps/v1?"),
         );
         check(
             "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\n",
-            Err("c.yaml: document 1: no kind \"PodDisruptionBudget\" is read in version \"policy/v1beta1\", but \
-                 PodDisruptionBudget in policy/v1"),
+            Err("c.yaml: document 1: no kind \"PodDisruptionBudget\" in version \"policy/v1beta1\": did you mean \
+                 PodDisruptionBudget in policy/v1?"),
         );
+        // Regression test: kinds of old groups were ignored with a warning that scheduling does not read them.
+        for (version, kind, known) in [
+            ("extensions/v1beta1", "Deployment", "Deployment in apps/v1"),
+            ("extensions/v1beta1", "DaemonSet", "DaemonSet in apps/v1"),
+            ("extensions/v1beta1", "ReplicaSet", "ReplicaSet in apps/v1"),
+            ("extensions/v1beta1", "Job", "Job in batch/v1"),
+            ("csi.storage.k8s.io/v1alpha1", "CSIDriver", "CSIDriver in storage.k8s.io/v1"),
+            ("csi.storage.k8s.io/v1alpha1", "CSINodeInfo", "CSINode in storage.k8s.io/v1"),
+            ("resource.k8s.io/v1alpha2", "ResourceClass", "DeviceClass in resource.k8s.io/v1"),
+            ("apps/v1alpha1", "PetSet", "StatefulSet in apps/v1"),
+            ("batch/v2alpha1", "ScheduledJob", "CronJob in batch/v1"),
+        ] {
+            check(
+                &format!("apiVersion: {version}\nkind: {kind}\n"),
+                Err(&format!("c.yaml: document 1: no kind {kind:?} in version {version:?}: did you mean {known}?")),
+            );
+        }
+        check(
+            "apiVersion: extensions/v1beta1\nkind: Deploymnt\n",
+            Err("c.yaml: document 1: no kind \"Deploymnt\" in version \"extensions/v1beta1\""),
+        );
+        check("apiVersion: extensions/v1beta1\nkind: Ingress\n", Ok(&[]));
         check("apiVersion: v1\nkind: Pdo\n", Err("c.yaml: document 1: no kind \"Pdo\" in version \"v1\""));
         // Regression test: this kind was ignored with a warning.
         check(

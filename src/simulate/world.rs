@@ -88,6 +88,9 @@ impl World {
         let server = ApiServer::new(Options {
             seed: options.seed,
             create_namespaces: true,
+            gates: options.gates,
+            // The report lists all events, however long the simulation is.
+            event_ttl: None,
             ..Options::new(move || now.now().wall)
         });
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use kube_scheduler::apiserver::{ApiServer, Fault, Gate, Options};
 use kube_scheduler::client::{Call, RestClient, Sending, Target};
 use kube_scheduler::clock::{Rng, SimClock};
+use kube_scheduler::config;
 use kube_scheduler::election::{Elector, LeaseLock, Term, Times};
 use kube_scheduler::events::{EventBroadcaster, EventsApi};
 use kube_scheduler::metrics::ElectionMetrics;
@@ -50,7 +51,8 @@ struct Candidate {
 impl World {
     fn new() -> Self {
         let time = SimClock::new(Timestamp::UNIX_EPOCH);
-        let server = ApiServer::new(Options::by_clock(&time.clock()));
+        let gates = config::FeatureGates::default().with(config::Gate::CoordinatedLeaderElection, true);
+        let server = ApiServer::new(Options { gates, ..Options::by_clock(&time.clock()) });
         Self { time, server }
     }
 
@@ -340,10 +342,9 @@ async fn lost_response_is_recovered_by_reading_the_lease() {
 
 #[test]
 fn invalid_durations_give_upstreams_errors() {
-    let gates = kube_scheduler::config::FeatureGates::default();
+    let gates = config::FeatureGates::default();
     let check = |lock: &str, times: [&str; 3], expected: Result<(), &str>| {
-        let mut config =
-            kube_scheduler::config::Config::defaults(&gates, kube_scheduler::plugins::registry().catalog());
+        let mut config = config::Config::defaults(&gates, kube_scheduler::plugins::registry().catalog());
         let [lease, renew, retry] = times.map(|time| time.parse().expect("a duration"));
         let election = &mut config.leader_election;
         election.resource_lock = lock.to_owned();

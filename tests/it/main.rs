@@ -9,6 +9,7 @@ mod examples;
 mod explain;
 mod extender;
 mod faults;
+mod inputs;
 mod metrics;
 mod needs;
 mod preempted;

@@ -135,9 +135,8 @@ async fn a_plugin_gets_what_its_factory_asks_for() {
     );
     ingest.start(|name, task| engine.tasks.serve(name, task));
     ingest.synced().await;
-    load(
-        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"}, "spec": {}}),
-    );
+    load(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"clusterIP": "None"}}));
     load(
         json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}, "provisioner": "p"}),
     );

@@ -42,7 +42,7 @@ const IMPORTS: &[(&str, &str)] = &[
     ("scheduler", "cache queue framework config listers model k8s metrics events dispatcher clock"),
     ("extender", "scheduler framework client config model k8s metrics clock version"),
     ("ingest", "scheduler cache queue listers framework client config model k8s metrics clock"),
-    ("apiserver", "k8s clock version"),
+    ("apiserver", "config k8s clock version"),
     ("testing", "framework config model k8s listers metrics clock"),
     ("engine", "scheduler cache queue framework config listers model k8s metrics events dispatcher client clock"),
     (

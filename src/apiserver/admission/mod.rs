@@ -18,6 +18,7 @@ use super::meta;
 use super::origin::Origin;
 use super::store::State;
 use crate::apimachinery::Status;
+use crate::config::Gate;
 
 /// Admits a new object, and fills in the fields that plugins set.
 pub(super) fn on_create(state: &State, kind: &Kind, value: &mut Value, origin: Origin) -> Result<(), Status> {
@@ -74,6 +75,9 @@ pub(super) fn check_update(state: &State, kind: &Kind, value: &Value) -> Result<
 /// Copies a node's topology labels to a pod that is created on it.
 /// Follows `plugin/pkg/admission/podtopologylabels/admission.go#Plugin.admitPod @v1.36.3`.
 fn topology_labels(state: &State, pod: &mut Value) {
+    if !state.settings.gates.enabled(Gate::PodTopologyLabelsAdmission) {
+        return;
+    }
     let Some(node) = pod["spec"]["nodeName"].as_str().and_then(|name| state.find(&NODES, name)) else { return };
     for key in TOPOLOGY_LABELS {
         if let Some(value) = node.label(key) {

@@ -16,6 +16,7 @@ use super::kinds::{
     RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RUNTIME_CLASSES, SECRETS, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
 };
 use super::meta;
+use crate::config::{FeatureGates, Gate};
 use crate::go::base64;
 use crate::k8s::Quantity;
 
@@ -23,7 +24,7 @@ use crate::k8s::Quantity;
 type Defaults = fn(&mut Value);
 
 /// Fills in the defaults of an object. `old` is the object before an update, and `None` for a new object.
-pub(super) fn apply(kind: &Kind, value: &mut Value, old: Option<&Value>) {
+pub(super) fn apply(kind: &Kind, value: &mut Value, old: Option<&Value>, gates: &FeatureGates) {
     let defaults: &[(&Kind, Defaults)] = &[
         (&PODS, pod::apply),
         (&NODES, node),
@@ -49,6 +50,12 @@ pub(super) fn apply(kind: &Kind, value: &mut Value, old: Option<&Value>) {
     ];
     if let Some((_, apply)) = defaults.iter().find(|(owner, _)| owner.slot == kind.slot) {
         apply(value);
+    }
+    // Members of disabled features are dropped later. So only features that are off by default matter here.
+    if kind.slot == STATEFUL_SETS.slot && gates.enabled(Gate::MaxUnavailableStatefulSet) {
+        workload::max_unavailable(value);
+    } else if kind.slot == CSI_DRIVERS.slot && gates.enabled(Gate::VolumeLimitScaling) {
+        default_absent(meta::child(value, "spec"), "preventPodSchedulingIfMissing", false);
     }
     if old.is_none() && kind.slot == JOBS.slot {
         workload::job_selector(value);
@@ -129,6 +136,14 @@ fn namespace(namespace: &mut Value) {
 fn service(service: &mut Value) {
     let spec = meta::child(service, "spec");
     default(spec, "sessionAffinity", "None");
+    let affinity = spec.get("sessionAffinity").and_then(Value::as_str);
+    if affinity == Some("None") {
+        spec.remove("sessionAffinityConfig");
+    } else if affinity == Some("ClientIP")
+        && spec.get("sessionAffinityConfig").is_none_or(|config| config["clientIP"]["timeoutSeconds"].is_null())
+    {
+        spec.insert("sessionAffinityConfig".to_owned(), json!({"clientIP": {"timeoutSeconds": 10_800}}));
+    }
     default(spec, "type", "ClusterIP");
     for port in spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
         let number = port["port"].clone();
@@ -137,8 +152,16 @@ fn service(service: &mut Value) {
             default(port, "targetPort", number);
         }
     }
-    if spec.get("type").is_some_and(|kind| kind != "ExternalName") {
-        default(spec, "internalTrafficPolicy", "Cluster");
+    let kind = spec.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let has_external_ips = kind == "ClusterIP" && spec.get("externalIPs").is_some_and(|ips| !meta::is_empty(ips));
+    if matches!(&*kind, "LoadBalancer" | "NodePort") || has_external_ips {
+        default(spec, "externalTrafficPolicy", "Cluster");
+    }
+    if matches!(&*kind, "LoadBalancer" | "NodePort" | "ClusterIP") {
+        default_absent(spec, "internalTrafficPolicy", "Cluster");
+    }
+    if kind == "LoadBalancer" {
+        default_absent(spec, "allocateLoadBalancerNodePorts", true);
     }
 }
 
@@ -189,7 +212,7 @@ fn runtime_class(class: &mut Value) {
 
 fn priority_class(class: &mut Value) {
     if let Some(class) = class.as_object_mut() {
-        default(class, "preemptionPolicy", "PreemptLowerPriority");
+        default_absent(class, "preemptionPolicy", "PreemptLowerPriority");
     }
 }
 

@@ -81,6 +81,11 @@ fn volume(volume: &mut Map<String, Value>) {
             }
         }
     }
+    if let Some(image) = volume.get_mut("image").and_then(Value::as_object_mut) {
+        let reference = image.get("reference").and_then(Value::as_str).unwrap_or_default();
+        let policy = if is_latest(reference) { "Always" } else { "IfNotPresent" };
+        default(image, "pullPolicy", policy);
+    }
     if let Some(path) = volume.get_mut("hostPath").and_then(Value::as_object_mut) {
         default_absent(path, "type", "");
     }

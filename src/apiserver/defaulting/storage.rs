@@ -12,7 +12,7 @@ use crate::apiserver::meta;
 pub(super) fn volume(volume: &mut Value) {
     let spec = meta::child(volume, "spec");
     default(spec, "persistentVolumeReclaimPolicy", "Retain");
-    default(spec, "volumeMode", "Filesystem");
+    default_absent(spec, "volumeMode", "Filesystem");
     resource_list(spec.get_mut("capacity"));
     if let Some(path) = spec.get_mut("hostPath").and_then(Value::as_object_mut) {
         default_absent(path, "type", "");
@@ -29,7 +29,7 @@ pub(super) fn claim(claim: &mut Value) {
 
 /// Fills in the defaults of a claim's spec. Follows `#SetDefaults_PersistentVolumeClaimSpec`.
 pub(super) fn claim_spec(spec: &mut Map<String, Value>) {
-    default(spec, "volumeMode", "Filesystem");
+    default_absent(spec, "volumeMode", "Filesystem");
     if let Some(resources) = spec.get_mut("resources") {
         resource_list(resources.get_mut("requests"));
         resource_list(resources.get_mut("limits"));
@@ -63,8 +63,8 @@ pub(super) fn claim_sources(claim: &mut Value) {
 /// Follows `pkg/apis/storage/v1/defaults.go#SetDefaults_StorageClass @v1.36.3`.
 pub(super) fn class(class: &mut Value) {
     if let Some(class) = class.as_object_mut() {
-        default(class, "reclaimPolicy", "Delete");
-        default(class, "volumeBindingMode", "Immediate");
+        default_absent(class, "reclaimPolicy", "Delete");
+        default_absent(class, "volumeBindingMode", "Immediate");
     }
 }
 
@@ -75,6 +75,6 @@ pub(super) fn driver(driver: &mut Value) {
     for key in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
         default_absent(spec, key, false);
     }
-    default(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+    default_absent(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
     default(spec, "volumeLifecycleModes", json!(["Persistent"]));
 }

@@ -66,6 +66,11 @@ pub(super) fn stateful_set(set: &mut Value) {
     }
 }
 
+/// Fills in the number of unavailable pods of a stateful set's rolling update.
+pub(super) fn max_unavailable(set: &mut Value) {
+    rolling(&mut set["spec"]["updateStrategy"], &[("maxUnavailable", json!(1))]);
+}
+
 pub(super) fn daemon_set(set: &mut Value) {
     let spec = meta::child(set, "spec");
     template(spec);
@@ -113,11 +118,11 @@ fn job_spec(spec: &mut Object) {
     default_absent(spec, "parallelism", 1);
     let limit = if spec.contains_key("backoffLimitPerIndex") { i64::from(i32::MAX) } else { 6 };
     default_absent(spec, "backoffLimit", limit);
-    default(spec, "completionMode", "NonIndexed");
+    default_absent(spec, "completionMode", "NonIndexed");
     default_absent(spec, "suspend", false);
     default_absent(spec, "manualSelector", false);
     let policy = if spec.contains_key("podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
-    default(spec, "podReplacementPolicy", policy);
+    default_absent(spec, "podReplacementPolicy", policy);
 }
 
 /// Generates a new job's selector and the labels of its pod template, unless `manualSelector` is true.

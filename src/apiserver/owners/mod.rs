@@ -105,7 +105,7 @@ impl State {
         }
         let mut meant = value.clone();
         // Defaults are set as for an update: values that only a create sets, such as a job's selector, have no owner.
-        defaulting::apply(kind, &mut meant, Some(&Value::Null));
+        defaulting::apply(kind, &mut meant, Some(&Value::Null), &self.settings.gates);
         self.managers(kind, Part::Main, &meant, None)
     }
 

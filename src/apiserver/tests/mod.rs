@@ -2,6 +2,7 @@
 
 mod eviction;
 mod faults;
+mod gates;
 mod list;
 mod listen;
 mod pods;

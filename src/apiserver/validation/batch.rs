@@ -36,7 +36,7 @@ fn job_spec(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     }
     let mode = text(spec, "completionMode");
     let known = ["NonIndexed", "Indexed"];
-    if !known.contains(&mode) && !mode.is_empty() {
+    if !spec["completionMode"].is_null() && !known.contains(&mode) {
         errors.push(FieldError::not_supported(path.child("completionMode"), &json!(mode), &known));
     }
     if mode == "Indexed" {
@@ -49,8 +49,10 @@ fn job_spec(spec: &Value, path: Path<'_>, errors: &mut Errors) {
             errors.push(FieldError::invalid(path.child("parallelism"), &spec["parallelism"], detail));
         }
     }
-    if !spec["podReplacementPolicy"].is_null() {
-        container::one_of(spec, "podReplacementPolicy", &["Failed", "TerminatingOrFailed"], path, errors);
+    let known =
+        if spec["podFailurePolicy"].is_null() { &["Failed", "TerminatingOrFailed"][..] } else { &["Failed"][..] };
+    if let Some(policy) = spec["podReplacementPolicy"].as_str().filter(|policy| !known.contains(policy)) {
+        errors.push(FieldError::not_supported(path.child("podReplacementPolicy"), &json!(policy), known));
     }
     template(spec, path, errors);
     let template = path.child("template");

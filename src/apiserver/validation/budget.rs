@@ -61,12 +61,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::config::FeatureGates;
 
     #[track_caller]
     fn check_spec(spec: &Value, expected: &[&str]) {
-        let mut errors = Errors::new();
+        let mut errors = Errors::new(&FeatureGates::default());
         check(&json!({"spec": spec}), &mut errors);
-        assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+        assert_eq!(errors.into_list().iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
     }
 
     #[test]

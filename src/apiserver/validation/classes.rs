@@ -33,7 +33,9 @@ pub(super) fn on_priority_class(class: &Value, errors: &mut Errors) {
         errors.push(FieldError::forbidden("value", detail));
     }
     let policy = text(class, "preemptionPolicy");
-    if !matches!(policy, "PreemptLowerPriority" | "Never") {
+    if policy.is_empty() {
+        errors.push(FieldError::required("preemptionPolicy", ""));
+    } else if !matches!(policy, "PreemptLowerPriority" | "Never") {
         let known = ["PreemptLowerPriority", "Never"];
         errors.push(FieldError::not_supported("preemptionPolicy", &json!(policy), &known));
     }

@@ -10,7 +10,14 @@ use super::metadata::{invalid_each, required_name};
 use super::resources;
 use crate::apimachinery::FieldError;
 use crate::apiserver::meta;
+use crate::config::Gate;
 use crate::k8s::names;
+
+/// Maximum numbers of restart rules of a container, and of exit codes of a rule. `#validateContainerRestartPolicy`.
+const MAX_RESTART_RULES: usize = 20;
+const MAX_EXIT_CODES: usize = 255;
+
+const NO_RESTART_POLICY: &str = "must specify restartPolicy when restart rules are used";
 
 /// Checks the containers of a pod spec. Follows `#validateContainers`.
 pub(super) fn regular(spec: &Value, path: Path<'_>, errors: &mut Errors) {
@@ -42,7 +49,7 @@ pub(super) fn initial(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     for (at, container) in meta::list(&spec["initContainers"]).enumerate() {
         let path = list_path.index(at);
         common(container, spec, path, errors);
-        restart_policy(container, path, errors);
+        initial_restart_policy(container, path, errors);
         let name = text(container, "name");
         if known.contains(&name) {
             errors.push(FieldError::duplicate(path.child("name"), &json!(name)));
@@ -78,20 +85,73 @@ pub(super) fn one_of(owner: &Value, key: &str, known: &[&str], path: Path<'_>, e
     }
 }
 
-/// Checks a container's restart policy. Follows `#validateContainerRestartPolicy` and `#validateInitContainerRestartPolicy`,
-/// without the exit codes of restart rules.
+/// Checks the restart policy of an init container. Follows `#validateInitContainerRestartPolicy`.
+fn initial_restart_policy(container: &Value, path: Path<'_>, errors: &mut Errors) {
+    let has_rules = !meta::is_empty(&container["restartPolicyRules"]);
+    let Some(policy) = container["restartPolicy"].as_str() else {
+        if has_rules {
+            errors.push(FieldError::required(path.child("restartPolicy"), NO_RESTART_POLICY));
+        }
+        return;
+    };
+    let is_sidecar = policy == "Always";
+    if !errors.enabled(Gate::ContainerRestartRules) {
+        if !is_sidecar {
+            errors.push(FieldError::not_supported(path.child("restartPolicy"), &json!(policy), &["Always"]));
+        }
+    } else if is_sidecar && !errors.enabled(Gate::RestartAllContainersOnContainerExits) {
+        if has_rules {
+            let detail = "restartPolicyRules are not allowed for init containers with restart policy Always";
+            errors.push(FieldError::forbidden(path.child("restartPolicyRules"), detail));
+        }
+    } else {
+        restart_policy(container, path, errors);
+    }
+}
+
+/// Checks a container's restart policy and its rules. Follows `#validateContainerRestartPolicy`.
 fn restart_policy(container: &Value, path: Path<'_>, errors: &mut Errors) {
     const KNOWN: [&str; 3] = ["Always", "Never", "OnFailure"];
     let (policy, rules) = (&container["restartPolicy"], &container["restartPolicyRules"]);
     match policy.as_str() {
         None if !meta::is_empty(rules) => {
-            let detail = "must specify restartPolicy when restart rules are used";
-            errors.push(FieldError::required(path.child("restartPolicy"), detail));
+            errors.push(FieldError::required(path.child("restartPolicy"), NO_RESTART_POLICY));
         }
         Some(policy) if !KNOWN.contains(&policy) => {
             errors.push(FieldError::not_supported(path.child("restartPolicy"), &json!(policy), &KNOWN));
         }
         _ => {}
+    }
+    let list = path.child("restartPolicyRules");
+    let count = meta::list(rules).len();
+    if count > MAX_RESTART_RULES {
+        errors.push(FieldError::too_many(list, count, MAX_RESTART_RULES));
+    }
+    for (at, rule) in meta::list(rules).enumerate() {
+        restart_rule(rule, list.index(at), errors);
+    }
+}
+
+/// Checks a restart rule of a container. Follows `#validateContainerRestartPolicy`.
+fn restart_rule(rule: &Value, path: Path<'_>, errors: &mut Errors) {
+    let all = ["Restart", "RestartAllContainers"];
+    let known = if errors.enabled(Gate::RestartAllContainersOnContainerExits) { &all[..] } else { &all[..1] };
+    let action = text(rule, "action");
+    if !known.contains(&action) {
+        errors.push(FieldError::not_supported(path.child("action"), &json!(action), known));
+    }
+    let (codes, path) = (&rule["exitCodes"], path.child("exitCodes"));
+    if codes.is_null() {
+        errors.push(FieldError::required(path, "must be specified"));
+        return;
+    }
+    let operator = text(codes, "operator");
+    if !matches!(operator, "In" | "NotIn") {
+        errors.push(FieldError::not_supported(path.child("operator"), &json!(operator), &["In", "NotIn"]));
+    }
+    let count = meta::list(&codes["values"]).len();
+    if count > MAX_EXIT_CODES {
+        errors.push(FieldError::too_many(path.child("values"), count, MAX_EXIT_CODES));
     }
 }
 
@@ -127,7 +187,7 @@ fn ports(container: &Value, path: Path<'_>, errors: &mut Errors) {
 
 /// Returns the rules that a port name breaks.
 /// Follows `apimachinery/pkg/util/validation/validation.go#IsValidPortName @v1.36.3`.
-fn port_name_errors(name: &str) -> Vec<String> {
+pub(super) fn port_name_errors(name: &str) -> Vec<String> {
     let is_letter = |byte: u8| byte.is_ascii_lowercase();
     let rules = [
         (name.len() <= 15, "must be no more than 15 characters"),

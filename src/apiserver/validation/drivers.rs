@@ -12,6 +12,7 @@ use crate::apiserver::kinds::{
     CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, Kind, VOLUME_ATTACHMENTS, VOLUME_ATTRIBUTES_CLASSES,
 };
 use crate::apiserver::meta;
+use crate::config::Gate;
 use crate::k8s::names;
 
 /// Checks a new object of one of this module's kinds. Accepts objects of other kinds.
@@ -34,7 +35,9 @@ pub(super) fn on_create(kind: &Kind, value: &Value, errors: &mut Errors) {
 /// Checks an updated object of one of this module's kinds. Accepts objects of other kinds.
 pub(super) fn on_update(kind: &Kind, value: &Value, before: &Value, errors: &mut Errors) {
     let is = |other: &Kind| kind.slot == other.slot;
-    if is(&CSI_DRIVERS) {
+    if is(&CSI_NODES) {
+        node_update(&value["spec"], &before["spec"], errors);
+    } else if is(&CSI_DRIVERS) {
         let spec = Path::Root("spec");
         // Upstream's message spells the field `attachedRequired`.
         let path = spec.child("attachedRequired");
@@ -103,6 +106,41 @@ fn node(spec: &Value, errors: &mut Errors) {
                 errors.push(FieldError::duplicate(path, &json!(key)));
             }
             label_name(key, path, errors);
+        }
+    }
+}
+
+/// Checks that the drivers of a CSI node stay as they are. With `MutableCSINodeAllocatableCount`, the number of volumes may
+/// change.
+/// Follows `#ValidateCSINodeUpdate`.
+fn node_update(spec: &Value, old: &Value, errors: &mut Errors) {
+    node(spec, errors);
+    let may_count = errors.enabled(Gate::MutableCSINodeAllocatableCount);
+    let fixed = |driver: &Value| {
+        let mut driver = driver.clone();
+        if let Some(members) = driver.as_object_mut().filter(|_| may_count) {
+            members.remove("allocatable");
+        }
+        driver
+    };
+    for old in meta::list(&old["drivers"]) {
+        for new in meta::list(&spec["drivers"]).filter(|new| new["name"] == old["name"]) {
+            let (new, old) = (fixed(new), fixed(old));
+            if new != old {
+                let mut error = FieldError::invalid("spec.drivers", &new, "field is immutable");
+                error.value = format!(
+                    r#"{{"Name":{},"NodeID":{},"TopologyKeys":{},"Allocatable":{}}}"#,
+                    new["name"],
+                    new["nodeID"],
+                    new["topologyKeys"],
+                    if new["allocatable"].is_null() {
+                        Value::Null
+                    } else {
+                        json!({"Count": new["allocatable"]["count"]})
+                    }
+                );
+                errors.push(error);
+            }
         }
     }
 }

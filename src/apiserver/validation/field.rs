@@ -2,11 +2,64 @@
 
 use std::fmt;
 
-use crate::apimachinery::FieldError;
 use serde_json::Value;
 
-/// Validation errors in the order in which they were found.
-pub(super) type Errors = Vec<FieldError>;
+use crate::apimachinery::FieldError;
+use crate::config::{FeatureGates, Gate};
+
+/// Validation errors in the order in which they were found, with the feature gates that decide which rules apply.
+pub(super) struct Errors {
+    gates: FeatureGates,
+    found: Vec<FieldError>,
+}
+
+impl Errors {
+    /// Creates an empty list.
+    pub(super) fn new(gates: &FeatureGates) -> Self {
+        Self { gates: *gates, found: Vec::new() }
+    }
+
+    /// Whether a feature gate is on.
+    pub(super) fn enabled(&self, gate: Gate) -> bool {
+        self.gates.enabled(gate)
+    }
+
+    /// Turns a gate on, for an object that already uses its feature.
+    pub(super) fn enable(&mut self, gate: Gate) {
+        self.gates = self.gates.with(gate, true);
+    }
+
+    /// Adds an error to the list.
+    pub(super) fn push(&mut self, error: FieldError) {
+        self.found.push(error);
+    }
+
+    /// Returns the number of errors.
+    pub(super) fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Whether there are no errors.
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Returns the errors that were added after the first `count`.
+    pub(super) fn after(&mut self, count: usize) -> &mut [FieldError] {
+        &mut self.found[count..]
+    }
+
+    /// Returns the errors as a list.
+    pub(super) fn into_list(self) -> Vec<FieldError> {
+        self.found
+    }
+}
+
+impl Extend<FieldError> for Errors {
+    fn extend<T: IntoIterator<Item = FieldError>>(&mut self, errors: T) {
+        self.found.extend(errors);
+    }
+}
 
 /// Path of a field, formatted only when an error needs it.
 #[derive(Clone, Copy)]

@@ -148,7 +148,8 @@ pub(super) fn on_runtime_class(class: &Value, errors: &mut Errors) {
     let list = path.child("tolerations");
     let tolerations: Vec<&Value> = meta::list(&scheduling["tolerations"]).collect();
     for (at, toleration) in tolerations.iter().enumerate() {
-        scheduling::toleration(toleration, list.index(at), errors);
+        // Upstream checks these tolerations without feature gates.
+        scheduling::toleration(toleration, false, list.index(at), errors);
         if tolerations[..at].contains(toleration) {
             let mut error = FieldError::duplicate(list.index(at), *toleration);
             let shown = |key: &str| json!(text(toleration, key));

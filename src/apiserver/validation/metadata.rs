@@ -8,6 +8,7 @@ use super::field::{Errors, Path, immutable, non_negative, text};
 use crate::apimachinery::FieldError;
 use crate::apiserver::kinds::{Kind, LEASES, NAMESPACES, POD_DISRUPTION_BUDGETS, SERVICES, STATEFUL_SETS};
 use crate::apiserver::meta;
+use crate::config::Gate;
 use crate::k8s::names;
 
 const PATH: Path<'static> = Path::Root("metadata");
@@ -18,37 +19,54 @@ fn has_own_rules(kind: &Kind) -> bool {
     kind.slot != POD_DISRUPTION_BUDGETS.slot && !kind.is_view()
 }
 
-/// Returns the errors that the validation of a kind finds in a new object's metadata, before it checks other fields.
-pub(super) fn on_create(kind: &Kind, value: &Value) -> Errors {
-    let mut errors = Errors::new();
+/// Checks a new object's metadata as the validation of its kind does, before other fields.
+pub(super) fn on_create(kind: &Kind, value: &Value, errors: &mut Errors) {
     if has_own_rules(kind) {
         let is_label = [&NAMESPACES, &SERVICES, &STATEFUL_SETS].iter().any(|other| other.slot == kind.slot);
-        let rule = if is_label { names::dns1123_label_errors } else { names::dns1123_subdomain_errors };
-        new(value, rule, &mut errors);
+        let rule = if kind.slot == SERVICES.slot && !errors.enabled(Gate::RelaxedServiceNameValidation) {
+            dns1035_label_errors
+        } else if is_label {
+            names::dns1123_label_errors
+        } else {
+            names::dns1123_subdomain_errors
+        };
+        new(value, rule, errors);
         if kind.slot != LEASES.slot {
-            known_finalizers(value, &mut errors);
+            known_finalizers(value, errors);
         }
     }
-    errors
 }
 
-/// Returns the errors that the checks for all kinds find in a new object's metadata. The caller runs them only if the kind's
-/// own validation found no errors. Kinds that check metadata themselves are skipped: their checks are stricter.
-/// Follows `apiserver/pkg/registry/rest/create.go#BeforeCreate @v1.36.3`.
-pub(super) fn of_any_kind(kind: &Kind, value: &Value) -> Errors {
-    let mut errors = Errors::new();
-    if !has_own_rules(kind) {
-        new(value, path_segment_errors, &mut errors);
+/// Returns the rules that a name of a service breaks while `RelaxedServiceNameValidation` is off.
+/// Follows `apimachinery/pkg/util/validation/validation.go#IsDNS1035Label @v1.36.3`.
+fn dns1035_label_errors(name: &str) -> Vec<String> {
+    const MOST: usize = 63;
+    let mut errors = Vec::new();
+    if name.len() > MOST {
+        errors.push(format!("must be no more than {MOST} characters"));
+    }
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if !(name.starts_with(|c: char| c.is_ascii_lowercase()) && name.bytes().all(is_inner) && !name.ends_with('-')) {
+        let rule = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
+                    character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
+                    validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+        errors.push(rule.to_owned());
     }
     errors
 }
 
-/// Returns the errors of a name that cannot be a segment of a URL path. Every kind has this rule, and most kinds have a stricter
-/// rule.
-pub(super) fn path_segment(value: &Value) -> Errors {
-    let mut errors = Errors::new();
-    name_errors(value, path_segment_errors, &mut errors);
-    errors
+/// Checks a new object's metadata with the rules for all kinds. The caller does so only if the kind's own validation found no
+/// errors. Kinds that check metadata themselves are skipped: their checks are stricter.
+/// Follows `apiserver/pkg/registry/rest/create.go#BeforeCreate @v1.36.3`.
+pub(super) fn of_any_kind(kind: &Kind, value: &Value, errors: &mut Errors) {
+    if !has_own_rules(kind) {
+        new(value, path_segment_errors, errors);
+    }
+}
+
+/// Checks that a name can be a segment of a URL path. Every kind has this rule, and most kinds have a stricter rule.
+pub(super) fn path_segment(value: &Value, errors: &mut Errors) {
+    name_errors(value, path_segment_errors, errors);
 }
 
 /// Returns the reasons why a name cannot be a path segment.
@@ -87,29 +105,26 @@ fn new(value: &Value, rule: impl Fn(&str) -> Vec<String>, errors: &mut Errors) {
     finalizers(value, errors);
 }
 
-/// Returns the errors in an updated object's metadata. As in upstream, a kind that checks metadata itself repeats the checks
-/// for all kinds, so that their errors occur twice.
+/// Checks an updated object's metadata. As in upstream, a kind that checks metadata itself repeats the checks for all kinds, so
+/// that their errors occur twice.
 /// Follows `apiserver/pkg/registry/rest/update.go#BeforeUpdate @v1.36.3`.
-pub(super) fn on_update(kind: &Kind, value: &Value, before: &Value) -> Errors {
-    let mut errors = on_update_of_any_kind(value, before);
+pub(super) fn on_update(kind: &Kind, value: &Value, before: &Value, errors: &mut Errors) {
+    on_update_of_any_kind(value, before, errors);
     if has_own_rules(kind) {
-        errors.extend(changed(value, before));
+        changed(value, before, errors);
     }
-    errors
 }
 
-/// Returns the errors that the checks for all kinds find in an updated object's metadata.
-pub(super) fn on_update_of_any_kind(value: &Value, before: &Value) -> Errors {
-    let mut errors = path_segment(value);
-    common(value, &mut errors);
-    finalizers(value, &mut errors);
-    errors.extend(changed(value, before));
-    errors
+/// Checks an updated object's metadata with the rules for all kinds.
+pub(super) fn on_update_of_any_kind(value: &Value, before: &Value, errors: &mut Errors) {
+    path_segment(value, errors);
+    common(value, errors);
+    finalizers(value, errors);
+    changed(value, before, errors);
 }
 
-/// Returns the errors of an update of metadata. Follows `#ValidateObjectMetaAccessorUpdate`.
-pub(super) fn changed(value: &Value, before: &Value) -> Errors {
-    let mut errors = Errors::new();
+/// Checks an update of metadata. Follows `#ValidateObjectMetaAccessorUpdate`.
+pub(super) fn changed(value: &Value, before: &Value, errors: &mut Errors) {
     let (new, old) = (&value["metadata"], &before["metadata"]);
     if !old["deletionTimestamp"].is_null() {
         let known: Vec<&Value> = meta::list(&old["finalizers"]).collect();
@@ -127,10 +142,9 @@ pub(super) fn changed(value: &Value, before: &Value) -> Errors {
         errors.push(FieldError::invalid(PATH.child("generation"), &new["generation"], "must not be decremented"));
     }
     for key in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        immutable(PATH.child(key), &new[key], &old[key], &mut errors);
+        immutable(PATH.child(key), &new[key], &old[key], errors);
     }
-    common(value, &mut errors);
-    errors
+    common(value, errors);
 }
 
 /// Checks the rules that new and updated objects share.

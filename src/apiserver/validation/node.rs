@@ -4,22 +4,29 @@ use serde_json::{Value, json};
 
 use super::field::{Errors, Path, text};
 use super::metadata::label_name;
-use super::{resources, scheduling};
+use super::node_annotations::{self, AVOID, TAINTS};
+use super::{address, resources, scheduling};
 use crate::apimachinery::FieldError;
 use crate::apiserver::meta;
+use crate::go::quote::quote;
 use crate::k8s::names;
+
+/// Longest name of a declared feature.
+const MAX_FEATURE_NAME: usize = 253;
 
 /// Checks a new node. Follows `pkg/apis/core/validation/validation.go#ValidateNode @v1.36.3`.
 pub(super) fn check(node: &Value, errors: &mut Errors) {
-    taints(node, errors);
+    annotations(node, errors);
+    taints_of(node, errors);
     amounts(node, errors);
+    swap(node, errors);
+    declared_features(node, errors);
     let (spec, cidrs) = (Path::Root("spec"), &node["spec"]["podCIDRs"]);
     let list = spec.child("podCIDRs");
-    let families: Vec<Option<bool>> =
-        meta::list(cidrs).map(|cidr| is_ipv6_cidr(cidr.as_str().unwrap_or_default())).collect();
-    for (at, cidr) in meta::list(cidrs).enumerate().filter(|(at, _)| families[*at].is_none()) {
-        let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-        errors.push(FieldError::invalid(list.index(at), cidr, detail));
+    let mut families = Vec::new();
+    for (at, cidr) in meta::list(cidrs).enumerate() {
+        let address = address::cidr(cidr.as_str().unwrap_or_default(), list.index(at), errors);
+        families.push(address.map(address::is_ipv6));
     }
     if families.len() > 1 && (families.len() > 2 || families[0] == families[1]) {
         let detail = "may specify no more than one CIDR for each IP family";
@@ -29,7 +36,10 @@ pub(super) fn check(node: &Value, errors: &mut Errors) {
 
 /// Checks an updated node. Follows `pkg/apis/core/validation/validation.go#ValidateNodeUpdate`.
 pub(super) fn check_update(node: &Value, before: &Value, errors: &mut Errors) {
+    annotations(node, errors);
     amounts(node, errors);
+    declared_features(node, errors);
+    addresses(node, errors);
     let (spec, old) = (&node["spec"], &before["spec"]);
     let rules = [
         ("podCIDRs", !meta::is_empty(&old["podCIDRs"]), "podCIDR"),
@@ -41,20 +51,111 @@ pub(super) fn check_update(node: &Value, before: &Value, errors: &mut Errors) {
             errors.push(FieldError::forbidden(format!("spec.{key}"), detail));
         }
     }
-    taints(node, errors);
+    taints_of(node, errors);
 }
 
-/// Returns whether a text is an IPv6 CIDR, or `None` if it is not a CIDR.
-fn is_ipv6_cidr(text: &str) -> Option<bool> {
-    let (address, bits) = text.split_once('/')?;
-    let (address, bits): (std::net::IpAddr, u8) = (address.parse().ok()?, bits.parse().ok()?);
-    (bits <= if address.is_ipv6() { 128 } else { 32 }).then_some(address.is_ipv6())
+/// Checks the annotations that schedulers of old releases read.
+/// Follows `pkg/apis/core/validation/validation.go#ValidateNodeSpecificAnnotations`.
+fn annotations(node: &Value, errors: &mut Errors) {
+    let metadata = Path::Root("metadata");
+    let path = metadata.child("annotations");
+    let value = |key: &str| node["metadata"]["annotations"][key].as_str().filter(|text| !text.is_empty());
+    if let Some(text) = value(TAINTS) {
+        match node_annotations::taints(text) {
+            Ok(list) => taints(&list, path.child(TAINTS), errors),
+            Err(why) => errors.push(FieldError::invalid(path, &json!(TAINTS), why)),
+        }
+    }
+    match value(AVOID).map(node_annotations::avoided_pods) {
+        Some(Ok(entries)) => {
+            let list = path.child(AVOID);
+            for (at, entry) in entries.into_iter().enumerate() {
+                let entry_path = list.index(at);
+                let signature = entry_path.child("PodSignature");
+                match entry {
+                    Some(true) => {}
+                    Some(false) => {
+                        let controller = signature.child("PodController");
+                        let (path, detail) = (controller.child("Controller"), "must point to a controller");
+                        errors.push(FieldError::invalid(path, &json!(false), detail));
+                    }
+                    None => errors.push(FieldError::required(signature, "")),
+                }
+            }
+        }
+        Some(Err(why)) => errors.push(FieldError::invalid(path.child("AvoidPods"), &json!(AVOID), why)),
+        None => {}
+    }
 }
 
-fn taints(node: &Value, errors: &mut Errors) {
-    let path = Path::Root("metadata");
-    let list = path.child("taints");
-    let taints: Vec<&Value> = meta::list(&node["spec"]["taints"]).collect();
+/// Checks the features that a node declares: their names, and that the list is sorted without repetition.
+/// Follows `pkg/apis/core/validation/validation.go#validateNodeDeclaredFeatures`.
+fn declared_features(node: &Value, errors: &mut Errors) {
+    let status = Path::Root("status");
+    let list = status.child("declaredFeatures");
+    let features: Vec<&str> = meta::list(&node["status"]["declaredFeatures"]).filter_map(Value::as_str).collect();
+    for (at, feature) in features.iter().enumerate() {
+        if let Some(why) = feature_name_error(feature) {
+            errors.push(FieldError::invalid(list.index(at), &json!(feature), why));
+        }
+        match features.get(at + 1) {
+            Some(next) if next == feature => errors.push(FieldError::duplicate(list.index(at + 1), &json!(next))),
+            Some(next) if next < feature => {
+                let detail = "list must be sorted alphabetically";
+                errors.push(FieldError::invalid(list.index(at + 1), &json!(next), detail));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the rule that the name of a declared feature breaks.
+/// Follows `pkg/apis/core/validation/validation.go#validateNodeDeclaredFeatureName`.
+fn feature_name_error(name: &str) -> Option<String> {
+    let is_segment = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    let rule = if name.len() > MAX_FEATURE_NAME {
+        format!("must be no more than {MAX_FEATURE_NAME} characters")
+    } else if name.starts_with(|c: char| c.is_ascii_uppercase()) && name.split('/').all(is_segment) {
+        return None;
+    } else {
+        "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or \
+         MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+            .to_owned()
+    };
+    Some(format!("invalid feature name {}: {rule}", quote(name)))
+}
+
+/// Checks a node's swap capacity. Follows `pkg/apis/core/validation/validation.go#validateNodeSwapStatus`.
+fn swap(node: &Value, errors: &mut Errors) {
+    let capacity = &node["status"]["nodeInfo"]["swap"]["capacity"];
+    if capacity.as_i64().is_some_and(|capacity| capacity <= 0) {
+        errors.push(FieldError::invalid("metadata.nodeSwapStatus.capacity", capacity, "must be greater than zero"));
+    }
+}
+
+/// Checks that the addresses of a node differ.
+fn addresses(node: &Value, errors: &mut Errors) {
+    let status = Path::Root("status");
+    let list = status.child("addresses");
+    let addresses: Vec<&Value> = meta::list(&node["status"]["addresses"]).collect();
+    for (at, address) in addresses.iter().enumerate().filter(|(at, address)| addresses[..*at].contains(address)) {
+        let mut error = FieldError::duplicate(list.index(at), *address);
+        error.value =
+            format!(r#"{{"Type":{},"Address":{}}}"#, json!(text(address, "type")), json!(text(address, "address")));
+        errors.push(error);
+    }
+}
+
+fn taints_of(node: &Value, errors: &mut Errors) {
+    let metadata = Path::Root("metadata");
+    taints(&node["spec"]["taints"], metadata.child("taints"), errors);
+}
+
+/// Checks a list of taints. Follows `pkg/apis/core/validation/validation.go#validateNodeTaints`.
+fn taints(taints: &Value, list: Path<'_>, errors: &mut Errors) {
+    let taints: Vec<&Value> = meta::list(taints).collect();
     for (at, taint) in taints.iter().enumerate() {
         let path = list.index(at);
         label_name(text(taint, "key"), path.child("key"), errors);

@@ -7,6 +7,7 @@ use super::metadata::{invalid_each, labels};
 use super::{container, resources, scheduling, volumes};
 use crate::apimachinery::FieldError;
 use crate::apiserver::meta;
+use crate::config::Gate;
 use crate::k8s::names;
 
 /// Checks a new pod, except its metadata. Follows `pkg/apis/core/validation/validation.go#ValidatePodCreate @v1.36.3`.
@@ -27,8 +28,38 @@ pub(super) fn on_create(pod: &Value, errors: &mut Errors) {
 /// Follows `pkg/apis/core/validation/validation.go#validatePodMetadataAndSpec`.
 pub(super) fn whole(pod: &Value, errors: &mut Errors) {
     let path = Path::Root("spec");
+    annotations(pod, errors);
     self::spec(&pod["spec"], path, errors);
     container::images(&pod["spec"], path, errors);
+}
+
+/// Checks the annotations of a pod that the API server reads.
+/// Follows `pkg/apis/core/validation/validation.go#ValidatePodSpecificAnnotations`, without security profiles.
+fn annotations(pod: &Value, errors: &mut Errors) {
+    const MIRROR: &str = "kubernetes.io/config.mirror";
+    const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+    let metadata = Path::Root("metadata");
+    let path = metadata.child("annotations");
+    let value = |key: &str| pod["metadata"]["annotations"][key].as_str();
+    if let Some(mirror) = value(MIRROR)
+        && text(&pod["spec"], "nodeName").is_empty()
+    {
+        let detail = "must set spec.nodeName if mirror pod annotation is set";
+        errors.push(FieldError::invalid(path.key(MIRROR), &json!(mirror), detail));
+    }
+    if let Some(cost) = value(DELETION_COST)
+        && errors.enabled(Gate::PodDeletionCost)
+        && !is_deletion_cost(cost)
+    {
+        errors.push(FieldError::invalid(path.key(DELETION_COST), &json!(cost), "must be a 32bit integer"));
+    }
+}
+
+/// Whether a text is the cost of a pod's deletion.
+/// Follows `pkg/apis/core/helper/helpers.go#GetDeletionCostFromPodAnnotations @v1.36.3`.
+fn is_deletion_cost(text: &str) -> bool {
+    let starts_well = text == "0" || text.starts_with(|c: char| c == '-' || ('1'..='9').contains(&c));
+    starts_well && text.parse::<i32>().is_ok()
 }
 
 /// Checks the spec of a pod or of a pod template. Follows `pkg/apis/core/validation/validation.go#ValidatePodSpec`.
@@ -64,8 +95,9 @@ pub(super) fn spec(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     scheduling::gates(&spec["schedulingGates"], path.child("schedulingGates"), errors);
     scheduling::spread(&spec["topologySpreadConstraints"], path.child("topologySpreadConstraints"), errors);
     if spec["hostUsers"] == false {
+        let has_network = errors.enabled(Gate::UserNamespacesHostNetworkSupport);
         for (key, shown) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
-            if spec[key] == true {
+            if spec[key] == true && !(has_network && key == "hostNetwork") {
                 errors.push(FieldError::forbidden(path.child(shown), "when `hostUsers` is false"));
             }
         }
@@ -89,11 +121,8 @@ pub(super) fn spec(spec: &Value, path: Path<'_>, errors: &mut Errors) {
     if let Some(name) = spec["runtimeClassName"].as_str() {
         invalid_each(path.child("runtimeClassName"), name, names::dns1123_subdomain_errors(name), errors);
     }
-    if let Some(policy) = spec["preemptionPolicy"].as_str()
-        && !matches!(policy, "PreemptLowerPriority" | "Never")
-    {
-        let known = ["PreemptLowerPriority", "Never"];
-        errors.push(FieldError::not_supported(path.child("preemptionPolicy"), &json!(policy), &known));
+    if !spec["preemptionPolicy"].is_null() {
+        container::one_of(spec, "preemptionPolicy", &["PreemptLowerPriority", "Never"], path, errors);
     }
     resources::overhead(&spec["overhead"], path.child("overhead"), errors);
     if let Some(os) = spec["os"]["name"].as_str() {

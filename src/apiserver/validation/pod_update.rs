@@ -10,6 +10,7 @@ use super::scheduling;
 use crate::apimachinery::FieldError;
 use crate::apiserver::kinds::PODS;
 use crate::apiserver::meta;
+use crate::config::Gate;
 use crate::k8s::names;
 
 /// Fields that a pod's update may change, as the error message lists them.
@@ -28,7 +29,8 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 pub(super) fn check(pod: &Value, before: &Value, errors: &mut Errors) {
     let (spec, old) = (&pod["spec"], &before["spec"]);
     let path = Path::Root("spec");
-    errors.extend(super::metadata::on_create(&PODS, pod));
+    enable_what_is_used(old, errors);
+    super::metadata::on_create(&PODS, pod, errors);
     super::pod::whole(pod, errors);
     for list in ["containers", "initContainers"] {
         if meta::list(&spec[list]).len() != meta::list(&old[list]).len() {
@@ -62,6 +64,18 @@ pub(super) fn check(pod: &Value, before: &Value, errors: &mut Errors) {
         difference("", old, &munged, &mut lines);
         let detail = format!("pod updates may not change fields other than {UPDATABLE}\n{lines}");
         errors.push(FieldError::forbidden(path, detail));
+    }
+}
+
+/// Turns on the gates of features that the old pod uses, so that the pod can still be updated.
+/// Follows `pkg/api/pod/util.go#GetValidationOptionsFromPodSpecAndMeta @v1.36.3`.
+fn enable_what_is_used(old: &Value, errors: &mut Errors) {
+    let compares = |toleration: &Value| matches!(toleration["operator"].as_str(), Some("Lt" | "Gt"));
+    if meta::list(&old["tolerations"]).any(compares) {
+        errors.enable(Gate::TaintTolerationComparisonOperators);
+    }
+    if old["hostNetwork"] == true && old["hostUsers"] == false {
+        errors.enable(Gate::UserNamespacesHostNetworkSupport);
     }
 }
 
@@ -229,7 +243,7 @@ pub(super) fn check_status(pod: &Value, before: &Value, node: Option<&str>, erro
     if !nominated.is_empty() && nominated != text(old, "nominatedNodeName") {
         let field = path.child("nominatedNodeName");
         invalid_each(field, nominated, names::dns1123_subdomain_errors(nominated), errors);
-        if node.is_some_and(|node| !node.is_empty()) {
+        if node.is_some_and(|node| !node.is_empty()) && errors.enabled(Gate::ClearingNominatedNodeNameAfterBinding) {
             errors.push(FieldError::forbidden(field, "may not be set on pods that are already bound to a node"));
         }
     }

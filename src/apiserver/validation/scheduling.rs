@@ -2,12 +2,16 @@
 //!
 //! A symbol cited without a path is in `pkg/apis/core/validation/validation.go @v1.36.3`.
 
+use std::num::IntErrorKind;
+
 use serde_json::{Value, json};
 
 use super::field::{Errors, Path, text};
 use super::metadata::{invalid_each, label_name, labels};
 use crate::apimachinery::FieldError;
 use crate::apiserver::meta;
+use crate::config::Gate;
+use crate::go::number::{invalid_syntax, out_of_range};
 use crate::k8s::names;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
@@ -22,15 +26,16 @@ pub(super) fn taint_effect(effect: &str, path: Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a list of tolerations. Follows `#ValidateTolerations` with the operators `Lt` and `Gt` disabled.
+/// Checks the tolerations of a pod. Follows `#ValidateTolerations`.
 pub(super) fn tolerations(list: &Value, path: Path<'_>, errors: &mut Errors) {
+    let compares = errors.enabled(Gate::TaintTolerationComparisonOperators);
     for (at, one) in meta::list(list).enumerate() {
-        toleration(one, path.index(at), errors);
+        toleration(one, compares, path.index(at), errors);
     }
 }
 
-/// Checks a single toleration. Follows `#ValidateTolerations`.
-pub(super) fn toleration(toleration: &Value, path: Path<'_>, errors: &mut Errors) {
+/// Checks a single toleration. `compares` allows the operators `Lt` and `Gt`. Follows `#ValidateTolerations`.
+pub(super) fn toleration(toleration: &Value, compares: bool, path: Path<'_>, errors: &mut Errors) {
     let (key, value) = (text(toleration, "key"), text(toleration, "value"));
     let (operator, effect) = (text(toleration, "operator"), text(toleration, "effect"));
     if !key.is_empty() {
@@ -56,6 +61,9 @@ pub(super) fn toleration(toleration: &Value, path: Path<'_>, errors: &mut Errors
             let detail = "value must be empty when `operator` is 'Exists'";
             errors.push(FieldError::invalid(path.child("operator"), &json!(value), detail));
         }
+        "Lt" | "Gt" if compares => {
+            invalid_each(path.child("value"), value, decimal_integer_errors(value), errors);
+        }
         "Lt" | "Gt" => {
             let known = ["Equal", "Exists", "Lt", "Gt"];
             errors.push(FieldError::not_supported(path.child("operator"), &json!(operator), &known));
@@ -68,6 +76,28 @@ pub(super) fn toleration(toleration: &Value, path: Path<'_>, errors: &mut Errors
     if !effect.is_empty() {
         taint_effect(effect, path.child("effect"), errors);
     }
+}
+
+/// Returns the errors of a value that `Lt` or `Gt` compares: it must be a plain decimal integer of 64 bits.
+/// Follows `apimachinery/pkg/api/validate/content/decimal_int.go#IsDecimalInteger @v1.36.3`.
+fn decimal_integer_errors(value: &str) -> Vec<String> {
+    let digits = value.strip_prefix('-').unwrap_or(value);
+    let is_canonical = value == "0"
+        || (digits.starts_with(|c: char| ('1'..='9').contains(&c)) && digits.bytes().all(|byte| byte.is_ascii_digit()));
+    let mut errors = Vec::new();
+    if value.is_empty() {
+        errors.push("must be non-empty".to_owned());
+    } else if !is_canonical {
+        errors.push("must be a valid decimal integer in canonical form".to_owned());
+    }
+    // Unlike the rule above, Go's parser accepts leading zeros and a plus sign.
+    if let Err(error) = value.parse::<i64>() {
+        errors.push(match error.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => out_of_range("ParseInt", value),
+            _ => invalid_syntax("ParseInt", value),
+        });
+    }
+    errors
 }
 
 /// Checks the scheduling gates of a pod. Follows `#validateSchedulingGates`.
@@ -113,7 +143,12 @@ pub(super) fn spread(list: &Value, path: Path<'_>, errors: &mut Errors) {
                 errors.push(FieldError::not_supported(path.child(policy), &json!(name), &["Honor", "Ignore"]));
             }
         }
-        label_keys(constraint, path, errors);
+        let merged = [Gate::MatchLabelKeysInPodTopologySpread, Gate::MatchLabelKeysInPodTopologySpreadSelectorMerge];
+        if merged.iter().all(|gate| errors.enabled(*gate)) {
+            label_keys(constraint, path, errors);
+        } else {
+            unmerged_label_keys(constraint, path.child("matchLabelKeys"), errors);
+        }
         label_selector(&constraint["labelSelector"], path.child("labelSelector"), errors);
     }
 }
@@ -164,6 +199,27 @@ fn label_keys(owner: &Value, path: Path<'_>, errors: &mut Errors) {
         let list = path.child("matchLabelKeys");
         let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
         errors.push(FieldError::invalid(list.index(at), &json!(key), detail));
+    }
+}
+
+/// Checks the `matchLabelKeys` of a constraint to whose selector the server has added nothing.
+/// Follows `#ValidateMatchLabelKeysInTopologySpread`.
+fn unmerged_label_keys(constraint: &Value, path: Path<'_>, errors: &mut Errors) {
+    let selector = &constraint["labelSelector"];
+    if meta::is_empty(&constraint["matchLabelKeys"]) {
+        return;
+    }
+    if selector.is_null() {
+        errors.push(FieldError::forbidden(path, "must not be specified when labelSelector is not set"));
+    }
+    for (at, key) in meta::list(&constraint["matchLabelKeys"]).filter_map(Value::as_str).enumerate() {
+        label_name(key, path.index(at), errors);
+        let is_known = selector["matchLabels"].get(key).is_some()
+            || meta::list(&selector["matchExpressions"]).any(|expression| text(expression, "key") == key);
+        if is_known {
+            let detail = "exists in both matchLabelKeys and labelSelector";
+            errors.push(FieldError::invalid(path.index(at), &json!(key), detail));
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::apimachinery::FieldError;
 use crate::apiserver::amounts::quantity;
 use crate::apiserver::meta;
 use crate::apiserver::strategy::copy;
+use crate::config::Gate;
 use crate::k8s::names;
 
 /// Checks a new storage class. Follows `pkg/apis/storage/validation/validation.go#ValidateStorageClass @v1.36.3`.
@@ -65,7 +66,10 @@ fn on_class_members(class: &Value, errors: &mut Errors) {
     let lists = [("reclaimPolicy", ["Delete", "Retain"]), ("volumeBindingMode", ["Immediate", "WaitForFirstConsumer"])];
     for (key, known) in lists {
         let value = text(class, key);
-        if !known.contains(&value) {
+        // Upstream accepts an empty reclaim policy, but no empty binding mode.
+        let is_allowed_to_be_empty = key == "reclaimPolicy";
+        let is_known = known.contains(&value) || (is_allowed_to_be_empty && value.is_empty());
+        if !is_known {
             errors.push(FieldError::not_supported(key, &json!(value), &known));
         }
     }
@@ -108,9 +112,20 @@ pub(super) fn on_volume_update(volume: &Value, before: &Value, errors: &mut Erro
     }
     immutable("volumeMode", &volume["spec"]["volumeMode"], &before["spec"]["volumeMode"], errors);
     let (new, old) = (&volume["spec"]["nodeAffinity"], &before["spec"]["nodeAffinity"]);
-    if !old.is_null() && with_stable_labels(new) != with_stable_labels(old) {
+    let is_fixed = !old.is_null() && !errors.enabled(Gate::MutablePVNodeAffinity);
+    if is_fixed && with_stable_labels(new) != with_stable_labels(old) {
         let detail = "field is immutable, except for updating from beta label to GA";
         errors.push(FieldError::invalid("nodeAffinity", new, detail));
+    }
+    attributes_class(volume, before, errors);
+}
+
+/// Checks an update of the attributes class of a volume or claim.
+fn attributes_class(value: &Value, before: &Value, errors: &mut Errors) {
+    const KEY: &str = "volumeAttributesClassName";
+    if value["spec"][KEY] != before["spec"][KEY] && !errors.enabled(Gate::VolumeAttributesClass) {
+        let detail = "update is forbidden when the VolumeAttributesClass feature gate is disabled";
+        errors.push(FieldError::forbidden(format!("spec.{KEY}"), detail));
     }
 }
 
@@ -164,9 +179,17 @@ pub(super) fn on_claim_update(claim: &Value, before: &Value, errors: &mut Errors
         errors.push(FieldError::forbidden("spec", format!("{detail}\n{lines}")));
     }
     let capacity = quantity(&before["status"]["capacity"]["storage"]);
-    if new_size < old_size && new_size <= capacity {
+    let size_path = "spec.resources.requests.storage";
+    let status = &before["status"];
+    let may_shrink = errors.enabled(Gate::RecoverVolumeExpansionFailure)
+        || !meta::is_empty(&status["allocatedResources"])
+        || !meta::is_empty(&status["allocatedResourceStatuses"]);
+    if new_size < old_size && !may_shrink {
+        errors.push(FieldError::forbidden(size_path, "field can not be less than previous value"));
+    } else if new_size < old_size && new_size <= capacity {
         let detail = "field can not be less than status.capacity";
-        errors.push(FieldError::forbidden("spec.resources.requests.storage", detail));
+        errors.push(FieldError::forbidden(size_path, detail));
     }
     immutable("volumeMode", &claim["spec"]["volumeMode"], &before["spec"]["volumeMode"], errors);
+    attributes_class(claim, before, errors);
 }

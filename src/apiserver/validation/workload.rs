@@ -39,7 +39,7 @@ pub(super) fn on_update(kind: &Kind, value: &Value, before: &Value, errors: &mut
         let path = PATH.child("selector");
         let before = errors.len();
         immutable(path, &spec["selector"], &old["selector"], errors);
-        for error in &mut errors[before..] {
+        for error in errors.after(before) {
             error.value = selector_text(&spec["selector"]);
         }
     } else if kind.slot == CRON_JOBS.slot {
@@ -230,13 +230,15 @@ fn always_restarted(spec: &Value, owner: &str, errors: &mut Errors) {
 mod tests {
     use super::*;
     use crate::apiserver::defaulting;
+    use crate::config::FeatureGates;
 
     fn check(kind: &'static Kind, spec: &Value, expected: &[&str]) {
         let mut value = json!({"metadata": {"name": "w"}, "spec": spec});
-        defaulting::apply(kind, &mut value, None);
-        let mut errors = Errors::new();
+        let gates = FeatureGates::default();
+        defaulting::apply(kind, &mut value, None, &gates);
+        let mut errors = Errors::new(&gates);
         on_create(kind, &value, &mut errors);
-        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let errors: Vec<String> = errors.into_list().iter().map(ToString::to_string).collect();
         assert_eq!(errors, expected, "{value}");
     }
 
