@@ -14,7 +14,7 @@ use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use tower::{BoxError, ServiceExt as _};
 
-use super::super::dial_error::{address, port, unreachable};
+use super::super::dial_error::{address, invalid_port, port, unreachable};
 use super::super::stream::{Connections, TrackedStream};
 
 /// Finds the proxy, if any, for a server.
@@ -65,6 +65,9 @@ impl Dialler {
     /// Opens a connection that `connections` can close.
     pub(super) async fn dial(self, server: &Uri, connections: &Connections) -> Result<TrackedStream, BoxError> {
         let Some(proxy) = self.proxies.to(server) else {
+            if let Some(text) = invalid_port(server) {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, text).into());
+            }
             let opened = self.tcp.oneshot(server.clone()).await.map_err(|error| go_error(error.into(), server))?;
             return Ok(TrackedStream::new(opened, connections));
         };
@@ -77,6 +80,9 @@ impl Dialler {
             let texts: Vec<String> = causes.map(ToString::to_string).collect();
             io::Error::other(format!("proxyconnect tcp: {}", texts.join(": "))).into()
         };
+        if let Some(text) = invalid_port(proxy.uri()) {
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, text).into()));
+        }
         // Requests to proxies must contain the server's port.
         let server = with_port(server, port(server));
         if proxy.uri().scheme_str().is_some_and(|scheme| scheme.starts_with("socks")) {

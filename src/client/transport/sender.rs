@@ -12,14 +12,15 @@ use super::super::error::Unanswered;
 use super::super::retry::{RetriedByCaller, Unsettled, as_server_asks, retry, wait_after_response};
 use super::config::TransportConfig;
 use super::connector::Connector;
+use super::headers::InvalidHeader;
 use crate::metrics::RestMetrics;
 
 /// Sends the requests of one client.
 pub(super) struct Sender {
     pub(super) config: Arc<TransportConfig>,
     pub(super) http: legacy::Client<Connector, Body>,
-    /// Default headers: each is added to a request that does not set the same header.
-    pub(super) headers: HeaderMap,
+    /// Default headers: each is added to a request that does not set the same header. An error fails every request.
+    pub(super) headers: Result<HeaderMap, InvalidHeader>,
     pub(super) metrics: Option<RestMetrics>,
 }
 
@@ -35,9 +36,10 @@ impl Sender {
 
     async fn send_with_credentials(&self, mut request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
         let headers = request.headers_mut();
-        for name in self.headers.keys() {
+        let defaults = self.headers.as_ref().map_err(Clone::clone)?;
+        for name in defaults.keys() {
             if !headers.contains_key(name) {
-                for value in self.headers.get_all(name) {
+                for value in defaults.get_all(name) {
                     headers.append(name, value.clone());
                 }
             }
