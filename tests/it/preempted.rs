@@ -204,7 +204,10 @@ spec:
   containers: [{name: c, image: i}]
 ",
     );
-    assert!(stderr.contains("warning: simulation stopped after 121 preemptions: preempted pods are replaced"), "{stderr}");
+    assert!(
+        stderr.contains("warning: simulation stopped after 121 preemptions: preempted pods are replaced"),
+        "{stderr}"
+    );
     assert!(page.contains("0 already placed, 121 preempted, on 1 node"), "{page}");
 }
 
